@@ -38,6 +38,9 @@ $(PYTEST) -m "integration and $(1)"; second=$$?; \
 wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; exit $$((status | second))
 endef
 
+# Compiled tests and modules are kept: without them each process compiles all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
 .PHONY: docs wheel image sbom audit
 
@@ -64,8 +67,8 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE) $(TWO))
 
-test-fast: $(READY) ## those of them that need no Java, with a fifth of the random examples
-	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not thorough and not long"
+test-fast: $(READY) ## those of them that are quick and need no Java, with a fifth of the random examples
+	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
 	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO))
@@ -118,11 +121,17 @@ lock: $(READY) ## resolve the packages anew into .ci/*.lock
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.
-lock-jars: $(READY) ## resolve Kafka's jars anew into tsoffset/testing/embedded/jars-*.sha256
-	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; wanted=.ci/kafka-jars.xml; \
+lock-jars: $(READY) ## resolve the jars of Kafka and of Spark's connector anew into *.sha256
+	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
+	lock() { \
+		"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" $$2 -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
+			-m2compatible -ivy .ci/$$1.xml -types jar bundle -retrieve "$$folder/$$3/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
+		(cd "$$folder/$$3" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/$$3.sha256; \
+	}; \
+	wanted=kafka-jars; \
 	for version in $$($(BIN)/python -c 'from tsoffset.testing.embedded.jars import PINNED; print(*PINNED)'); do \
-		"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" -Dkafka.version=$$version -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
-			-m2compatible -ivy $$wanted -types jar bundle -retrieve "$$folder/$$version/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
-		(cd "$$folder/$$version" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/jars-$$version.sha256 || exit 1; \
-		wanted=.ci/kafka-jars-older.xml; \
-	done
+		lock $$wanted -Dkafka.version=$$version jars-$$version || exit 1; \
+		wanted=kafka-jars-older; \
+	done; \
+	version=$$($(BIN)/python -c 'from tsoffset.testing.embedded.jars import SPARK_KAFKA_VERSION; print(SPARK_KAFKA_VERSION)'); \
+	lock spark-kafka-jars -Dspark.kafka.version=$$version spark-kafka-$$version

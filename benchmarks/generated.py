@@ -90,6 +90,7 @@ class GeneratedCluster(MemoryCluster):
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
@@ -114,6 +115,7 @@ class GeneratedCluster(MemoryCluster):
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Accept right offsets, and raise for wrong ones."""

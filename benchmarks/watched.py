@@ -30,7 +30,7 @@ from tsoffset.daemon.cycles import SparkCycles
 from tsoffset.daemon.flow_loop import FlowLoop
 from tsoffset.daemon.status import Board, Instance, Observer
 from tsoffset.flow.settings import HistorySettings, ServerSettings
-from tsoffset.history.writing import History
+from tsoffset.history.writing import HistoryWriter
 from tsoffset.metrics.collector import Metrics
 from tsoffset.model import OutcomeKind
 from tsoffset.server.listeners import serve
@@ -93,7 +93,7 @@ def _of(
 
     boards = {name: Board(Instance.here()) for name in ("alone", "watched")}
     metrics = Metrics(boards["watched"])
-    history = History(HistorySettings(str(folder / "history")), boards["watched"].instance)
+    history = HistoryWriter(HistorySettings(str(folder / "history")), boards["watched"].instance)
     loops = {
         "alone": loop(boards["alone"]),
         "watched": loop(boards["watched"], (metrics, history)),

@@ -13,7 +13,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from tsoffset.history.views import Asked, open_views
+from tsoffset.history.views import ViewScope, open_views
 from tsoffset.stores import place_of
 
 # The records that a failover at the worst moment of each day would have re-read.
@@ -37,7 +37,7 @@ def main() -> None:
     # Without spark-submit, Spark's workers would take the first python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.appName("history questions").getOrCreate()
-    asked = Asked(start=time.time() - days * 86_400)
+    asked = ViewScope(start=time.time() - days * 86_400)
     opened = open_views(session, place_of(directory), asked)
     for question in (WORST_MOMENT, RESTLESS):
         session.sql(question).show(100, truncate=False)

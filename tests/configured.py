@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format
+from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.testing.embedded.ports import free_port
@@ -35,7 +35,7 @@ def nowhere() -> str:
     return f"127.0.0.1:{free_port()}"
 
 
-def resolved(text: str, form: Format = Format.PROPERTIES) -> Settings:
+def resolved(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> Settings:
     return Configuration(FILE, text, form).resolve()
 
 
@@ -44,7 +44,9 @@ def two_clusters(*lines: str) -> Settings:
     return resolved(TWO_CLUSTERS + "\n".join(lines))
 
 
-def problems(text: str, form: Format = Format.PROPERTIES) -> tuple[ConfigurationProblem, ...]:
+def problems(
+    text: str, form: ConfigFormat = ConfigFormat.PROPERTIES
+) -> tuple[ConfigurationProblem, ...]:
     with pytest.raises(ConfigurationError) as caught:
         resolved(text, form)
     return caught.value.problems

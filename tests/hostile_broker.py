@@ -36,6 +36,7 @@ from kafka.protocol.metadata import (
 )
 
 from tests.kafka.test_records import batch
+from tests.library_messages import message
 from tsoffset.model import CommittedOffset, Failed, Isolation, TopicDescription, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster
 
@@ -177,12 +178,11 @@ class Brokers:
     # --- honest answers -------------------------------------------------------------------
 
     def _api_versions(self, _: Any, __: int) -> Any:
-        made = ApiVersionsResponse.ApiVersion
         keys = [
-            made(api_key=api, min_version=lowest, max_version=highest)
+            {"api_key": api, "min_version": lowest, "max_version": highest}
             for api, (lowest, highest) in VERSIONS.items()
         ]
-        return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
+        return message(ApiVersionsResponse, error_code=0, api_keys=keys, throttle_time_ms=0)
 
     def _metadata(self, request: Any, _: int) -> Any:
         names = None if request.topics is None else [each.name for each in request.topics]
@@ -196,95 +196,59 @@ class Brokers:
 
     def _find_coordinator(self, request: Any, version: int) -> Any:
         names = request.coordinator_keys if version >= 4 else [request.key]
-        found = [(name, self.memory._coordinator(name)) for name in names]
+        coordinators = [
+            {"key": name, "node_id": node, "host": "127.0.0.1", "port": self.ports[node]}
+            | {"error_code": 0, "error_message": None}
+            for name in names
+            for node in [self.memory._coordinator(name)]
+        ]
+        found: dict[str, Any] = {"coordinators": coordinators}
         if version < 4:
-            [(_, node)] = found
-            place = {"node_id": node, "host": "127.0.0.1", "port": self.ports[node]}
-            return FindCoordinatorResponse(
-                throttle_time_ms=0, error_code=0, error_message=None, **place
-            )
-        made = FindCoordinatorResponse.Coordinator
-        return FindCoordinatorResponse(
-            throttle_time_ms=0,
-            coordinators=[
-                made(
-                    key=name,
-                    node_id=node,
-                    host="127.0.0.1",
-                    port=self.ports[node],
-                    error_code=0,
-                    error_message=None,
-                )
-                for name, node in found
-            ],
-        )
+            [found] = coordinators
+            del found["key"]
+        return message(FindCoordinatorResponse, throttle_time_ms=0, **found)
 
     def _list_groups(self, _: Any, __: int) -> Any:
-        made = ListGroupsResponse.ListedGroup
         # Each broker lists all, which is harmless.
         groups = [
-            made(
-                group_id=each.group,
-                protocol_type=each.protocol_type,
-                group_state=each.state,
-                group_type=str(each.type),
-            )
+            {"group_id": each.group, "protocol_type": each.protocol_type}
+            | {"group_state": each.state, "group_type": str(each.type)}
             for each in self.memory.groups().groups.values()
         ]
-        return ListGroupsResponse(throttle_time_ms=0, error_code=0, groups=groups)
+        return message(ListGroupsResponse, throttle_time_ms=0, error_code=0, groups=groups)
 
     def _offset_fetch(self, request: Any, version: int) -> Any:
+        names = [request.group_id] if version < 8 else [each.group_id for each in request.groups]
+        found = [{"topics": self._offsets_of(name), "error_code": 0} for name in names]
         if version < 8:
-            topics = self._offsets_of(
-                request.group_id, OffsetFetchResponse.OffsetFetchResponseTopic
-            )
-            return OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=0)
-        made = OffsetFetchResponse.OffsetFetchResponseGroup
-        groups = [
-            made(
-                group_id=each.group_id,
-                topics=self._offsets_of(each.group_id, made.OffsetFetchResponseTopics),
-                error_code=0,
-            )
-            for each in request.groups
-        ]
-        return OffsetFetchResponse(throttle_time_ms=0, groups=groups)
+            return message(OffsetFetchResponse, throttle_time_ms=0, **found[0])
+        groups = [{"group_id": name} | each for name, each in zip(names, found, strict=True)]
+        return message(OffsetFetchResponse, throttle_time_ms=0, groups=groups)
 
-    def _offsets_of(self, group: str, made: Any) -> list[Any]:
-        of_partition = next(
-            each for name, each in vars(made).items() if name.startswith("OffsetFetchResponsePart")
-        )
-        found: dict[str, list[Any]] = {}
+    def _offsets_of(self, group: str) -> list[dict[str, Any]]:
+        found: dict[str, list[dict[str, Any]]] = {}
         known = self.memory._groups.get(group)
         for tp, commit in ({} if known is None else known.offsets).items():
             found.setdefault(tp.topic, []).append(
-                of_partition(
-                    partition_index=tp.partition,
-                    committed_offset=commit.offset,
-                    committed_leader_epoch=-1,
-                    metadata=commit.metadata,
-                    error_code=0,
-                )
+                {"partition_index": tp.partition, "committed_offset": commit.offset}
+                | {"committed_leader_epoch": -1, "metadata": commit.metadata, "error_code": 0}
             )
-        return [made(name=topic, partitions=of_topic) for topic, of_topic in found.items()]
+        return [{"name": topic, "partitions": of_topic} for topic, of_topic in found.items()]
 
     def _list_offsets(self, request: Any, _: int) -> Any:
-        of_topic = ListOffsetsResponse.ListOffsetsTopicResponse
-        return ListOffsetsResponse(
-            throttle_time_ms=0,
-            topics=[
-                of_topic(
-                    name=topic.name,
-                    partitions=[
-                        self._looked_up(topic.name, asked, _ISOLATIONS[request.isolation_level])
-                        for asked in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ],
-        )
+        isolation = _ISOLATIONS[request.isolation_level]
+        topics = [
+            {
+                "name": topic.name,
+                "partitions": [
+                    self._looked_up(topic.name, asked, isolation) for asked in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+        return message(ListOffsetsResponse, throttle_time_ms=0, topics=topics)
 
-    def _looked_up(self, topic: str, asked: Any, isolation: Isolation) -> Any:
+    def _looked_up(self, topic: str, asked: Any, isolation: Isolation) -> dict[str, Any]:
         log = self.memory.log(topic, asked.partition_index)
         offset, time = -1, -1
         if asked.timestamp >= 0:
@@ -293,44 +257,30 @@ class Brokers:
                 offset, time = found.offset, found.timestamp_ms
         else:
             offset = log.start if asked.timestamp == _EARLIEST else log.readable_end(isolation)
-        made = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
-        return made(
-            partition_index=asked.partition_index,
-            error_code=0,
-            timestamp=time,
-            offset=offset,
-            leader_epoch=0,
-        )
+        return {"partition_index": asked.partition_index, "error_code": 0, "leader_epoch": 0} | {
+            "timestamp": time,
+            "offset": offset,
+        }
 
     def _fetch(self, request: Any, _: int) -> Any:
-        of_topic = FetchResponse.FetchableTopicResponse
         [topic] = request.topics
         [asked] = topic.partitions
         log = self.memory.log(topic.topic, asked.partition)
         isolation = _ISOLATIONS[request.isolation_level]
         inside = log.start <= asked.fetch_offset <= log.end
-        records = self._batches(log, asked, isolation) if inside else b""
-        return FetchResponse(
-            throttle_time_ms=0,
-            error_code=0,
-            session_id=0,
-            responses=[
-                of_topic(
-                    topic=topic.topic,
-                    partitions=[
-                        of_topic.PartitionData(
-                            partition_index=asked.partition,
-                            error_code=0 if inside else _OUT_OF_RANGE,
-                            high_watermark=log.high_watermark,
-                            last_stable_offset=log.last_stable_offset,
-                            log_start_offset=log.start,
-                            aborted_transactions=[],
-                            preferred_read_replica=-1,
-                            records=records,
-                        )
-                    ],
-                )
-            ],
+        found = {
+            "partition_index": asked.partition,
+            "error_code": 0 if inside else _OUT_OF_RANGE,
+            "high_watermark": log.high_watermark,
+            "last_stable_offset": log.last_stable_offset,
+            "log_start_offset": log.start,
+            "aborted_transactions": [],
+            "preferred_read_replica": -1,
+            "records": self._batches(log, asked, isolation) if inside else b"",
+        }
+        responses = [{"topic": topic.topic, "partitions": [found]}]
+        return message(
+            FetchResponse, throttle_time_ms=0, error_code=0, session_id=0, responses=responses
         )
 
     def _batches(self, log: Any, asked: Any, isolation: Isolation) -> bytes:
@@ -346,7 +296,6 @@ class Brokers:
         return found
 
     def _offset_commit(self, request: Any, _: int) -> Any:
-        made = OffsetCommitResponse.OffsetCommitResponseTopic
         group = request.group_id
         topics = []
         for topic in request.topics:
@@ -358,10 +307,9 @@ class Brokers:
             }
             done = self.memory.commit({group: commits})[group]
             assert all(each is None for each in done.values()), done
-            of_partition = made.OffsetCommitResponsePartition
-            partitions = [of_partition(partition_index=it.partition, error_code=0) for it in done]
-            topics.append(made(name=topic.name, partitions=partitions))
-        return OffsetCommitResponse(throttle_time_ms=0, topics=topics)
+            partitions = [{"partition_index": it.partition, "error_code": 0} for it in done]
+            topics.append({"name": topic.name, "partitions": partitions})
+        return message(OffsetCommitResponse, throttle_time_ms=0, topics=topics)
 
 
 _ANSWERS: dict[int, Callable[[Brokers, Any, int], Any]] = {

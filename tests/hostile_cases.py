@@ -49,7 +49,6 @@ QUIET, VICTIM = "orders", "victim"
 PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN, END = "<!-- hostile brokers -->\n", "<!-- end of hostile brokers -->\n"
 
-BOTH = None
 _LENGTH_AT, _MAGIC_AT, _LAST_DELTA_AT, _COUNT_AT = 8, 16, 23, 57
 _FOR_EVER = 2**63 - 1
 _DAYS_MS = 2**31 - 1
@@ -61,19 +60,22 @@ class Case:
     """One thing that a broker does, where asked for `api`.
 
     `source` and `target` are what becomes of the group `HIT` where a broker of that cluster does
-    it, None where it is not played. `node` is the broker that does it (BOTH: either). With
-    `everybody` it takes the other group, too; one that `waits` is played by `make test-all`.
+    it, None where it is not played. With `everybody` it takes the other group, too; one that
+    `waits` is played by `make test-all`.
     """
 
-    name: str
     does: str
     api: int
     lie: Lie
     source: str | None
     target: str | None = None
-    node: int | None = 1
     everybody: bool = False
     waits: bool = False
+
+    @property
+    def node(self) -> int | None:
+        """The broker that does it; either (None) of what any broker may be asked."""
+        return None if self.api in (METADATA, FIND_COORDINATOR) else 1
 
 
 # --- of any answer ------------------------------------------------------------------------
@@ -519,10 +521,9 @@ _OLD = "failed UNSUPPORTED_VERSION"
 
 CASES = (
     # --- connections
-    Case("silent", "takes connections and says nothing", CONNECT, silent, _SILENCE, _SILENCE),
-    Case("hangs up", "ends each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
+    Case("takes connections and says nothing", CONNECT, silent, _SILENCE, _SILENCE),
+    Case("ends each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
     Case(
-        "web server",
         "answers in HTTP",
         CONNECT,
         bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
@@ -530,16 +531,8 @@ CASES = (
         _NONE,
         waits=True,
     ),
+    Case("says a frame has -1 bytes", CONNECT, bound(says, b"\xff" * 4), _NONE, waits=True),
     Case(
-        "negative frame",
-        "says a frame has -1 bytes",
-        CONNECT,
-        bound(says, b"\xff" * 4),
-        _NONE,
-        waits=True,
-    ),
-    Case(
-        "endless versions",
         "answers each ApiVersions with UNSUPPORTED_VERSION",
         API_VERSIONS,
         unsupported,
@@ -547,7 +540,6 @@ CASES = (
         _SILENCE,
     ),
     Case(
-        "array of two billion",
         "names 2,147,483,647 kinds in ApiVersions",
         API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
@@ -555,281 +547,133 @@ CASES = (
         waits=True,
     ),
     Case(
-        "vast versions",
         "names 5,000,000 kinds in ApiVersions",
         API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
-    Case("no versions", "knows no request as it is made now", API_VERSIONS, versions(0, 0), _OLD),
+    Case("knows no request as it is made now", API_VERSIONS, versions(0, 0), _OLD),
+    Case("has lowest versions above its highest", API_VERSIONS, versions(32_767, -1), _OLD),
+    Case("stops in the middle of ApiVersions", API_VERSIONS, half, _SILENCE, waits=True),
     Case(
-        "versions upside down",
-        "has lowest versions above its highest",
-        API_VERSIONS,
-        versions(32_767, -1),
-        _OLD,
-    ),
-    Case(
-        "versions cut off",
-        "stops in the middle of ApiVersions",
-        API_VERSIONS,
-        half,
-        _SILENCE,
-        waits=True,
-    ),
-    Case(
-        "versions throttled",
-        "wants 24 days of rest after ApiVersions",
-        API_VERSIONS,
-        bound(throttled, _DAYS_MS),
-        _WELL,
+        "wants 24 days of rest after ApiVersions", API_VERSIONS, bound(throttled, _DAYS_MS), _WELL
     ),
     # --- metadata
-    Case("no brokers", "names no broker", METADATA, change(no_broker), _ALL, _ALL, BOTH),
-    Case("port 0", "names port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE, BOTH),
+    Case("names no broker", METADATA, change(no_broker), _ALL, _ALL),
+    Case("names port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE),
+    Case("names port 70000", METADATA, brokers(at(70_000)), _NONE, _NONE, waits=True),
+    Case("names port -1", METADATA, brokers(at(-1)), _NONE, waits=True),
+    Case("names an empty host", METADATA, brokers(at(9092, "")), _NONE, waits=True),
     Case(
-        "port 70000",
-        "names port 70000",
-        METADATA,
-        brokers(at(70_000)),
-        _NONE,
-        _NONE,
-        BOTH,
-        waits=True,
-    ),
-    Case("port -1", "names port -1", METADATA, brokers(at(-1)), _NONE, None, BOTH, waits=True),
-    Case(
-        "no host",
-        "names an empty host",
-        METADATA,
-        brokers(at(9092, "")),
-        _NONE,
-        None,
-        BOTH,
-        waits=True,
-    ),
-    Case(
-        "long host",
         "names a host of 10,000 letters",
         METADATA,
         brokers(at(9092, "token" * 2_000)),
         _NONE,
-        None,
-        BOTH,
         waits=True,
     ),
+    Case("names a\\0b as a host", METADATA, brokers(at(9092, "a\0b")), _NONE, waits=True),
+    Case("names one address for all brokers", METADATA, itself, _WELL),
     Case(
-        "odd host",
-        "names a\\0b as a host",
-        METADATA,
-        brokers(at(9092, "a\0b")),
-        _NONE,
-        None,
-        BOTH,
-        waits=True,
-    ),
-    Case("one address", "names one address for all brokers", METADATA, itself, _WELL, None, BOTH),
-    Case(
-        "ten thousand",
         "names 10,000 brokers",
         METADATA,
         change(many_brokers),
         "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
-        None,
-        BOTH,
         everybody=True,
         waits=True,
     ),
+    Case("names a leader that is no broker", METADATA, led_by(42), _NONE, _NONE, waits=True),
+    Case("names -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", waits=True),
     Case(
-        "no such leader",
-        "names a leader that is no broker",
-        METADATA,
-        led_by(42),
-        _NONE,
-        _NONE,
-        BOTH,
-        waits=True,
-    ),
-    Case(
-        "leader -7",
-        "names -7 as a leader",
-        METADATA,
-        led_by(-7),
-        "failed NO_LEADER",
-        None,
-        BOTH,
-        waits=True,
-    ),
-    Case(
-        "partition -3",
         "numbers partitions -3 and 2147483647",
         METADATA,
         numbered(-3, _HUGE),
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
-        BOTH,
     ),
+    Case("names a partition three times", METADATA, numbered(0, 0, 0), _WELL),
     Case(
-        "partitions twice",
-        "names a partition three times",
-        METADATA,
-        numbered(0, 0, 0),
-        _WELL,
-        None,
-        BOTH,
-    ),
-    Case(
-        "metadata, code 999",
         "gives a topic an error code that Kafka has not",
         METADATA,
         refused(999),
         _NO_KAFKA,
         _NO_KAFKA,
-        BOTH,
     ),
+    Case("names a topic null", METADATA, of_victim(without_name), "failed NO_LEADER", waits=True),
+    Case("names 1,000 topics that were not asked for", METADATA, more_topics, _WELL),
+    Case("says it is another cluster", METADATA, change(other_cluster), _WELL),
+    Case("stops in the middle of Metadata", METADATA, half, _ALL),
+    Case("leaves half of Metadata out", METADATA, shortened, _ALL, _ALL),
+    Case("answers Metadata with nonsense", METADATA, bound(body_of, b"\xff" * 64), _ALL),
+    Case("names no list of topics", METADATA, change(set_to(topics=None)), _ALL),
     Case(
-        "no name",
-        "names a topic null",
-        METADATA,
-        of_victim(without_name),
-        "failed NO_LEADER",
-        None,
-        BOTH,
-        waits=True,
-    ),
-    Case(
-        "more topics",
-        "names 1,000 topics that were not asked for",
-        METADATA,
-        more_topics,
-        _WELL,
-        None,
-        BOTH,
-    ),
-    Case(
-        "another cluster",
-        "says it is another cluster",
-        METADATA,
-        change(other_cluster),
-        _WELL,
-        None,
-    ),
-    Case("metadata cut off", "stops in the middle of Metadata", METADATA, half, _ALL, None, BOTH),
-    Case("metadata of half", "leaves half of Metadata out", METADATA, shortened, _ALL, _ALL, BOTH),
-    Case(
-        "metadata of nonsense",
-        "answers Metadata with nonsense",
-        METADATA,
-        bound(body_of, b"\xff" * 64),
-        _ALL,
-        None,
-        BOTH,
-    ),
-    Case(
-        "no topics",
-        "names no list of topics",
-        METADATA,
-        change(set_to(topics=None)),
-        _ALL,
-        None,
-        BOTH,
-    ),
-    Case(
-        "no partitions",
         "names no list of a topic's partitions",
         METADATA,
         of_victim(set_to(partitions=None)),
         _NONE,
-        None,
-        BOTH,
         everybody=True,
     ),
     Case(
-        "names in no code",
         "writes a topic's name in no UTF-8",
         METADATA,
         renamed(b"victim", b"vic\xfftim"[:6]),
         _NONE,
-        None,
-        BOTH,
         everybody=True,
         waits=True,
     ),
     # --- groups
     Case(
-        "no such coordinator",
         "names a coordinator that is no broker",
         FIND_COORDINATOR,
         of_coordinator(set_to(node_id=42)),
         _NONE,
         _NONE,
-        BOTH,
         waits=True,
     ),
     Case(
-        "coordinator -7",
         "names -7 as a coordinator",
         FIND_COORDINATOR,
         of_coordinator(set_to(node_id=-7)),
         "failed COORDINATOR",
-        None,
-        BOTH,
         waits=True,
     ),
     Case(
-        "coordinator, code 999",
         "refuses a coordinator with an unknown code",
         FIND_COORDINATOR,
         of_coordinator(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
-        BOTH,
     ),
     Case(
-        "no coordinators",
         "names no list of coordinators",
         FIND_COORDINATOR,
         change(set_to(coordinators=None)),
         _NO_KAFKA,
-        None,
-        BOTH,
         everybody=True,
     ),
     Case(
-        "coordinator of others",
         "leaves a group's coordinator out",
         FIND_COORDINATOR,
         change(coordinators(CALM)),
         _SILENCE,
-        None,
-        BOTH,
         waits=True,
     ),
     Case(
-        "odd groups",
-        "lists groups with odd names, and one twice",
-        LIST_GROUPS,
-        change(add_groups),
-        _WELL,
-        _WELL,
+        "lists groups with odd names, and one twice", LIST_GROUPS, change(add_groups), _WELL, _WELL
     ),
     Case(
-        "groups, code -1",
         "refuses to list groups",
         LIST_GROUPS,
         change(set_to(error_code=-1)),
         "committed and failed INTERNAL",
     ),
     Case(
-        "vast groups",
         "lists groups in 40 MB",
         LIST_GROUPS,
         bound(body_of, bytes(_VAST)),
         "committed and failed INTERNAL",
     ),
     Case(
-        "many groups",
         "lists 1,500,000 groups",
         LIST_GROUPS,
         many_groups,
@@ -838,14 +682,12 @@ CASES = (
         waits=True,
     ),
     Case(
-        "groups of nonsense",
         "lists groups in nonsense",
         LIST_GROUPS,
         bound(body_of, _HUGE_COMPACT * 9),
         "committed and failed INTERNAL",
     ),
     Case(
-        "offsets of nonsense",
         "answers OffsetFetch with nonsense",
         OFFSET_FETCH,
         bound(body_of, b"\xff" * 64),
@@ -853,44 +695,32 @@ CASES = (
         _NO_KAFKA,
     ),
     Case(
-        "offsets of two billion",
         "counts 2,147,483,647 groups",
         OFFSET_FETCH,
         bound(body_of, bytes(5) + _HUGE_COMPACT),
         _NO_KAFKA,
     ),
+    Case("leaves half of OffsetFetch out", OFFSET_FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
+    Case("adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
     Case(
-        "offsets of half",
-        "leaves half of OffsetFetch out",
-        OFFSET_FETCH,
-        shortened,
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("offsets and more", "adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
-    Case(
-        "offset -5",
         "says a group has committed -5",
         OFFSET_FETCH,
         of_offsets(set_to(committed_offset=-5)),
         "no row",
     ),
     Case(
-        "offset 2^63-1",
         "says a group has committed 2^63-1",
         OFFSET_FETCH,
         of_offsets(set_to(committed_offset=_FOR_EVER)),
         "skipped PAST_LOG_END",
     ),
     Case(
-        "of partition -1",
         "says a group has committed in partition -1",
         OFFSET_FETCH,
         of_offsets(set_to(partition_index=-1)),
         "no row",
     ),
     Case(
-        "offsets, code 999",
         "refuses an offset with an unknown code",
         OFFSET_FETCH,
         of_offsets(set_to(error_code=999)),
@@ -898,7 +728,6 @@ CASES = (
         None,
     ),
     Case(
-        "offsets of a stranger",
         "answers for another group",
         OFFSET_FETCH,
         of_group(set_to(group_id="stranger")),
@@ -906,7 +735,6 @@ CASES = (
         _SILENCE,
     ),
     Case(
-        "offsets of the other",
         "answers for a group of another broker, and after that",
         OFFSET_FETCH,
         of_the_other,
@@ -914,24 +742,18 @@ CASES = (
         waits=True,
     ),
     Case(
-        "offsets throttled",
-        "wants 24 days of rest after OffsetFetch",
-        OFFSET_FETCH,
-        bound(throttled, _DAYS_MS),
-        _WELL,
+        "wants 24 days of rest after OffsetFetch", OFFSET_FETCH, bound(throttled, _DAYS_MS), _WELL
     ),
     # --- lookups
     Case(
-        "lookups of nonsense",
         "answers ListOffsets with nonsense",
         LIST_OFFSETS,
         bound(body_of, b"\xff" * 64),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("lookups of half", "leaves half of ListOffsets out", LIST_OFFSETS, shortened, _NO_KAFKA),
+    Case("leaves half of ListOffsets out", LIST_OFFSETS, shortened, _NO_KAFKA),
     Case(
-        "lookups elsewhere",
         "answers ListOffsets for another partition",
         LIST_OFFSETS,
         of_lookup(set_to(partition_index=5)),
@@ -940,7 +762,6 @@ CASES = (
         waits=True,
     ),
     Case(
-        "ends at -9",
         "says logs begin and end at -9",
         LIST_OFFSETS,
         of_lookup(set_to(offset=-9)),
@@ -948,90 +769,31 @@ CASES = (
         _NO_KAFKA,
     ),
     Case(
-        "ends at 2^63-1",
         "says logs begin and end at 2^63-1",
         LIST_OFFSETS,
         of_lookup(set_to(offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
-        "ends before it begins",
-        "says a log ends before it begins",
-        LIST_OFFSETS,
-        backwards,
-        _NO_KAFKA,
-    ),
-    Case(
-        "times of -9",
-        "says negative times",
-        LIST_OFFSETS,
-        of_lookup(set_to(timestamp=-9)),
-        _WELL,
-        _WELL,
-    ),
+    Case("says a log ends before it begins", LIST_OFFSETS, backwards, _NO_KAFKA),
+    Case("says negative times", LIST_OFFSETS, of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
+    Case("answers Fetch with nonsense", FETCH, bound(body_of, b"\xff" * 64), _NO_KAFKA, _NO_KAFKA),
+    Case("answers Fetch with an empty frame", FETCH, bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
+    Case("leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
+    Case("hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True),
+    Case("falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE),
+    Case("sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
+    Case("falls silent", FETCH, silent, _SILENCE, _SILENCE, waits=True),
+    Case("answers with another correlation id", FETCH, wrong_id, _NONE, _NONE),
+    Case("answers each Fetch twice", FETCH, twice, _WELL, _WELL),
     Case(
-        "fetch of nonsense",
-        "answers Fetch with nonsense",
-        FETCH,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
+        "announces a frame of 2 GB", FETCH, bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA
     ),
+    Case("announces a frame of -1 bytes", FETCH, bound(says, b"\xff" * 4), _NO_KAFKA),
+    Case("sends a frame of 3 bytes", FETCH, bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
+    Case("wants 24 days of rest after each Fetch", FETCH, bound(throttled, _DAYS_MS), _WELL, _WELL),
     Case(
-        "fetch of nothing",
-        "answers Fetch with an empty frame",
-        FETCH,
-        bound(body_of, b""),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("fetch of half", "leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case(
-        "fetch cut off", "hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True
-    ),
-    Case(
-        "fetch that stops", "falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE
-    ),
-    Case("fetch by letter", "sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
-    Case("fetch never", "falls silent", FETCH, silent, _SILENCE, _SILENCE, waits=True),
-    Case("wrong id", "answers with another correlation id", FETCH, wrong_id, _NONE, _NONE),
-    Case("twice", "answers each Fetch twice", FETCH, twice, _WELL, _WELL),
-    Case(
-        "frame of 2 GB",
-        "announces a frame of 2 GB",
-        FETCH,
-        bound(says, b"\x7f\xff\xff\xff"),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
-        "frame of -1",
-        "announces a frame of -1 bytes",
-        FETCH,
-        bound(says, b"\xff" * 4),
-        _NO_KAFKA,
-        None,
-    ),
-    Case(
-        "frame of 3",
-        "sends a frame of 3 bytes",
-        FETCH,
-        bound(says, b"\0\0\0\3abc"),
-        _NO_KAFKA,
-        None,
-    ),
-    Case(
-        "throttled",
-        "wants 24 days of rest after each Fetch",
-        FETCH,
-        bound(throttled, _DAYS_MS),
-        _WELL,
-        _WELL,
-    ),
-    Case(
-        "throttled, empty",
         "wants 24 days of rest before each Fetch",
         FETCH,
         throttled_emptily,
@@ -1039,9 +801,8 @@ CASES = (
         _SILENCE,
         waits=True,
     ),
-    Case("throttled by -1", "wants -1 ms of rest", FETCH, bound(throttled, -1), _WELL, _WELL),
+    Case("wants -1 ms of rest", FETCH, bound(throttled, -1), _WELL, _WELL),
     Case(
-        "fetch, code 999",
         "refuses with an unknown code",
         FETCH,
         of_fetch(set_to(error_code=999)),
@@ -1049,31 +810,11 @@ CASES = (
         _NO_KAFKA,
     ),
     Case(
-        "fetch, code -1",
-        "refuses with UNKNOWN_SERVER_ERROR",
-        FETCH,
-        of_fetch(set_to(error_code=-1)),
-        _NO_KAFKA,
-        None,
+        "refuses with UNKNOWN_SERVER_ERROR", FETCH, of_fetch(set_to(error_code=-1)), _NO_KAFKA, None
     ),
+    Case("answers Fetch for another partition", FETCH, elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
+    Case("answers Fetch for another topic", FETCH, elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
     Case(
-        "another partition",
-        "answers Fetch for another partition",
-        FETCH,
-        elsewhere(VICTIM, 1),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
-        "another topic",
-        "answers Fetch for another topic",
-        FETCH,
-        elsewhere("other", 0),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
-        "nothing, ever",
         "has nothing to read below the log's end",
         FETCH,
         of_fetch(set_to(records=b"")),
@@ -1081,7 +822,6 @@ CASES = (
         _SILENCE,
     ),
     Case(
-        "watermark -1",
         "has no high watermark",
         FETCH,
         of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
@@ -1089,28 +829,17 @@ CASES = (
         _NO_KAFKA,
     ),
     Case(
-        "starts at the end",
         "says the log starts at 2^63-1",
         FETCH,
         of_fetch(set_to(log_start_offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("records of -5", "says -5 bytes of records follow", FETCH, sized(-5), _SILENCE, _SILENCE),
-    Case(
-        "records of 2 GB", "says 2 GB of records follow", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA
-    ),
-    Case(
-        "aborted without end",
-        "lists 2,147,483,647 aborted transactions",
-        FETCH,
-        aborted(_HUGE),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
+    Case("says -5 bytes of records follow", FETCH, sized(-5), _SILENCE, _SILENCE),
+    Case("says 2 GB of records follow", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    Case("lists 2,147,483,647 aborted transactions", FETCH, aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
     # --- batches
     Case(
-        "checksum",
         "sends batches whose checksum is wrong",
         FETCH,
         poke(">I", CRC_AT, 1, seal=False),
@@ -1118,90 +847,40 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "length -1",
-        "sends batches of -1 bytes",
-        FETCH,
-        poke(">i", _LENGTH_AT, -1, seal=False),
-        _DAMAGE,
-        _DAMAGE,
+        "sends batches of -1 bytes", FETCH, poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE
     ),
     Case(
-        "length 10",
-        "sends batches of 10 bytes",
-        FETCH,
-        poke(">i", _LENGTH_AT, 10, seal=False),
-        _DAMAGE,
-        _DAMAGE,
+        "sends batches of 10 bytes", FETCH, poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE
     ),
     Case(
-        "length of 2 GB",
         "sends batches of 2 GB that never end",
         FETCH,
         poke(">i", _LENGTH_AT, _HUGE, seal=False),
         _SILENCE,
         _SILENCE,
     ),
-    Case(
-        "format 9",
-        "sends batches of format 9",
-        FETCH,
-        poke(">b", _MAGIC_AT, 9, seal=False),
-        _OLD,
-        _OLD,
-    ),
-    Case("codec 7", "packs batches as number 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    Case("sends batches of format 9", FETCH, poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
+    Case("packs batches as number 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
     *(
-        Case(
-            f"{codec} cut off",
-            f"sends {codec} that is cut off",
-            FETCH,
-            truncated(codec),
-            _DAMAGE,
-            _DAMAGE,
-        )
+        Case(f"sends {codec} that is cut off", FETCH, truncated(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     *(
-        Case(
-            f"{codec} bomb",
-            f"sends {codec} that unpacks to 400 MB",
-            FETCH,
-            bomb(codec),
-            _DAMAGE,
-            _DAMAGE,
-        )
+        Case(f"sends {codec} that unpacks to 400 MB", FETCH, bomb(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     Case(
-        "many bombs",
-        "sends 20 batches that unpack to 29 MB each",
-        FETCH,
-        records(many_bombs),
-        _DAMAGE,
-        _DAMAGE,
+        "sends 20 batches that unpack to 29 MB each", FETCH, records(many_bombs), _DAMAGE, _DAMAGE
     ),
-    Case("overlapping", "sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
+    Case("sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
     Case(
-        "earlier",
-        "sends batches from before what was asked for",
-        FETCH,
-        records(earlier),
-        _SILENCE,
-        _SILENCE,
+        "sends batches from before what was asked for", FETCH, records(earlier), _SILENCE, _SILENCE
     ),
     Case(
-        "batch at 2^63-1",
-        "sends batches at 2^63-1",
-        FETCH,
-        poke(">q", 0, _FOR_EVER, seal=False),
-        _SILENCE,
-        _SILENCE,
+        "sends batches at 2^63-1", FETCH, poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE
     ),
+    Case("sends batches at -1", FETCH, poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
     Case(
-        "offset -1", "sends batches at -1", FETCH, poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE
-    ),
-    Case(
-        "last offset -1",
         "sends batches that end before they begin",
         FETCH,
         poke(">i", _LAST_DELTA_AT, -1),
@@ -1209,7 +888,6 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "last offset huge",
         "sends batches over two billion offsets",
         FETCH,
         poke(">i", _LAST_DELTA_AT, _HUGE),
@@ -1217,7 +895,6 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "last offset short",
         "sends batches with more records than offsets",
         FETCH,
         poke(">i", _LAST_DELTA_AT, 4),
@@ -1225,40 +902,13 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "more records",
-        "counts 20 records where there are 10",
-        FETCH,
-        poke(">i", _COUNT_AT, 20),
-        _DAMAGE,
-        _DAMAGE,
+        "counts 20 records where there are 10", FETCH, poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE
     ),
+    Case("counts 3 records where there are 10", FETCH, poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
+    Case("counts two billion records", FETCH, poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
+    Case("counts no records where there are 10", FETCH, poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
+    Case("counts -1 records", FETCH, poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
     Case(
-        "fewer records",
-        "counts 3 records where there are 10",
-        FETCH,
-        poke(">i", _COUNT_AT, 3),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case(
-        "records 2 billion",
-        "counts two billion records",
-        FETCH,
-        poke(">i", _COUNT_AT, _HUGE),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case(
-        "no records",
-        "counts no records where there are 10",
-        FETCH,
-        poke(">i", _COUNT_AT, 0),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case("records -1", "counts -1 records", FETCH, poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
-    Case(
-        "varints without end",
         "sends records whose length never ends",
         FETCH,
         content(lambda held: b"\xff" * len(held)),
@@ -1266,31 +916,17 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "zeros",
         "sends records of nothing but zeros",
         FETCH,
         content(lambda held: bytes(len(held))),
         _DAMAGE,
         _DAMAGE,
     ),
+    Case("sends records stamped past 2^63", FETCH, poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
     Case(
-        "times beyond",
-        "sends records stamped past 2^63",
-        FETCH,
-        poke(">q", 27, _FOR_EVER),
-        _DAMAGE,
-        _DAMAGE,
+        "sends batches without records, for ever", FETCH, records(empty_batches), _SILENCE, _SILENCE
     ),
     Case(
-        "empty batches",
-        "sends batches without records, for ever",
-        FETCH,
-        records(empty_batches),
-        _SILENCE,
-        _SILENCE,
-    ),
-    Case(
-        "old length",
         "sends messages of format 1 longer than their batch",
         FETCH,
         old_format(old_length),
@@ -1298,17 +934,9 @@ CASES = (
         _DAMAGE,
     ),
     # --- commits
+    Case("hangs up instead of answering commits", OFFSET_COMMIT, closed, None, _WELL),
+    Case("never answers commits", OFFSET_COMMIT, silent, None, _WELL),
     Case(
-        "commits unanswered",
-        "hangs up instead of answering commits",
-        OFFSET_COMMIT,
-        closed,
-        None,
-        _WELL,
-    ),
-    Case("commits in silence", "never answers commits", OFFSET_COMMIT, silent, None, _WELL),
-    Case(
-        "commits elsewhere",
         "answers commits for another partition",
         OFFSET_COMMIT,
         of_lookup(set_to(partition_index=5)),
@@ -1316,21 +944,13 @@ CASES = (
         _WELL,
     ),
     Case(
-        "commits, code 999",
         "refuses commits with an unknown code",
         OFFSET_COMMIT,
         of_lookup(set_to(error_code=999)),
         None,
         _WELL,
     ),
-    Case(
-        "commits of nonsense",
-        "answers commits with nonsense",
-        OFFSET_COMMIT,
-        bound(body_of, b"\xff" * 64),
-        None,
-        _WELL,
-    ),
+    Case("answers commits with nonsense", OFFSET_COMMIT, bound(body_of, b"\xff" * 64), None, _WELL),
 )
 
 

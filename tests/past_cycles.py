@@ -11,7 +11,7 @@ import pyarrow as pa
 from tests.memory_flows import flow
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance
-from tsoffset.history.files import Kind, days, look
+from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.model import OutcomeKind, Precision, Row
 from tsoffset.spark.flow import CycleResult, Rows
@@ -99,11 +99,13 @@ def files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
-def rows_of(directory: Path, kind: Kind) -> list[dict[str, Any]]:
+def rows_of(directory: Path, kind: HistoryTable) -> list[dict[str, Any]]:
     """All rows that a reader finds, in the order of cycles."""
     root = place_of(directory)
     tables = [
-        file.table() for day in days(root, kind, FLOW) for file in look(root, kind, FLOW, day).files
+        file.table()
+        for day in days(root, kind, FLOW)
+        for file in files_of_day(root, kind, FLOW, day).files
     ]
     rows = [one for table in tables for one in table.to_pylist()]
     return sorted(rows, key=lambda one: (one["instance"], one["cycle"]))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import (
+    CONSUMER_GROUPS,
     SUPPORTED_GROUPS,
     Claims,
     CompetingFlow,
@@ -252,6 +253,13 @@ def planned_rows(
             row = decided(flow.name, commit, position, current, last_commit=last, floor=floor)
         if position is not None and position.source_log_end is not None:
             row = replace(row, consumer_lag=position.source_log_end - position.offset)
+        if commit.acknowledged and row.reread_bound is not None:
+            exact = row.precision is Precision.EXACT
+            row = replace(
+                row,
+                reread_bound=row.reread_bound + commit.acknowledged,
+                precision=Precision.BOUNDED if exact else row.precision,
+            )
         found.append(row)
     return found
 
@@ -263,7 +271,10 @@ def _read(target: Cluster, commit: SourceCommit, clock: Time) -> CommittedOffset
     started = clock.monotonic()
     while True:
         offsets: GroupOffsets | Failed = committed_offsets(
-            target, [commit.group], require_stable=not commit.target_active
+            target,
+            [commit.group],
+            share_groups=[commit.group] if commit.is_share_group else [],
+            require_stable=not commit.target_active,
         )[commit.group]
         current = offsets if isinstance(offsets, Failed) else offsets.get(commit.target)
         if not isinstance(current, Failed) or commit.target_active:
@@ -283,9 +294,25 @@ def read_commits(
     competing_flows: Sequence[CompetingFlow] = (),
 ) -> Iterator[SourceCommit]:
     """The source commits of `groups` that the flow syncs, with the target partition of each."""
-    readable = [work.group for work in groups if work.type is not GroupType.SHARE]
-    offsets = committed_offsets(source, readable, require_stable=False)
-    return source_commits(flow, groups, offsets, Claims(competing_flows, readable))
+    names = [work.group for work in groups]
+    share = [work.group for work in groups if work.type is GroupType.SHARE]
+    offsets = committed_offsets(source, names, share_groups=share, require_stable=False)
+    for commit in source_commits(flow, groups, offsets, Claims(competing_flows, names, share)):
+        if commit.is_share_group and commit.verdict is None:
+            yield _with_acknowledged(source, commit)
+        else:
+            yield commit
+
+
+def _with_acknowledged(source: Cluster, commit: SourceCommit) -> SourceCommit:
+    """The commit of a share group with how many records behind it are acknowledged at most."""
+    assert commit.partition is not None
+    assert commit.committed is not None
+    log = source.log_ranges([commit.partition], Isolation.READ_UNCOMMITTED)[commit.partition]
+    if isinstance(log, Failed):
+        return replace(commit, verdict=log)
+    behind = log.end - commit.committed.offset - (commit.committed.lag or 0)
+    return replace(commit, acknowledged=max(0, behind))
 
 
 def source_commits(
@@ -297,9 +324,7 @@ def source_commits(
     """The commits of `groups` that the flow syncs, with the target partition of each; `offsets` are
     what the groups have on the source."""
     for work in groups:
-        if work.type is GroupType.SHARE:
-            yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
-            continue
+        is_share_group = work.type is GroupType.SHARE
         found = offsets[work.group]
         if isinstance(found, Failed):
             yield SourceCommit(work.group, None, None, None, verdict=found)
@@ -310,7 +335,14 @@ def source_commits(
             committed = found[partition]
             target = TopicPartition(renaming.topic, partition.partition)
             verdict: Skipped | Failed | None = None
-            if {work.type, work.target_type or work.type} - SUPPORTED_GROUPS:
+            if work.type not in SUPPORTED_GROUPS or (
+                work.target_type is not None
+                and (
+                    work.target_type is not GroupType.SHARE
+                    if is_share_group
+                    else work.target_type not in CONSUMER_GROUPS
+                )
+            ):
                 verdict = _unsupported(work)
             elif len(topics := sharing[target]) > 1:
                 verdict = _several_topics(work.group, target, topics)
@@ -327,6 +359,7 @@ def source_commits(
                 renaming.failback,
                 work.target_active,
                 verdict,
+                is_share_group,
             )
 
 
@@ -349,10 +382,12 @@ def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -
 
 
 def _unsupported(work: GroupWork) -> Skipped:
-    side, type_ = ("source", work.type)
-    if work.type in SUPPORTED_GROUPS and work.target_type is not None:
-        side, type_ = ("target", work.target_type)
-    return Skipped(
-        Reason.UNSUPPORTED_GROUP,
-        f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
-    )
+    message = f"{work.group} is a {work.type} group on the source"
+    if work.type not in SUPPORTED_GROUPS:
+        message += "; only consumer groups and share groups are synced"
+    else:
+        message += (
+            f" and a {work.target_type} group on the target; rename one of them, or delete the "
+            "group on the target"
+        )
+    return Skipped(Reason.UNSUPPORTED_GROUP, message)

@@ -78,6 +78,7 @@ class StoredCluster:
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
@@ -89,17 +90,20 @@ class StoredCluster:
             wait_until(lambda: not hold.exists(), seconds=600)
         with stored(self._folder, self._alias, change=False) as cluster:
             journal(self._folder, self._alias, "committed", groups)
-            return cluster.committed(groups, require_stable=require_stable)
+            return cluster.committed(
+                groups, share_groups=share_groups, require_stable=require_stable
+            )
 
     def commit(
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         with stored(self._folder, self._alias) as cluster:
             accepted = len(cluster.commits)
-            answer = cluster.commit(commits, may_send=may_send)
+            answer = cluster.commit(commits, share_groups=share_groups, may_send=may_send)
             items = [(g, str(p), c.offset) for g, p, c in cluster.commits[accepted:]]
             journal(self._folder, self._alias, "commit", items)
         if self._ordered(DIE_AFTER_COMMIT):

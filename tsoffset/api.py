@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.config.selecting import selected
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, selected
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
@@ -27,8 +26,7 @@ from tsoffset.logs import log_warnings_only
 from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated
 from tsoffset.offset_files.document import StoredOffset, is_offset, is_partition, is_topic
 from tsoffset.offset_files.translation import translate_stored
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey
 from tsoffset.replicators.checkpoints import read_checkpoints as read_topic
 from tsoffset.replicators.discovery import discover
 from tsoffset.replicators.topic_names import Found

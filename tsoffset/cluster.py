@@ -65,10 +65,14 @@ class Cluster(Protocol):
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """All committed offsets of each group; an unknown group has none.
+
+        `share_groups` are those of the groups that are share groups: what they have committed
+        are their share-partition start offsets, none where that was never set.
 
         With `require_stable`, an offset that waits for a transaction is a `Failed(COORDINATOR)`.
         That, and a coordinator that is loading or moving, is retried for a few seconds (see
@@ -120,9 +124,12 @@ class Cluster(Protocol):
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        """Commit offsets for groups without being a member; None means committed.
+        """Commit offsets for groups without being a member; None means committed. Of those in
+        `share_groups` the share-partition start offsets are set; a group that is new becomes a
+        share group.
 
         A group with members refuses: `Failed` with `group_active` for its partitions. No leader
         epoch is sent. A commit is never sent twice: a `Failed` with `patience_seconds` may have

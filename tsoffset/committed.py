@@ -1,7 +1,7 @@
 """Committed offsets of many groups as columns, for hundreds of thousands of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Self
 
@@ -20,9 +20,9 @@ class CommittedColumns:
     `groups` are the requested groups, each once and in that order, including those without offsets.
     `topics` names each topic once. The columns are equally long: `group` and `topic` are indices
     into these two, `partition` is the partition's number, and `offset` the next record to read (>=
-    0). The entries of a group are contiguous. `metadata` is by index of entry, for entries with
-    metadata. `failed` are groups that could not be read at all, and `failed_entries` single
-    offsets; neither has an entry.
+    0). The entries of a group are contiguous. `metadata` and `lag` are by index of entry, for
+    entries that have them. `failed` are groups that could not be read at all, and `failed_entries`
+    single offsets; neither has an entry.
     """
 
     groups: Sequence[str]
@@ -34,6 +34,7 @@ class CommittedColumns:
     metadata: Mapping[int, str]
     failed: Mapping[str, Failed]
     failed_entries: Mapping[GroupPartition, Failed]
+    lag: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -47,6 +48,7 @@ class CommittedColumns:
         partition: list[int] = []
         offset: list[int] = []
         metadata: dict[int, str] = {}
+        lag: dict[int, int] = {}
         failed: dict[str, Failed] = {}
         failed_entries: dict[GroupPartition, Failed] = {}
         for place, (name, offsets) in enumerate(answers.items()):
@@ -59,6 +61,8 @@ class CommittedColumns:
                     continue
                 if commit.metadata:
                     metadata[len(offset)] = commit.metadata
+                if commit.lag is not None:
+                    lag[len(offset)] = commit.lag
                 group.append(place)
                 topic.append(topics.setdefault(one.topic, len(topics)))
                 partition.append(one.partition)
@@ -73,6 +77,7 @@ class CommittedColumns:
             metadata,
             failed,
             failed_entries,
+            lag,
         )
 
     def by_group(self) -> dict[str, GroupOffsets | Failed]:
@@ -89,7 +94,8 @@ class CommittedColumns:
             one = places.get((topic, partition))
             if one is None:
                 one = places[topic, partition] = TopicPartition(self.topics[topic], partition)
-            offsets[group][one] = CommittedOffset(offset, self.metadata.get(number, ""))
+            metadata, lag = self.metadata.get(number, ""), self.lag.get(number)
+            offsets[group][one] = CommittedOffset(offset, metadata, lag)
         for (name, one), failed in self.failed_entries.items():
             found[name][one] = failed
         return {**found, **self.failed}
@@ -101,11 +107,13 @@ def join_columns(parts: Sequence[CommittedColumns]) -> CommittedColumns:
     topics: dict[str, int] = {}
     topic = []
     metadata: dict[int, str] = {}
+    lag: dict[int, int] = {}
     size = 0
     for part in parts:
         places = [topics.setdefault(name, len(topics)) for name in part.topics]
         topic.append(np.array(places, np.int32)[part.topic])
         metadata.update((size + number, text) for number, text in part.metadata.items())
+        lag.update((size + number, each) for number, each in part.lag.items())
         size += len(part)
     return CommittedColumns(
         parts[0].groups,
@@ -117,4 +125,5 @@ def join_columns(parts: Sequence[CommittedColumns]) -> CommittedColumns:
         metadata,
         dict(chain.from_iterable(part.failed.items() for part in parts)),
         dict(chain.from_iterable(part.failed_entries.items() for part in parts)),
+        lag,
     )

@@ -285,13 +285,23 @@ class GroupListings:
     groups: Mapping[str, GroupListing]
     failed_brokers: Mapping[int, Failed] = field(default_factory=dict)
 
+    @property
+    def share_groups(self) -> frozenset[str]:
+        """The names of the share groups."""
+        return frozenset(n for n, one in self.groups.items() if one.type is GroupType.SHARE)
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """`offset` is the next record to read."""
+    """A committed offset: the next record to read.
+
+    Of a share group it is the share-partition start offset: the first record that is not yet
+    acknowledged. `lag` is how many records up to the log's end are not, where the broker tells it.
+    """
 
     offset: int
     metadata: str = ""
+    lag: int | None = field(default=None, compare=False)
 
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]

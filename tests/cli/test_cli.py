@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke
 from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
-from tsoffset.commands.plan_sync import exit_status, hand_over
+from tsoffset.commands.plan_sync import exit_status, print_cycle
 from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
@@ -132,6 +132,7 @@ sys.stdout.write(result.stdout)
 """
 
 
+@pytest.mark.slow
 def test_commands_without_cycles_end_with_3_and_load_no_spark(away: Path) -> None:
     """Where no cluster answers, what they print says why; Spark is not even imported."""
     running = [
@@ -346,7 +347,7 @@ def test_a_cycle_has_finished_when_its_last_row_is_written(format: Format) -> No
     stream, started = Slow(), time.monotonic() - 100
     with capture_logs() as logs:
         output = Output(stream, format)
-        status = hand_over(RESULT, output, Notices(), commits=True, started=started, config="F")
+        status = print_cycle(RESULT, output, Notices(), commits=True, started=started, config="F")
     (finished,) = logs
     assert (finished["event"], finished["committed"], finished["failed"]) == (
         *("cycle_finished", 1, 1),
@@ -366,7 +367,9 @@ def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
     with os.fdopen(writing, "w") as pipe, capture_logs() as logs:
         output = Output(StandardStream(pipe), format)
         started = time.monotonic()
-        assert hand_over(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
+        assert (
+            print_cycle(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
+        )
         assert output.closed
     assert [event["event"] for event in logs] == ["cycle_finished"]
 
@@ -402,6 +405,7 @@ def redirected(
         os.close(writing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unbuffered", "streams", "logs"),
     [(False, (1,), "console"), (False, (2,), "json"), (True, (1, 2), "console")],

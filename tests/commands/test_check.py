@@ -14,7 +14,7 @@ from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.flow_check import Checked, check
+from tsoffset.commands.check.flow_check import CheckResult, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.check.survey import stamps
 from tsoffset.flow.policy import (
@@ -60,7 +60,7 @@ def commit(cluster: MemoryCluster, group: str, topic: str, partition: int = 0) -
 
 def checked(
     the_flow: FlowSettings, *clusters: MemoryCluster, others: tuple[FlowSettings, ...] = ()
-) -> Checked:
+) -> CheckResult:
     by_alias = {cluster.alias: cluster for cluster in clusters}
 
     def connect(wanted: ClusterSettings) -> Cluster:
@@ -69,7 +69,7 @@ def checked(
     return check([the_flow], connect, all_flows=(the_flow, *others))
 
 
-def found(result: Checked, subject: str, severity: Severity | None = None) -> Finding:
+def found(result: CheckResult, subject: str, severity: Severity | None = None) -> Finding:
     (finding,) = [
         finding
         for finding in result.findings
@@ -78,7 +78,7 @@ def found(result: Checked, subject: str, severity: Severity | None = None) -> Fi
     return finding
 
 
-def worst(result: Checked) -> set[tuple[Severity, str]]:
+def worst(result: CheckResult) -> set[tuple[Severity, str]]:
     return {
         (finding.severity, finding.subject)
         for finding in result.findings
@@ -245,7 +245,7 @@ def test_no_topic_passing_is_a_warning() -> None:
 
 
 def test_groups_of_other_types_are_named() -> None:
-    """Share and streams groups have nothing to sync: a warning that names them."""
+    """Share groups are not synced: a warning that names them."""
     source, target = filled("A", "orders"), filled("B", "A.orders")
     commit(source, "billing", "orders")
     source.group("shared", GroupType.SHARE)

@@ -17,7 +17,7 @@ from tests.producing import Contents, Written, numbered
 from tests.random_examples import scaled
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.flow_check import Checked, check
+from tsoffset.commands.check.flow_check import CheckResult, check
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
 from tsoffset.flow.settings import (
     SAME_OFFSETS,
@@ -92,7 +92,7 @@ def mirrored(
     return source, target
 
 
-def checked(source: MemoryCluster, target: MemoryCluster, the_flow: FlowSettings) -> Checked:
+def checked(source: MemoryCluster, target: MemoryCluster, the_flow: FlowSettings) -> CheckResult:
     by_alias: dict[str, Cluster] = {"A": source, "B": target}
 
     def connect(wanted: ClusterSettings) -> Cluster:
@@ -113,7 +113,7 @@ def findings(
     return of_copies(result)
 
 
-def of_copies(result: Checked) -> dict[str, Finding]:
+def of_copies(result: CheckResult) -> dict[str, Finding]:
     return {
         finding.subject: finding
         for finding in result.findings
@@ -516,7 +516,7 @@ def test_logs_that_have_diverged_are_an_error() -> None:
     assert "have different records at equal offsets, the first at 400:" in finding
 
 
-def of_offsets(result: Checked) -> dict[str, tuple[Severity, str]]:
+def of_offsets(result: CheckResult) -> dict[str, tuple[Severity, str]]:
     return {
         one.subject: (one.severity, one.finding)
         for one in result.findings

@@ -11,17 +11,16 @@ import pytest
 from tests.commands.test_check import checked, commit, described, filled, found, settings, worst
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
-from tsoffset.commands.check.checkpoints import CheckpointsSeen, other_committer, seen
-from tsoffset.commands.check.clusters import connection, untold_youngest
+from tsoffset.commands.check.clusters import connection, lacks_max_timestamp, machine
 from tsoffset.commands.check.configs import (
-    Compared,
+    TopicConfigs,
+    allowed_proofs,
     compared_configs,
     duration,
     newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.machine import machine
-from tsoffset.commands.check.proofs import allowed_proofs
+from tsoffset.commands.check.groups import CheckpointsSeen, checkpoints_seen, other_committer
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
@@ -83,11 +82,11 @@ def test_where_no_clock_is_told_records_of_the_future_tell() -> None:
 # --- configurations -------------------------------------------------------------------------
 
 
-def compared(original: Configs, copy: Configs, times: RecordTimes | None = None) -> Compared:
-    return Compared(ORDERS, original, copy, times or RecordTimes())
+def compared(original: Configs, copy: Configs, times: RecordTimes | None = None) -> TopicConfigs:
+    return TopicConfigs(ORDERS, original, copy, times or RecordTimes())
 
 
-def judged(*pairs: Compared) -> list[Finding]:
+def judged(*pairs: TopicConfigs) -> list[Finding]:
     source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
     return list(compared_configs(flow(), pairs, NOW_MS, source, target))
 
@@ -103,7 +102,7 @@ def proofs(
 ) -> list[Finding]:
     pairs = [compared({}, copy) for copy in copies]
     granting = Granting(settings("B"), "User:alice")
-    return list(allowed_proofs(the_flow or flow(), pairs, granting, untold_youngest=old))
+    return list(allowed_proofs(the_flow or flow(), pairs, granting, lacks_max_timestamp=old))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_compacted_topics_on_brokers_before_3_0_are_a_warning() -> None:
     assert [one.severity for one in proofs(DELETE, old=True)] == [OK]
     for version, untold in (("2.8.2", True), ("3.0.0", False), ("4.3", False)):
         brokers = (Broker(1, "b", 9092, None), Broker(2, "b", 9093, version))
-        assert untold_youngest(ClusterDescription("id", brokers)) is untold
+        assert lacks_max_timestamp(ClusterDescription("id", brokers)) is untold
 
 
 @pytest.mark.parametrize(
@@ -169,9 +168,9 @@ def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(
 def test_failback_has_no_finding_of_the_proof_by_first_copy() -> None:
     """The target holds the original there, and translations do not use that proof."""
     original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
-    pairs = [Compared(original, {}, COMPACT, RecordTimes())]
+    pairs = [TopicConfigs(original, {}, COMPACT, RecordTimes())]
     granting = Granting(settings("B"), "User:alice")
-    assert list(allowed_proofs(flow(), pairs, granting, untold_youngest=False)) == []
+    assert list(allowed_proofs(flow(), pairs, granting, lacks_max_timestamp=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -275,10 +274,10 @@ def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
     """The newest of each group that passes the filter; without the topic there is none."""
     estate = Estate()
     passing = flow(group_filter=DefaultGroupFilter(("billing",)))
-    assert seen(passing, estate["B"]).groups == {}
+    assert checkpoints_seen(passing, estate["B"]).groups == {}
     for number, group in enumerate(("billing", "billing", "other")):
         checkpoint(estate, group, 5, 5, partition=number, timestamp_ms=NOW_MS + number)
-    assert seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
+    assert checkpoints_seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
 
 
 # --- skipped commits, groups left out -------------------------------------------------------

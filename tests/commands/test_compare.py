@@ -18,12 +18,12 @@ from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
-from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.command import Wanted, run_compare
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.totals import Totals
+from tsoffset.commands.compare.run import run_compare
+from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
@@ -38,9 +38,9 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import ALL
-from tsoffset.replicators.checkpoint import (
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
     CheckpointKey,
-    CheckpointValue,
     MalformedCheckpoint,
     decode_key,
     decode_value,
@@ -56,14 +56,14 @@ WRITTEN_BY_MIRROR_MAKER = (
         "00000001",
         "000000000000000003e800000000000003290000",
         CheckpointKey("compared-6289-1-half", TopicPartition("east.compared-6289-1", 1)),
-        CheckpointValue(1000, 809),
+        Checkpoint(1000, 809),
     ),
     (
         "0021636f6d70617265642d363238392d312d6772c3bcc39f6520617573206bc3b66c6e0014656173742e636f"
         "6d70617265642d363238392d3100000000",
         "000000000000000002bc00000000000000010000",
         CheckpointKey("compared-6289-1-grüße aus köln", TopicPartition("east.compared-6289-1", 0)),
-        CheckpointValue(700, 1),
+        Checkpoint(700, 1),
     ),
 )
 CHECKPOINTS = "A.checkpoints.internal"
@@ -108,10 +108,12 @@ def checkpoint(
     )
 
 
-def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> FlowComparison:
+def comparison(
+    estate: Estate, *flows: FlowSettings, options: CompareOptions | None = None
+) -> FlowComparison:
     chosen = flows or (flow(),)
     settings = Settings(tuple(chosen), tuple(estate.clusters))
-    (one,) = compare(chosen[:1], estate.connect, settings=settings, asked=asked)
+    (one,) = compare(chosen[:1], estate.connect, settings=settings, options=options)
     return one
 
 
@@ -120,7 +122,7 @@ def the_pair(estate: Estate, *flows: FlowSettings) -> ComparedPair:
     return pair
 
 
-def judged(pair: ComparedPair) -> tuple[Verdict, int | None]:
+def judged(pair: ComparedPair) -> tuple[CheckpointVerdict, int | None]:
     return pair.verdict, pair.records
 
 
@@ -129,7 +131,7 @@ def judged(pair: ComparedPair) -> tuple[Verdict, int | None]:
 
 @pytest.mark.parametrize(("key", "value", "whose", "what"), WRITTEN_BY_MIRROR_MAKER)
 def test_bytes_of_mirror_maker_are_decoded(
-    key: str, value: str, whose: CheckpointKey, what: CheckpointValue
+    key: str, value: str, whose: CheckpointKey, what: Checkpoint
 ) -> None:
     """Group, target topic and partition from the key; the two offsets from the value."""
     assert decode_key(bytes.fromhex(key)) == whose
@@ -146,7 +148,7 @@ def test_what_mirror_maker_writes_is_what_these_tests_write() -> None:
 
 def test_metadata_may_be_long_and_is_left_alone() -> None:
     """The metadata of a commit stands at the end, of any length that fits, and is not kept."""
-    assert decode_value(value_of(7, 8, "ü" * 10_000)) == CheckpointValue(7, 8)
+    assert decode_value(value_of(7, 8, "ü" * 10_000)) == Checkpoint(7, 8)
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
@@ -252,7 +254,7 @@ def test_a_deleted_checkpoint_is_none() -> None:
     estate.commit("billing", "orders", 60)
     checkpoint(estate, "billing", 60, 44)
     estate["B"].log(CHECKPOINTS).append([Message(NOW_MS, key_of("billing"), None)])
-    assert judged(the_pair(estate)) == (Verdict.NONE, None)
+    assert judged(the_pair(estate)) == (CheckpointVerdict.NONE, None)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
     assert f"{CHECKPOINTS} on B does not exist" in warning
     assert "emit.checkpoints.enabled" in warning
     (pair,) = found.pairs
-    assert judged(pair) == (Verdict.NONE, None)
+    assert judged(pair) == (CheckpointVerdict.NONE, None)
     assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
 
 
@@ -313,7 +315,7 @@ def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
     estate["B"].fail(failed, verb=Verb.READ_RAW)
     found = comparison(estate)
     assert [(pair.verdict, pair.message) for pair in found.pairs] == [
-        (Verdict.FAILED, failed.message)
+        (CheckpointVerdict.FAILED, failed.message)
     ]
     assert found.exit_status == 1
 
@@ -324,15 +326,15 @@ def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
 @pytest.mark.parametrize(
     ("theirs", "verdict", "records"),
     [
-        (60, Verdict.EQUAL, 0),
-        (59, Verdict.REREAD, 1),
-        (0, Verdict.REREAD, 60),
-        (61, Verdict.UNSAFE, 1),
-        (100, Verdict.UNSAFE, 40),
+        (60, CheckpointVerdict.EQUAL, 0),
+        (59, CheckpointVerdict.REREAD, 1),
+        (0, CheckpointVerdict.REREAD, 60),
+        (61, CheckpointVerdict.UNSAFE, 1),
+        (100, CheckpointVerdict.UNSAFE, 40),
     ],
 )
 def test_theirs_are_judged_by_an_exact_translation(
-    theirs: int, verdict: Verdict, records: int
+    theirs: int, verdict: CheckpointVerdict, records: int
 ) -> None:
     """Before ours: what lies between is read again. Past it: what lies between is skipped."""
     estate = mirrored_estate(100)
@@ -341,7 +343,7 @@ def test_theirs_are_judged_by_an_exact_translation(
     pair = the_pair(estate)
     assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
     assert judged(pair) == (verdict, records)
-    assert (pair.message is None) == (verdict is not Verdict.UNSAFE)
+    assert (pair.message is None) == (verdict is not CheckpointVerdict.UNSAFE)
 
 
 def test_holes_between_are_no_records() -> None:
@@ -350,7 +352,10 @@ def test_holes_between_are_no_records() -> None:
     estate = mirrored_estate(100)
     estate["B"].log("A.orders").remove(range(50, 60))
     estate.commit("billing", "orders", 60)
-    for theirs, expected in ((55, (Verdict.EQUAL, 0)), (45, (Verdict.REREAD, 5))):
+    for theirs, expected in (
+        (55, (CheckpointVerdict.EQUAL, 0)),
+        (45, (CheckpointVerdict.REREAD, 5)),
+    ):
         checkpoint(estate, "billing", 60, theirs)
         assert judged(the_pair(estate)) == expected
 
@@ -369,7 +374,7 @@ def test_past_a_bounded_translation_nothing_is_proven() -> None:
     assert pair.ours_precision is not Precision.EXACT
     checkpoint(estate, "billing", 60, pair.ours + 62)
     pair = the_pair(estate)
-    assert pair.verdict is Verdict.BEYOND
+    assert pair.verdict is CheckpointVerdict.BEYOND
     assert pair.message is not None
 
 
@@ -389,10 +394,10 @@ def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
     checkpoint(estate, "billing", position, second)
     pair = the_pair(estate)
     assert pair.ours == position
-    assert judged(pair) == (Verdict.BEYOND, 0)
+    assert judged(pair) == (CheckpointVerdict.BEYOND, 0)
     assert "copied the records between them again" in (pair.message or "")
     checkpoint(estate, "billing", position, second + 1)
-    assert judged(the_pair(estate)) == (Verdict.UNSAFE, second + 1 - position)
+    assert judged(the_pair(estate)) == (CheckpointVerdict.UNSAFE, second + 1 - position)
 
 
 @settings(deadline=None, max_examples=scaled(300))
@@ -423,9 +428,9 @@ def test_unsafe_and_safe_checkpoints_are_told_apart(data: st.DataObject) -> None
     unread = set(copies) & set(range(position, number))
     lost = unread - set(copies[theirs:])
     exact = pair.ours_precision is Precision.EXACT
-    if pair.verdict is Verdict.UNSAFE:
+    if pair.verdict is CheckpointVerdict.UNSAFE:
         assert lost
-    elif exact or pair.verdict is not Verdict.BEYOND:
+    elif exact or pair.verdict is not CheckpointVerdict.BEYOND:
         assert not lost
 
 
@@ -456,8 +461,8 @@ def test_all_pairs_past_ours_are_looked_at() -> None:
         checkpoint(estate, f"h{number}", number, 301 + number)
         estate.commit(f"h{number}", "orders", number)
     found = {pair.group: judged(pair) for pair in comparison(estate).pairs}
-    assert {found[f"g{number}"] for number in range(150)} == {(Verdict.BEYOND, 0)}
-    assert {found[f"h{number}"] for number in range(150)} == {(Verdict.UNSAFE, 301)}
+    assert {found[f"g{number}"] for number in range(150)} == {(CheckpointVerdict.BEYOND, 0)}
+    assert {found[f"h{number}"] for number in range(150)} == {(CheckpointVerdict.UNSAFE, 301)}
 
 
 def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
@@ -470,7 +475,7 @@ def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
         checkpoint(estate, "billing", 60, theirs)
         pair = the_pair(estate)
         asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
-    assert judged(pair) == (Verdict.UNSAFE, 10)
+    assert judged(pair) == (CheckpointVerdict.UNSAFE, 10)
     assert all(more <= less + 1 for less, more in zip(*asked, strict=True)), asked
 
 
@@ -482,7 +487,7 @@ def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
     monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
     estate = far_past("billing", records=3_000)
     pair = the_pair(estate)
-    assert judged(pair) == (Verdict.BEYOND, 10)
+    assert judged(pair) == (CheckpointVerdict.BEYOND, 10)
     assert "the records after the compared offset on B are more than the" in (pair.message or "")
 
 
@@ -503,14 +508,14 @@ def test_spans_of_one_partition_share_what_is_read() -> None:
     for groups in (("one",), ("one", "two")):
         estate = far_past(*groups)
         found = comparison(estate)
-        assert {judged(pair) for pair in found.pairs} == {(Verdict.UNSAFE, 10)}
+        assert {judged(pair) for pair in found.pairs} == {(CheckpointVerdict.UNSAFE, 10)}
         asked.append(estate.asked("B", Verb.READ))
     assert asked[0] == asked[1]
 
 
 # --- KIP-1292's rule ------------------------------------------------------------------------
 
-RULE = Asked(Against.TIMESTAMPS)
+RULE = CompareOptions(Against.TIMESTAMPS)
 
 
 def test_the_plain_rule_stands_beside_ours() -> None:
@@ -524,10 +529,10 @@ def test_the_plain_rule_stands_beside_ours() -> None:
     estate.commit("billing", "orders", 60)
     estate.commit("caught-up", "orders", 100)
     estate.commit("bursting", "bursts", 20)
-    pairs = {pair.group: pair for pair in comparison(estate, asked=RULE).pairs}
-    assert judged(pairs["billing"]) == (Verdict.EQUAL, 0)
-    assert judged(pairs["bursting"]) == (Verdict.REREAD, 20)
-    assert judged(pairs["caught-up"]) == (Verdict.NONE, None)
+    pairs = {pair.group: pair for pair in comparison(estate, options=RULE).pairs}
+    assert judged(pairs["billing"]) == (CheckpointVerdict.EQUAL, 0)
+    assert judged(pairs["bursting"]) == (CheckpointVerdict.REREAD, 20)
+    assert judged(pairs["caught-up"]) == (CheckpointVerdict.NONE, None)
     assert "has no answer" in (pairs["caught-up"].message or "")
     assert {pair.ours_precision for pair in pairs.values()} == {Precision.EXACT}
 
@@ -537,8 +542,8 @@ def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 60)
     plain = flow(translation=TranslationSettings(proof="timestamps"))
-    (pair,) = comparison(estate, plain, asked=RULE).pairs
-    assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (Verdict.EQUAL, 0))
+    (pair,) = comparison(estate, plain, options=RULE).pairs
+    assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (CheckpointVerdict.EQUAL, 0))
 
 
 def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
@@ -554,15 +559,15 @@ def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
     # The copy of the next record was compacted away; the first of its time or later is another.
     estate["B"].log("A.orders").remove([1, 2])
     estate.commit("billing", "orders", 1)
-    (pair,) = comparison(estate, asked=RULE).pairs
-    assert judged(pair) == (Verdict.UNSAFE, 3)
+    (pair,) = comparison(estate, options=RULE).pairs
+    assert judged(pair) == (CheckpointVerdict.UNSAFE, 3)
 
 
 @pytest.mark.parametrize("more", [{"file": Path("dump")}, {"recorded": True}])
 def test_the_plain_rule_asks_both_clusters(more: dict[str, Any]) -> None:
     """It goes with neither a dump nor a history."""
     with pytest.raises(UsageError, match="--against timestamps"):
-        Asked(Against.TIMESTAMPS, **more)
+        CompareOptions(Against.TIMESTAMPS, **more)
 
 
 # --- what else there is to say of a pair ----------------------------------------------------
@@ -574,7 +579,7 @@ def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
     estate.commit("billing", "orders", 60)
     checkpoint(estate, "billing", 60, 250)
     pair = the_pair(estate)
-    assert judged(pair) == (Verdict.UNSAFE, None)
+    assert judged(pair) == (CheckpointVerdict.UNSAFE, None)
     assert "past the target's log end 100" in (pair.message or "")
 
 
@@ -584,7 +589,7 @@ def test_a_group_that_went_back_is_named_as_the_cause() -> None:
     estate.commit("billing", "orders", 30)
     checkpoint(estate, "billing", 60, 60)
     pair = the_pair(estate)
-    assert judged(pair) == (Verdict.UNSAFE, 30)
+    assert judged(pair) == (CheckpointVerdict.UNSAFE, 30)
     assert "reset to 30" in (pair.message or "")
 
 
@@ -596,7 +601,7 @@ def test_without_ours_theirs_is_not_judged() -> None:
     estate.commit("billing", "orders", 60)
     checkpoint(estate, "billing", 60, 44)
     pair = the_pair(estate)
-    assert judged(pair) == (Verdict.UNJUDGED, None)
+    assert judged(pair) == (CheckpointVerdict.UNJUDGED, None)
     assert (pair.ours, pair.ours_reason) == (None, Reason.TARGET_REWRITES_TIMESTAMPS)
     assert pair.message is not None
 
@@ -609,9 +614,9 @@ def test_a_translation_by_the_floor_judges_too() -> None:
     estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")] * 10)
     estate.commit("billing", "orders", 660)
     checkpoint(estate, "billing", 660, 4)
-    assert the_pair(estate).verdict is Verdict.UNJUDGED
+    assert the_pair(estate).verdict is CheckpointVerdict.UNJUDGED
     pair = the_pair(estate, flow(translation=with_floor()))
-    assert (pair.ours, judged(pair)) == (0, (Verdict.BEYOND, 4))
+    assert (pair.ours, judged(pair)) == (0, (CheckpointVerdict.BEYOND, 4))
 
 
 def test_a_checkpoint_without_a_commit_is_shown() -> None:
@@ -627,7 +632,7 @@ def test_a_checkpoint_without_a_commit_is_shown() -> None:
     )
     pair = the_pair(estate, narrow)
     assert (pair.group, pair.source_topic, pair.target_topic) == ("gone", "orders", "A.orders")
-    assert judged(pair) == (Verdict.UNJUDGED, None)
+    assert judged(pair) == (CheckpointVerdict.UNJUDGED, None)
     assert (pair.source_offset, pair.ours_reason) == (None, None)
 
 
@@ -639,7 +644,7 @@ def test_skips_of_the_commit_rule_keep_their_translation() -> None:
     checkpoint(estate, "billing", 60, 44)
     pair = the_pair(estate)
     assert (pair.ours, pair.ours_reason) == (60, Reason.GROUP_ACTIVE)
-    assert judged(pair) == (Verdict.REREAD, 16)
+    assert judged(pair) == (CheckpointVerdict.REREAD, 16)
 
 
 @pytest.mark.parametrize(
@@ -690,7 +695,7 @@ def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> Non
 
     source.committed = later  # type: ignore[method-assign]
     pair = the_pair(estate)
-    assert judged(pair) == (Verdict.REREAD, 30)
+    assert judged(pair) == (CheckpointVerdict.REREAD, 30)
     assert (pair.source_offset, pair.theirs_source_offset) == (60, 30)
 
 
@@ -733,8 +738,12 @@ def compared_estate() -> Estate:
 
 def test_totals_add_up_the_pairs() -> None:
     """Verdicts, records read again or skipped, precisions, and what stands on the target."""
-    totals = Totals.of(comparison(compared_estate()).pairs)
-    assert totals.verdicts == {Verdict.EQUAL: 4, Verdict.UNSAFE: 2, Verdict.NONE: 2}
+    totals = ComparisonTotals.of(comparison(compared_estate()).pairs)
+    assert totals.verdicts == {
+        CheckpointVerdict.EQUAL: 4,
+        CheckpointVerdict.UNSAFE: 2,
+        CheckpointVerdict.NONE: 2,
+    }
     assert (totals.skipped, totals.reread) == (2 * 277, 0)
     assert totals.precisions == {Precision.EXACT: 8}
     assert totals.standing == {None: 7, CommitOrigin.BOTH: 1}
@@ -763,13 +772,13 @@ def test_the_table_fits(width: int | None) -> None:
 
 
 def printed(
-    estate: Estate, form: Format, tmp_path: Path, wanted: Wanted | None = None
+    estate: Estate, form: Format, tmp_path: Path, wanted: CompareOptions | None = None
 ) -> tuple[int, str]:
     path = properties_file(tmp_path, "a:1", "b:1")
     stream = io.StringIO()
     status = run_compare(
         Selection.of(path, (), None, None),
-        wanted or Wanted(),
+        wanted or CompareOptions(),
         Output(stream, form),
         Notices(),
         connect=estate.connect,
@@ -840,7 +849,7 @@ def test_a_failed_commit_fails_its_pair_alone() -> None:
     estate["B"].fail(replace(failed), verb=Verb.COMMITTED, group="billing")
     found = comparison(estate)
     assert found.exit_status == 1
-    assert {p.group for p in found.pairs if p.verdict is Verdict.FAILED} == {"billing"}
+    assert {p.group for p in found.pairs if p.verdict is CheckpointVerdict.FAILED} == {"billing"}
 
 
 def test_the_documentation_has_each_field_and_verdict() -> None:
@@ -849,5 +858,5 @@ def test_the_documentation_has_each_field_and_verdict() -> None:
     section = page.partition("## `compare`")[2].partition("\n## ")[0]
     for field in fields(ComparedPair):
         assert f"`{field.name}`" in section, field.name
-    for word in (*Verdict, *CommitOrigin):
+    for word in (*CheckpointVerdict, *CommitOrigin):
         assert f"`{word.value}`" in section, word

@@ -12,16 +12,15 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
 from tests.past_cycles import FLOW, MINUTE, Past, row
-from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
+from tsoffset.commands.compare.checkpoints import read_checkpoint_file
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings
 from tsoffset.model import OutcomeKind, Precision, Reason, TopicPartition
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
 from tsoffset.testing.memory_cluster import Verb
 
 Dump = Callable[..., Path]
@@ -150,10 +149,13 @@ def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     path = dump(printed("billing", 20, 10), printed("billing", 60, 44), printed("other", 1, 1))
     narrow = flow(group_filter=DefaultGroupFilter(("billing",)))
     (found,) = compare(
-        [narrow], estate.connect, settings=Settings((narrow,), ("A", "B")), asked=Asked(file=path)
+        [narrow],
+        estate.connect,
+        settings=Settings((narrow,), ("A", "B")),
+        options=CompareOptions(file=path),
     )
     (pair,) = found.pairs
-    assert judged(pair) == (Verdict.REREAD, 16)
+    assert judged(pair) == (CheckpointVerdict.REREAD, 16)
     assert (pair.target_commit_is, pair.target_commit_reread) == (CommitOrigin.EARLIER, 50)
     assert estate.asked("B", Verb.READ_RAW) == 0
 
@@ -184,8 +186,8 @@ def recorded(directory: Path, path: Path, one: FlowSettings | None = None) -> Fl
     """What is found without any cluster."""
     chosen = one or flow()
     settings = Settings((chosen,), ("A", "B"), history=HistorySettings(str(directory)))
-    asked = Asked(file=path, recorded=True)
-    (found,) = compare([chosen], no_cluster, settings=settings, asked=asked)
+    options = CompareOptions(file=path, recorded=True)
+    (found,) = compare([chosen], no_cluster, settings=settings, options=options)
     return found
 
 
@@ -208,11 +210,11 @@ def test_history_and_a_file_need_no_cluster(dump: Dump, tmp_path: Path) -> None:
     assert found.known_at_ms == (past.started + 2 * MINUTE + 1.5) * 1000
     pairs = by_group(found)
     billing = pairs["billing"]
-    assert judged(billing) == (Verdict.REREAD, 16)
+    assert judged(billing) == (CheckpointVerdict.REREAD, 16)
     assert (billing.ours, billing.true_position, billing.lag) == (60, 60, 30)
     assert (billing.target_commit, billing.target_commit_is) == (60, CommitOrigin.TSOFFSET)
-    assert judged(pairs["search"]) == (Verdict.EQUAL, 0)
-    assert judged(pairs["unread"]) == (Verdict.BEYOND, 5)
+    assert judged(pairs["search"]) == (CheckpointVerdict.EQUAL, 0)
+    assert judged(pairs["unread"]) == (CheckpointVerdict.BEYOND, 5)
     assert pairs["unread"].true_position is None
 
 
@@ -224,9 +226,9 @@ def test_a_recorded_pair_accuses_nobody(dump: Dump, tmp_path: Path) -> None:
     path = dump(printed("billing", 60, 70), printed("search", 70, 70))
     found = recorded(past.directory, path)
     pairs = by_group(found)
-    assert judged(pairs["billing"]) == (Verdict.BEYOND, 10)
+    assert judged(pairs["billing"]) == (CheckpointVerdict.BEYOND, 10)
     assert "compare without --history" in (pairs["billing"].message or "")
-    assert judged(pairs["search"]) == (Verdict.UNJUDGED, None)
+    assert judged(pairs["search"]) == (CheckpointVerdict.UNJUDGED, None)
     assert "history ends at 60" in (pairs["search"].message or "")
 
 
@@ -242,10 +244,10 @@ def test_skips_and_failures_of_history_keep_their_reasons(dump: Dump, tmp_path: 
     path = dump(printed("a", 7, 5), printed("gone", 7, 5))
     found = recorded(past.directory, path)
     pairs = by_group(found)
-    assert judged(pairs["a"]) == (Verdict.UNJUDGED, None)
+    assert judged(pairs["a"]) == (CheckpointVerdict.UNJUDGED, None)
     assert (pairs["a"].ours_reason, pairs["a"].message) == (Reason.NO_PROOF, "nothing proven")
-    assert judged(pairs["b"]) == (Verdict.NONE, None)
-    assert judged(pairs["gone"]) == (Verdict.UNJUDGED, None)
+    assert judged(pairs["b"]) == (CheckpointVerdict.NONE, None)
+    assert judged(pairs["gone"]) == (CheckpointVerdict.UNJUDGED, None)
     assert "history has nothing" in (pairs["gone"].message or "")
 
 
@@ -257,10 +259,14 @@ def test_history_with_the_topic_asks_the_target_alone(tmp_path: Path) -> None:
     past = Past(tmp_path / "history")
     past.keep(row("billing", offset=60))
     settings = Settings((flow(),), ("A", "B"), history=HistorySettings(str(past.directory)))
-    (found,) = compare([flow()], estate.connect, settings=settings, asked=Asked(recorded=True))
-    assert [judged(pair) for pair in found.pairs] == [(Verdict.REREAD, 16)]
+    (found,) = compare(
+        [flow()], estate.connect, settings=settings, options=CompareOptions(recorded=True)
+    )
+    assert [judged(pair) for pair in found.pairs] == [(CheckpointVerdict.REREAD, 16)]
     estate["B"].unreachable = True
-    (found,) = compare([flow()], estate.connect, settings=settings, asked=Asked(recorded=True))
+    (found,) = compare(
+        [flow()], estate.connect, settings=settings, options=CompareOptions(recorded=True)
+    )
     assert found.exit_status == 3
 
 

@@ -19,16 +19,14 @@ from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
-from tsoffset.commands.compare.asked import Asked, By
-from tsoffset.commands.compare.command import Wanted
-from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
-from tsoffset.commands.compare.plots import MARKS, Point, grouped
-from tsoffset.commands.compare.repeating import Repeating
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.options import By, CompareOptions
+from tsoffset.commands.compare.plots import MARKS, PlotPoint, grouped
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.totals import sums
+from tsoffset.commands.compare.run import Repeating
+from tsoffset.commands.compare.totals import PastTotals, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
 
@@ -49,7 +47,7 @@ def pair(
     group: str = "billing",
     lag: int = 100,
     again: int | None = 7,
-    verdict: Verdict = Verdict.REREAD,
+    verdict: CheckpointVerdict = CheckpointVerdict.REREAD,
     **changes: Any,
 ) -> ComparedPair:
     """A pair with a lag, and so many records read again (or skipped)."""
@@ -66,11 +64,11 @@ def pair(
 
 def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
     """The report of a comparison that was done so often."""
-    course = Course()
+    course = PastTotals()
     for number in range(moments):
         found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
         course.add(found)
-    return html_report([found], course, Asked(), every)
+    return html_report([found], course, CompareOptions(every_seconds=every))
 
 
 class Reader(HTMLParser):
@@ -122,7 +120,7 @@ def test_names_of_others_stay_words() -> None:
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
     """No script, no address, no style or picture but its own."""
-    text = page(pair(), pair(verdict=Verdict.UNSAFE, again=3), moments=3)
+    text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
     for tag, attributes in Reader(text).tags:
         assert tag not in ("script", "link", "img", "iframe", "object", "base")
         for name, value in attributes.items():
@@ -139,11 +137,11 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 def test_flows_stand_side_by_side() -> None:
     """Each flow has a section, and no name of an element stands twice."""
     flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
-    course = Course()
+    course = PastTotals()
     for _ in range(2):
         for one in flows:
             course.add(one)
-    read = Reader(html_report(flows, course, Asked(), None))
+    read = Reader(html_report(flows, course, CompareOptions()))
     assert [tag for tag, _ in read.tags].count("section") == 2
     names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(names) == len(set(names)) > 0
@@ -162,8 +160,8 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
     text = page(
         pair("a", again=1_200),
         pair("b", again=34, ours_precision=Precision.BOUNDED, ours_reread_bound=5),
-        pair("c", again=56, verdict=Verdict.UNSAFE, message="theirs skips"),
-        pair("d", again=None, verdict=Verdict.NONE, theirs=None),
+        pair("c", again=56, verdict=CheckpointVerdict.UNSAFE, message="theirs skips"),
+        pair("d", again=None, verdict=CheckpointVerdict.NONE, theirs=None),
         pair("e", target_commit=800, target_commit_reread=100),
     )
     assert re.findall(r"</h3><b>([\d,]+)</b>", text) == ["1,241", "5", "56", "1", "100"]
@@ -173,14 +171,14 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
 
 def test_what_nobody_judged_is_no_zero() -> None:
     """Without a checkpoint nothing is known of what theirs would read again, or skip."""
-    text = page(pair(again=None, verdict=Verdict.NONE, theirs=None))
+    text = page(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
     assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
 
 
 def test_a_page_without_pairs_is_one_too() -> None:
     """Nothing was found, or everything failed: no plot, and no mistake."""
-    failed = pair(None, None, None, Verdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
+    failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
     for text in (page(), page(failed)):
         assert "<svg" not in text
         assert "mind &lt;this&gt;" in text
@@ -201,7 +199,7 @@ def test_marks_are_few_and_stand_for_all(number: int) -> None:
     """Few pairs stand where they are; of many, those that lie close share a mark, and none is left
     out. 0 stays 0, and each mark says what it stands for."""
     one = pair()
-    points = [Point(n % 90_001, n * n % 80_021, one) for n in range(number)]
+    points = [PlotPoint(n % 90_001, n * n % 80_021, one) for n in range(number)]
     marks = grouped(points)
     assert sum(mark.pairs for mark in marks) == number
     assert len(marks) <= MARKS
@@ -216,7 +214,7 @@ def test_marks_say_whose_they_are() -> None:
     """Pointing at a mark of the plot tells group and partition, lag and records; names of others
     are escaped there, too."""
     pairs = [pair(name, lag=n + 1, again=n * n) for n, name in enumerate(HOSTILE)]
-    text = page(*pairs, pair("skips", lag=50, again=3, verdict=Verdict.UNSAFE))
+    text = page(*pairs, pair("skips", lag=50, again=3, verdict=CheckpointVerdict.UNSAFE))
     told = re.findall(r"<use [^>]*><title>([^<]*)</title></use>", text)
     assert len(told) == 2 * len(pairs) + 2
     assert (
@@ -229,10 +227,10 @@ def test_marks_say_whose_they_are() -> None:
 
 def test_the_course_stays_small_and_ends_now() -> None:
     """Of thousands of comparisons some hundreds are shown, evenly, the first and last one too."""
-    course = Course()
+    course = PastTotals()
     for number in range(3_000):
         course.add(FlowComparison("A->B", number, (pair(),)))
-        times = [one.at_ms for one in course.moments["A->B"]]
+        times = [at_ms for at_ms, _ in course.moments["A->B"]]
         assert times[0] == 0
         assert times[-1] == number
         assert len(times) <= 500
@@ -252,7 +250,7 @@ def test_a_browser_shows_it(
     """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
     path = tmp_path / "report.html"
     pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
-    skipping = pair("skips", verdict=Verdict.UNSAFE, message="it skips three; look at it")
+    skipping = pair("skips", verdict=CheckpointVerdict.UNSAFE, message="it skips three; look at it")
     path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
     browser.browser.get("about:blank")
     browser.errors()
@@ -275,7 +273,7 @@ def test_sums_have_the_worst_first() -> None:
         pair("a", again=5),
         pair("a", again=7, source_topic="clicks"),
         pair("b", again=50),
-        pair("c", again=1, verdict=Verdict.UNSAFE),
+        pair("c", again=1, verdict=CheckpointVerdict.UNSAFE),
     ]
     groups = sums(By.GROUP, pairs)
     assert [(one.name, one.pairs, one.reread_records, one.reread_most) for one in groups] == [
@@ -293,11 +291,11 @@ def test_sums_have_the_worst_first() -> None:
 def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
     """One object a line, and below a table the same totals."""
     estate = compared_estate()
-    _, text = printed(estate, Format.JSON, tmp_path, Wanted(by=By.GROUP))
+    _, text = printed(estate, Format.JSON, tmp_path, CompareOptions(by=By.GROUP))
     lines = [json.loads(one) for one in text.splitlines()]
     assert [one["name"] for one in lines] == ["search", "alerts", "billing", "unread"]
     assert lines[0]["unsafe_records"] == 2 * 277
-    _, text = printed(estate, Format.TABLE, tmp_path, Wanted(by=By.TOPIC))
+    _, text = printed(estate, Format.TABLE, tmp_path, CompareOptions(by=By.TOPIC))
     assert re.search(r"^TOPIC +PARTITIONS", text, re.MULTILINE)
     assert re.search(r"^orders +8", text, re.MULTILINE)
     assert "A->B: 8 group-partitions" in text
@@ -333,7 +331,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
         return settings_of(settings)
 
     estate.connect = connect  # type: ignore[method-assign]
-    wanted = Wanted(html=path, every_seconds=0.01, times=2)
+    wanted = CompareOptions(html=path, every_seconds=0.01, times=2)
     status, text = printed(estate, Format.CSV, tmp_path, wanted)
     header, *lines = text.splitlines()
     assert (status, len(lines)) == (0, 16)
@@ -351,7 +349,7 @@ def test_a_report_that_cannot_be_written_is_said(
 ) -> None:
     """The pairs are printed all the same; the status is 1."""
     (tmp_path / "file").write_text("")
-    wanted = Wanted(html=tmp_path / "file" / "report.html")
+    wanted = CompareOptions(html=tmp_path / "file" / "report.html")
     status, text = printed(compared_estate(), Format.JSON, tmp_path, wanted)
     assert (status, len(text.splitlines())) == (1, 8)
     assert "write report" in capsys.readouterr().err
@@ -370,7 +368,9 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> N
         return settings_of(settings)
 
     estate.connect = connect  # type: ignore[method-assign]
-    status, text = printed(estate, Format.JSON, tmp_path, Wanted(every_seconds=0.01, times=2))
+    status, text = printed(
+        estate, Format.JSON, tmp_path, CompareOptions(every_seconds=0.01, times=2)
+    )
     verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
     assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
 

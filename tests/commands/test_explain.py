@@ -19,21 +19,20 @@ from tests.configured import properties_file
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
 from tests.random_examples import scaled
-from tsoffset.commands.explain.command import run_explain
-from tsoffset.commands.explain.dialogue import Dialogue
-from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
-from tsoffset.commands.explain.report import explanation_lines
+from tsoffset.commands.explain.flow_explanation import ExplainOptions, ExplainResult, explain
+from tsoffset.commands.explain.report import explanation_lines, run_explain
 from tsoffset.commands.explain.statements import (
-    Asked,
-    Conclusion,
-    EqualRecords,
+    AnswerStatement,
     Explanation,
-    Opening,
-    Role,
+    PairRole,
+    PairStatement,
+    PositionStatement,
+    RequestStatement,
+    RowStatement,
     Statement,
-    Told,
-    Verdict,
+    TranslationStatement,
 )
+from tsoffset.commands.explain.trace import Trace
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.digests import content_digest
@@ -64,7 +63,14 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
-KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
+KINDS: tuple[type[Statement], ...] = (
+    PositionStatement,
+    RequestStatement,
+    AnswerStatement,
+    PairStatement,
+    TranslationStatement,
+    RowStatement,
+)
 
 
 def explained(
@@ -73,10 +79,10 @@ def explained(
     *flows: FlowSettings,
     topic: str | None = None,
     partition: int | None = None,
-) -> Explained:
+) -> ExplainResult:
     chosen = flows or (flow(),)
     return explain(
-        Wanted(group, topic, partition),
+        ExplainOptions(group, topic, partition),
         chosen,
         estate.connect,
         settings=Settings(tuple(chosen), tuple(estate.clusters)),
@@ -88,9 +94,9 @@ def the_one(estate: Estate, *flows: FlowSettings) -> Explanation:
     return one
 
 
-def conclusion(one: Explanation) -> Conclusion:
-    assert one.conclusion is not None
-    return one.conclusion
+def explain_outcome(one: Explanation) -> TranslationStatement:
+    assert one.translation is not None
+    return one.translation
 
 
 def text(*explanations: Explanation, width: int | None = None) -> str:
@@ -98,11 +104,11 @@ def text(*explanations: Explanation, width: int | None = None) -> str:
 
 
 def answer(one: Explanation) -> tuple[Basis | None, int | None, Precision | None, int | None]:
-    found = conclusion(one)
+    found = explain_outcome(one)
     return found.basis, found.target_offset, found.precision, found.reread_bound
 
 
-def pairs(one: Explanation) -> list[tuple[int, int, Role, bool]]:
+def pairs(one: Explanation) -> list[tuple[int, int, PairRole, bool]]:
     return [(p.source_offset, p.target_offset, p.role, p.proves) for p in one.pairs]
 
 
@@ -170,9 +176,9 @@ def test_the_steps_are_what_the_clusters_were_asked() -> None:
 def test_a_question_for_the_youngest_record_is_told() -> None:
     """In words and in JSON, with its offset and time, or none, which proves nothing."""
     orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
-    heard = Dialogue(flow(), SourceCommit("billing", orders, CommittedOffset(3), copy))
-    heard.hear(Question(Side.TARGET, Youngest(copy)), TimedOffset(7, 1_700_000_000_123))
-    heard.hear(Question(Side.SOURCE, Youngest(orders)), None)
+    heard = Trace(flow(), SourceCommit("billing", orders, CommittedOffset(3), copy))
+    heard.add(Question(Side.TARGET, Youngest(copy)), TimedOffset(7, 1_700_000_000_123))
+    heard.add(Question(Side.SOURCE, Youngest(orders)), None)
     estate = Estate()
     estate.write("orders", 10)
     estate.mirror("orders")
@@ -232,7 +238,7 @@ def unlike() -> Estate:
 def test_without_proof_the_reason_is_the_answer() -> None:
     """A skip says which, with the rule's own sentence; no record equals another here."""
     one = the_one(unlike())
-    found = conclusion(one)
+    found = explain_outcome(one)
     assert (found.target_offset, found.basis, found.reason) == (None, None, Reason.NO_PROOF)
     assert pairs(one) == []
     assert f"answer  none, NO_PROOF: {found.message}" in text(one)
@@ -246,7 +252,7 @@ def test_an_expired_commit_needs_two_questions() -> None:
     estate.commit("billing", "orders", 45)
     one = the_one(estate)
     assert len(one.steps) == 2
-    assert conclusion(one).reason is Reason.EXPIRED
+    assert explain_outcome(one).reason is Reason.EXPIRED
     assert explained(estate).exit_status == 0
 
 
@@ -273,7 +279,7 @@ def test_the_commit_rule_is_the_last_word(
     if standing is not None:
         estate.commit("billing", "A.orders", standing, on="B")
     one = the_one(estate)
-    assert (one.row.outcome, conclusion(one).target_offset) == (outcome, 45)
+    assert (one.row.outcome, explain_outcome(one).target_offset) == (outcome, 45)
     assert words in text(one)
 
 
@@ -283,7 +289,7 @@ def test_a_group_with_members_on_the_target_is_translated_all_the_same() -> None
     estate.commit("billing", "orders", 45)
     estate["B"].group("billing").state = "Stable"
     one = the_one(estate)
-    assert (one.row.reason, conclusion(one).target_offset) == (Reason.GROUP_ACTIVE, 45)
+    assert (one.row.reason, explain_outcome(one).target_offset) == (Reason.GROUP_ACTIVE, 45)
 
 
 def test_a_hole_between_makes_no_difference() -> None:
@@ -330,7 +336,7 @@ def test_a_question_that_fails_is_the_last_one() -> None:
     (one,) = found.explanations
     told = one.steps[-1][1]
     assert (told.answer, told.reason, told.message) == ("failed", failed.kind, failed.message)
-    assert conclusion(one).reason is FailureKind.NO_LEADER
+    assert explain_outcome(one).reason is FailureKind.NO_LEADER
     assert one.row.outcome is OutcomeKind.FAILED
     assert found.exit_status == 1
 
@@ -350,7 +356,7 @@ def three_partitions() -> Estate:
     return estate
 
 
-def places(found: Explained) -> list[tuple[str | None, int | None]]:
+def places(found: ExplainResult) -> list[tuple[str | None, int | None]]:
     return [(one.row.source_topic, one.row.partition) for one in found.explanations]
 
 
@@ -463,7 +469,7 @@ def test_a_share_group_has_a_verdict_and_no_conversation() -> None:
     estate = mirrored_estate()
     estate["A"].group("billing", GroupType.SHARE)
     one = the_one(estate)
-    assert (one.opening, one.steps, one.conclusion) == (None, (), None)
+    assert (one.position, one.steps, one.translation) == (None, (), None)
     assert one.row.reason is Reason.UNSUPPORTED_GROUP
     assert "group billing\n  commit  skipped, UNSUPPORTED_GROUP: " in text(one)
 
@@ -477,7 +483,7 @@ def test_another_flow_that_writes_the_same_is_found() -> None:
     estate.mirror("orders", "orders")
     flows = (identity_flow(), identity_flow("C", "B"))
     found = explain(
-        Wanted("billing"),
+        ExplainOptions("billing"),
         flows[:1],
         estate.connect,
         settings=Settings(flows, tuple(estate.clusters)),
@@ -565,7 +571,7 @@ def random_estate(rng: random.Random) -> Estate:
     return estate
 
 
-def everything_printed(found: Explained) -> str:
+def everything_printed(found: ExplainResult) -> str:
     out = io.StringIO()
     output = Output(out, Format.JSON)
     for one in found.explanations:
@@ -609,8 +615,8 @@ def test_pairs_are_equal_records_on_their_side_of_the_commit(seed: int) -> None:
     """Timestamp, key and value are the same in the logs themselves, and the role is true."""
     estate = random_estate(random.Random(seed))
     for one in explained(estate).explanations:
-        assert one.opening is not None
-        number, committed = one.opening.partition, one.opening.source_offset
+        assert one.position is not None
+        number, committed = one.position.partition, one.position.source_offset
         assert number is not None
         source = dict(estate["A"].log("orders", number).messages())
         target = dict(estate["B"].log("A.orders", number).messages())
@@ -618,11 +624,11 @@ def test_pairs_are_equal_records_on_their_side_of_the_commit(seed: int) -> None:
             original, copy = source[pair.source_offset], target[pair.target_offset]
             assert replace(original, headers=()) == replace(copy, headers=())
             assert pair.timestamp_ms == original.timestamp_ms
-            role = Role.BEFORE_COMMIT
+            role = PairRole.BEFORE_COMMIT
             if pair.source_offset >= committed:
                 following = min(offset for offset in source if offset >= committed)
                 is_next = pair.source_offset == following
-                role = Role.NEXT_RECORD if is_next else Role.AFTER_COMMIT
+                role = PairRole.NEXT_RECORD if is_next else PairRole.AFTER_COMMIT
             assert pair.role is role
 
 
@@ -672,7 +678,7 @@ def printed(estate: Estate, file: Path, format: Format, group: str = "billing") 
     selection = Selection.of(file, (), None, None)
     notices.configuration_warnings(selection.settings.warnings)
     status = run_explain(
-        selection, Wanted(group), Output(out, format), notices, connect=estate.connect
+        selection, ExplainOptions(group), Output(out, format), notices, connect=estate.connect
     )
     return status, out.getvalue()
 
@@ -732,7 +738,7 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
 
 def test_the_verdict_has_the_fields_of_a_row(tmp_path: Path) -> None:
     """Those of `plan`, after `kind`."""
-    assert tuple(field.name for field in fields(Verdict)) == (
+    assert tuple(field.name for field in fields(RowStatement)) == (
         "kind",
         *(field.name for field in fields(Row)),
     )
@@ -745,7 +751,7 @@ def test_every_field_is_documented() -> None:
     for kind in KINDS:
         assert f"`{_word(kind)}`" in section
         names = [field.name for field in fields(kind)]
-        for name in names if kind is not Verdict else ():
+        for name in names if kind is not RowStatement else ():
             assert f"`{name}`" in section, (kind, name)
     for basis in Basis:
         assert f"`{basis}`" in section

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
-from tsoffset.commands.explain.dialogue import Dialogue
-from tsoffset.commands.explain.flow_explanation import Wanted, explain
-from tsoffset.commands.explain.reasons import conclusion
+from tsoffset.commands.explain.flow_explanation import ExplainOptions, explain
+from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.statements import Conclusion, Explanation, Role
+from tsoffset.commands.explain.statements import Explanation, PairRole, TranslationStatement
+from tsoffset.commands.explain.trace import Trace
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
@@ -245,9 +245,11 @@ def said(name: str) -> Iterator[dict[str, Any]]:
     """The pairs and the translation of a world."""
     estate, settings = WORLDS[name]()
     every = Settings((settings,), tuple(estate.clusters))
-    (one,) = explain(Wanted("billing"), [settings], estate.connect, settings=every).explanations
-    assert one.conclusion is not None
-    for statement in (*one.pairs, one.conclusion):
+    (one,) = explain(
+        ExplainOptions("billing"), [settings], estate.connect, settings=every
+    ).explanations
+    assert one.translation is not None
+    for statement in (*one.pairs, one.translation):
         told = {key: it for key, it in asdict(statement).items() if key not in LEFT_OUT}
         yield {"world": name} | {key: it for key, it in told.items() if it is not None}
 
@@ -268,16 +270,18 @@ def test_the_worlds_have_every_basis() -> None:
     assert {line.get("basis") for line in expected()} - {None} == {*Basis}
 
 
-def said_of(answer: Translated, *, failback: bool = False) -> tuple[Conclusion, Explanation]:
+def said_of(
+    answer: Translated, *, failback: bool = False
+) -> tuple[TranslationStatement, Explanation]:
     """What is said of an answer to a commit at 45, without steps of its own."""
     orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
     commit = SourceCommit("billing", orders, CommittedOffset(45), copy, failback=failback)
-    seen = Dialogue(flow(), commit)
+    seen = Trace(flow(), commit)
     for side, place in ((Side.TARGET, copy), (Side.SOURCE, orders)):
-        seen.hear(Question(side, RangeOf(place)), LogRange(0, 10_000))
+        seen.add(Question(side, RangeOf(place)), LogRange(0, 10_000))
     (row,) = standing(mirrored_estate(), 45)[0].plan()
-    found, pairs = conclusion(seen, answer, answer)
-    return found, Explanation(row, True, seen.opening, tuple(seen.steps), pairs, found)
+    found, pairs = explain_outcome(seen, answer, answer)
+    return found, Explanation(row, True, seen.position, tuple(seen.steps), pairs, found)
 
 
 def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
@@ -289,7 +293,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
     found, one = said_of(by_others)
     (pair,) = one.pairs
     assert (pair.source_step, pair.target_step, pair.timestamp_ms) == (None, None, None)
-    assert pair.role is Role.NEXT_RECORD
+    assert pair.role is PairRole.NEXT_RECORD
     assert found.why == expected()[1]["why"].replace("1,045", "45").replace("1,099", "99")
     said = [line.plain for line in explanation_lines([one], None)]
     assert "  pair    source 45 = target 45, the next record to read" in said

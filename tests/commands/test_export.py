@@ -14,7 +14,7 @@ from tests.memory_flows import Estate, flow
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
-from tsoffset.commands.export import _tell, left_out, lines
+from tsoffset.commands.export import _report, left_out, lines
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.notices import Notices
@@ -66,7 +66,7 @@ def test_a_group_that_the_tool_cannot_read_is_named(
 ) -> None:
     """Whoever moves groups by the file has to know which one it does not have."""
     rows = [replace(row, group="two\nlines") for row in estate.plan()]
-    _tell("A->B", "B", rows, Notices())
+    _report("A->B", "B", rows, Notices())
     said = capsys.readouterr().err
     assert said.count(r"'two\nlines' is left out") == 1
 
@@ -75,7 +75,7 @@ def test_what_failed_is_said_beside_the_file(
     estate: Estate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An empty file would not name the cluster that is unreachable; each sentence comes once."""
-    _tell("A->B", "B", [FAILED, FAILED], Notices())
+    _report("A->B", "B", [FAILED, FAILED], Notices())
     assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
 
 

@@ -15,12 +15,12 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.past_cycles import NOON, Past
-from tsoffset.commands.failover import command
-from tsoffset.commands.failover.command import run_failover
-from tsoffset.commands.failover.verdicts import Verdict, verdicts
+from tsoffset.commands.failover import run
+from tsoffset.commands.failover.run import run_failover
+from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
-from tsoffset.config.source import Format as FileFormat
+from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
@@ -63,7 +63,11 @@ def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
     estate.commit("billing", "orders", 70, partition=1)
     for _ in range(2):
         (found,) = verdicts("A->B", estate.sync(), (), "now")
-        assert (found.verdict, found.reread_bound, found.partitions) == (Verdict.READY, 0, 2)
+        assert (found.verdict, found.reread_bound, found.partitions) == (
+            FailoverVerdict.READY,
+            0,
+            2,
+        )
         assert found.resumes_at == "A.orders-0:100 A.orders-1:110"
         assert found.source_commits == "orders-0:60 orders-1:70"
 
@@ -75,7 +79,7 @@ def test_what_is_read_again_is_added_up() -> None:
     estate.mirror("orders", up_to=50)
     for partition in range(2):
         estate.commit("billing", "orders", 60 + partition, partition=partition)
-    assert judged(estate) == {"billing": (Verdict.BOUNDED, 10 + 11, None)}
+    assert judged(estate) == {"billing": (FailoverVerdict.BOUNDED, 10 + 11, None)}
 
 
 def test_what_stands_in_the_way_is_named() -> None:
@@ -89,11 +93,11 @@ def test_what_stands_in_the_way_is_named() -> None:
     estate.commit("both", "lost", 5)
     estate.commit("ahead", "A.orders", 130, on="B")
     estate["B"].group("busy").state = "Stable"
-    not_ready = Verdict.NOT_READY
+    not_ready = FailoverVerdict.NOT_READY
     assert judged(estate, "active", "both") == {
         "active": (not_ready, 0, "SOURCE_ACTIVE"),
         "ahead": (not_ready, 0, "TARGET_AHEAD"),
-        "billing": (Verdict.READY, 0, None),
+        "billing": (FailoverVerdict.READY, 0, None),
         "both": (not_ready, None, "SOURCE_ACTIVE TARGET_MISSING"),
         "busy": (not_ready, 0, "GROUP_ACTIVE"),
         "lost": (not_ready, None, "TARGET_MISSING"),
@@ -144,7 +148,7 @@ class FailingOver:
             state_dir=self.directory and str(self.directory),
             history=HistorySettings(self.history),
         )
-        configuration = Configuration("mm2.properties", "", FileFormat.PROPERTIES)
+        configuration = Configuration("mm2.properties", "", ConfigFormat.PROPERTIES)
         selection = Selection(configuration, chosen, chosen.flows, self.narrowing)
         given = {"timeout_seconds": 60.0, "pause": True, "resume": False}
         self.out = io.StringIO()
@@ -183,8 +187,8 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
         def sleep(self, seconds: float) -> None:
             found.now += seconds
 
-    monkeypatch.setattr(command, "flow_cycles", cycles)
-    monkeypatch.setattr(command, "time", Clock())
+    monkeypatch.setattr(run, "flow_cycles", cycles)
+    monkeypatch.setattr(run, "time", Clock())
     return found
 
 
@@ -364,7 +368,7 @@ def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
 # --- with a cluster away ------------------------------------------------------------------
 
 
-def test_with_the_source_away_history_tells_how_old_the_commits_are(
+def test_with_the_source_error_history_tells_how_old_the_commits_are(
     failing_over: FailingOver, tmp_path: Path
 ) -> None:
     """Exit 3; each group resumes from what past cycles have set, of the time when they last saw it
@@ -394,7 +398,7 @@ def test_with_the_source_away_history_tells_how_old_the_commits_are(
     assert failing_over.cycles.ran == 0
 
 
-def test_with_the_source_away_what_diverged_is_not_forgotten(
+def test_with_the_source_error_what_diverged_is_not_forgotten(
     failing_over: FailingOver, tmp_path: Path
 ) -> None:
     """The last cycle saw that the copy is another one: nobody resumes there unawares."""
@@ -442,7 +446,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     assert not (failing_over.directory / PAUSED).exists()
 
 
-def test_with_the_source_away_a_broker_that_lists_no_groups_is_told(
+def test_with_the_source_error_a_broker_that_lists_no_groups_is_told(
     failing_over: FailingOver,
 ) -> None:
     """Groups of it that no cycle has known would be missing without a word."""

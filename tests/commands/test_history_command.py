@@ -24,11 +24,10 @@ def config(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "give one question"),
-        (("stuck", "--sql", "SELECT 1"), "give one question"),
+        ((), "give one query"),
+        (("stuck", "--sql", "SELECT 1"), "give one query"),
         (("oldest",), "'oldest' is not one of"),
-        (("group",), "add --groups REGEX"),
-        (("--groups", "(", "group"), "--groups ("),
+        (("--groups", "(", "worst"), "--groups ("),
         (
             ("--since", "7", "stuck"),
             "'7' is not a duration. Write for example 30s, 90m, 36h, 7d or 4w",

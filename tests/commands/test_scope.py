@@ -3,7 +3,6 @@ before Spark is started."""
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import Past
 from tsoffset.commands import history
-from tsoffset.commands.check.command import run_check
-from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.check.report import run_check
+from tsoffset.commands.compare.options import CompareOptions
+from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.export import run_export
-from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import on_cluster, require_match, warn_of_no_match
-from tsoffset.commands.snapshots.command import run_restore, run_snapshot, taken
+from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
@@ -44,7 +43,7 @@ def export(selection: Selection, estate: Estate, output: Output, _: Path) -> int
 
 
 def compare(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
-    return run_compare(selection, Wanted(), output, Notices(), connect=estate.connect)
+    return run_compare(selection, CompareOptions(), output, Notices(), connect=estate.connect)
 
 
 def failover(
@@ -80,7 +79,7 @@ def snapshot(selection: Selection, estate: Estate, output: Output, folder: Path)
 
 def restore(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
     whole = selection.settings.flows[0]
-    _, path = taken(whole, estate["B"], None, folder / "whole.snapshot")
+    _, path = write_snapshot(whole, estate["B"], None, folder / "whole.snapshot")
     return run_restore(
         selection.settings,
         path,
@@ -188,10 +187,9 @@ def test_an_empty_answer_of_history_is_not_about_an_unknown_group(
     past.keep(*estate.sync())
     file = properties_file(tmp_path, "a:1", "b:1", f"history.dir = {past.directory}")
     settings = Selection.of(file, (), None, None).settings
-    stuck = history.Wanted("stuck", None, (), "biling", 60.0, 10, 100)
     with pytest.raises(UsageError, match="Did you mean `billing`"):
-        history._require_known_group(settings, stuck)
-    history._require_known_group(settings, replace(stuck, groups="bill.*"))
+        history._require_known_group(settings, (), "biling")
+    history._require_known_group(settings, (), "bill.*")
 
 
 def test_one_flow_with_a_match_is_enough(estate: Estate, tmp_path: Path) -> None:
@@ -213,7 +211,7 @@ def test_a_history_without_the_group_is_said(estate: Estate, tmp_path: Path) -> 
     estate["A"].unreachable = True
 
     def recorded(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
-        wanted = Wanted(Asked(recorded=True))
+        wanted = CompareOptions(recorded=True)
         return run_compare(selection, wanted, output, Notices(), connect=estate.connect)
 
     why, _ = outcome(recorded, estate, tmp_path, f"history.dir = {past.directory}", groups="biling")

@@ -19,11 +19,10 @@ import pytest
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
-from tsoffset.commands.confirming import confirmed
-from tsoffset.commands.snapshots.command import run_restore, taken
-from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.options import confirm
+from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.rewinding import Rewinding
-from tsoffset.commands.snapshots.taking import take
+from tsoffset.commands.snapshots.run import run_restore, write_snapshot
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
@@ -58,7 +57,7 @@ def estate() -> Estate:
 
 def snapshot(estate: Estate, tmp_path: Path, groups: str | None = None) -> Path:
     narrowed = Narrowing(groups).apply(flow())
-    _, path = taken(narrowed, estate["B"], groups, tmp_path / "b.snapshot")
+    _, path = write_snapshot(narrowed, estate["B"], groups, tmp_path / "b.snapshot")
     return path
 
 
@@ -337,7 +336,7 @@ def test_a_commit_lies_within_its_log(estate: Estate, tmp_path: Path) -> None:
 
 def test_a_snapshot_of_another_cluster_is_refused(estate: Estate, tmp_path: Path) -> None:
     """By the cluster's id, whatever its alias."""
-    _, path = taken(flow(), estate["A"], None, tmp_path / "a.snapshot")
+    _, path = write_snapshot(flow(), estate["A"], None, tmp_path / "a.snapshot")
     with pytest.raises(UsageError, match="use the snapshot of"):
         restore(estate, path)
 
@@ -362,7 +361,7 @@ def test_a_person_is_asked(typed: str, answer: bool, monkeypatch: pytest.MonkeyP
         keyboard.write(typed)
         keyboard.flush()
         monkeypatch.setattr("sys.stdin", terminal)
-        assert confirmed("Really?", yes=False) is answer
+        assert confirm("Really?", yes=False) is answer
 
 
 def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from tsoffset.flow.policy import (
     replicated_through,
 )
 from tsoffset.model import Failed, FailureKind
-from tsoffset.replicators.discovery import discover
-from tsoffset.replicators.heartbeats import heartbeat_timestamp_ms
-from tsoffset.replicators.topic_names import Found, Kind
+from tsoffset.replicators.discovery import discover, heartbeat_timestamp_ms
+from tsoffset.replicators.topic_names import Found, TopicKind
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.testing.memory_cluster import Message, Verb
 
-UPSTREAM, REMOTE, HEARTBEATS = Kind.UPSTREAM, Kind.REMOTE, Kind.HEARTBEATS
+UPSTREAM, REMOTE, HEARTBEATS = TopicKind.UPSTREAM, TopicKind.REMOTE, TopicKind.HEARTBEATS
 NOW_MS = int(time.time() * 1000)
 
 
@@ -49,7 +48,7 @@ def with_topics(**topics: list[str]) -> Estate:
     return estate
 
 
-def told(found: list[Found], cluster: str) -> dict[tuple[Kind, str | None], tuple[Any, ...]]:
+def told(found: list[Found], cluster: str) -> dict[tuple[TopicKind, str | None], tuple[Any, ...]]:
     """By kind, and the topic's name or the cluster upstream."""
     return {
         (one.kind, one.source if one.kind is UPSTREAM else one.topic): (
@@ -72,7 +71,7 @@ def test_remote_topics_and_clusters_upstream_with_their_hops() -> None:
     found = discover([flow("A", "B"), flow("B", "C")], estate.connect)
     assert told(found, "A") == {
         (HEARTBEATS, "heartbeats"): (None, "heartbeats", 0),
-        (Kind.OFFSET_SYNCS, "mm2-offset-syncs.B.internal"): ("B", None, None),
+        (TopicKind.OFFSET_SYNCS, "mm2-offset-syncs.B.internal"): ("B", None, None),
     }
     assert told(found, "B") == {
         (UPSTREAM, "A"): ("A", "heartbeats", 1),
@@ -80,7 +79,7 @@ def test_remote_topics_and_clusters_upstream_with_their_hops() -> None:
         (REMOTE, "A.eu.orders"): ("A", "eu.orders", 1),
         (HEARTBEATS, "A.heartbeats"): ("A", "heartbeats", 1),
         (HEARTBEATS, "heartbeats"): (None, "heartbeats", 0),
-        (Kind.CHECKPOINTS, "A.checkpoints.internal"): ("A", None, None),
+        (TopicKind.CHECKPOINTS, "A.checkpoints.internal"): ("A", None, None),
     }
     assert told(found, "C") == {
         (UPSTREAM, "B"): ("B", "heartbeats", 1),

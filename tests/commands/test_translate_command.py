@@ -11,8 +11,8 @@ from tests.commands.test_offset_files import checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, mirrored_estate
-from tsoffset.commands.translate import TranslateOptions, run_translate
-from tsoffset.config.selecting import selected
+from tsoffset.commands.translate.run import TranslateOptions, run_translate
+from tsoffset.config.selection import selected
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
 from tsoffset.offset_files.document import Document

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import resolved, two_clusters
-from tsoffset.config.source import Format
+from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
@@ -364,7 +364,7 @@ CONNECTOR = {
 def test_a_connector_is_one_flow_and_on(nested):
     """Flat or as the REST API takes it; `enabled` is true by default, as in Connect."""
     document = {"name": "offsets", "config": CONNECTOR} if nested else CONNECTOR
-    settings = resolved(json.dumps(document), Format.JSON)
+    settings = resolved(json.dumps(document), ConfigFormat.JSON)
     (flow,) = settings.flows
     assert flow.name == "east->west"
     assert flow.enabled
@@ -403,7 +403,7 @@ def test_every_key_of_the_kips_connector_is_read():
                 "offset.lag.max": None,
             }
         ),
-        Format.JSON,
+        ConfigFormat.JSON,
     )
     (flow,) = settings.flows
     assert settings.warnings == ()
@@ -424,7 +424,7 @@ def test_every_key_of_the_kips_connector_is_read():
 def test_the_targets_alias_has_a_default():
     """MirrorConnectorConfig's default is `target`."""
     document = {key: value for key, value in CONNECTOR.items() if key != "target.cluster.alias"}
-    assert resolved(json.dumps(document), Format.JSON).flows[0].name == "east->target"
+    assert resolved(json.dumps(document), ConfigFormat.JSON).flows[0].name == "east->target"
 
 
 def test_a_connectors_properties_are_read_like_its_json():
@@ -435,7 +435,7 @@ def test_a_connectors_properties_are_read_like_its_json():
 
 def test_a_connector_may_be_turned_off():
     """`enabled = false` holds in a Connect configuration too."""
-    settings = resolved(json.dumps(CONNECTOR | {"enabled": False}), Format.JSON)
+    settings = resolved(json.dumps(CONNECTOR | {"enabled": False}), ConfigFormat.JSON)
     assert not settings.flows[0].enabled
 
 

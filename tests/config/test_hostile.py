@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format
+from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError
 
 FLOW = (
@@ -16,7 +16,7 @@ FLOW = (
 )
 
 
-def problems(text: str, form: Format = Format.PROPERTIES) -> str:
+def problems(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
     with pytest.raises(ConfigurationError) as raised:
         Configuration(f"x.{form}", text, form).resolve()
     words = str(raised.value)
@@ -66,6 +66,7 @@ def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
         Configuration.read("a\0b")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # the square of its length would take hours
 @pytest.mark.parametrize(
     "value", ["${a:" * 500_000, "${a" * 500_000 + "}", "\\\\" * 500_000, "x" * 5_000_000]
@@ -76,14 +77,17 @@ def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
     assert flow.source.client["client.id"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_json_of_many_members_takes_no_longer_than_its_length() -> None:
     """Each is found on its line by one look through the text."""
     members = {f"groups.{number}": "v" for number in range(5_000)} | {"tasks.max": 0}
-    assert "x.json:5002: tasks.max" in problems(json.dumps(members, indent=1), Format.JSON)
+    assert "x.json:5002: tasks.max" in problems(json.dumps(members, indent=1), ConfigFormat.JSON)
 
 
 def test_half_of_a_character_is_a_problem() -> None:
     """It could not be printed, nor sent to a broker."""
     assert "half of a character" in problems(FLOW + "A.client.id = a\\ud800b\n")
-    assert "half of a character" in problems('{"name\\ud800": "v", "b": "\\udfff"}', Format.JSON)
+    assert "half of a character" in problems(
+        '{"name\\ud800": "v", "b": "\\udfff"}', ConfigFormat.JSON
+    )

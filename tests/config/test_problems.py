@@ -17,8 +17,8 @@ from tests.configured import (
 from tsoffset.config.findings import Entry
 from tsoffset.config.flows import FlowSource
 from tsoffset.config.loading import Configuration
-from tsoffset.config.places import Setting
-from tsoffset.config.source import Format
+from tsoffset.config.scopes import Setting
+from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import client_settings
@@ -255,28 +255,28 @@ def _connector(**changes: object) -> str:
 )
 def test_wrong_json_is_named(text, key, line):
     """JSON problems have their line wherever the key stands in the text."""
-    (problem,) = problems(text, Format.JSON)
+    (problem,) = problems(text, ConfigFormat.JSON)
     assert (problem.key, problem.line) == (key, line)
 
 
 def test_lines_of_json_are_those_of_the_member_that_holds():
     """A name given twice is a warning; the last one holds, and its line is named."""
     text = '{"source.cluster.alias": "A",\n"tasks.max": 1,\n"x": 1,\n"tasks.max": 0}'
-    lines = {problem.key: problem.line for problem in problems(text, Format.JSON)}
+    lines = {problem.key: problem.line for problem in problems(text, ConfigFormat.JSON)}
     assert lines["tasks.max"] == 4
 
 
 def test_lines_of_json_are_those_of_the_config_object():
     """A member of the same name before `config` is another."""
     text = '{"tasks.max": 1,\n"config":\n{"tasks.max": 0,\n"source.cluster.alias": "A"}}'
-    lines = {problem.key: problem.line for problem in problems(text, Format.JSON)}
+    lines = {problem.key: problem.line for problem in problems(text, ConfigFormat.JSON)}
     assert lines["tasks.max"] == 3
 
 
 def test_members_beside_config_have_no_effect():
     """Connect's REST API takes settings inside `config` alone."""
     text = json.dumps({"name": "x", "tasks.max": 3, "config": CONNECTOR})
-    settings = resolved(text, Format.JSON)
+    settings = resolved(text, ConfigFormat.JSON)
     assert settings.flows[0].tasks_max is None
     (warning,) = settings.warnings
     assert "tasks.max" in warning
@@ -332,7 +332,7 @@ def test_what_has_no_effect_is_a_warning_with_file_line_and_hint(line, hint):
 
 def test_a_bare_client_setting_in_a_connector_is_nobodys():
     """In Connect a cluster's settings have its prefix."""
-    settings = resolved(_connector(request__timeout__ms="5"), Format.JSON)
+    settings = resolved(_connector(request__timeout__ms="5"), ConfigFormat.JSON)
     (warning,) = settings.warnings
     assert "source.cluster.request.timeout.ms" in warning
     assert settings.flows[0].source.client == {}
@@ -454,7 +454,7 @@ def test_transformations_of_a_connector_draw_a_warning_too():
     settings = resolved(
         '{"source.cluster.alias": "A", "source.cluster.bootstrap.servers": "a:1",'
         ' "target.cluster.bootstrap.servers": "b:1", "transforms": "x", "transforms.x.type": "y"}',
-        Format.JSON,
+        ConfigFormat.JSON,
     )
     assert [warning.split(": ")[1] for warning in settings.warnings] == [
         "transforms",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.configured import problems, resolved, the_problem, two_clusters
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format, parse
+from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -26,12 +26,12 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("a.properties", "clusters = A", Format.PROPERTIES),
-        ("a.json", '{"a": 1}', Format.JSON),
-        ("a.JSON", "{}", Format.JSON),
-        ("a.conf", '\n {"a": 1}', Format.JSON),
-        ("a.conf", "clusters = A", Format.PROPERTIES),
-        ("a.properties", "{", Format.PROPERTIES),
+        ("a.properties", "clusters = A", ConfigFormat.PROPERTIES),
+        ("a.json", '{"a": 1}', ConfigFormat.JSON),
+        ("a.JSON", "{}", ConfigFormat.JSON),
+        ("a.conf", '\n {"a": 1}', ConfigFormat.JSON),
+        ("a.conf", "clusters = A", ConfigFormat.PROPERTIES),
+        ("a.properties", "{", ConfigFormat.PROPERTIES),
     ],
 )
 def test_the_format_is_told_by_name_or_content(tmp_path, name, content, expected):
@@ -92,7 +92,7 @@ def test_a_configuration_travels_unresolved(tmp_path):
 def test_properties_are_read_as_java_writes_them(pairs):
     """Every pair comes back, with the line on which it begins."""
     text = "# first line\n" + javaproperties.dumps(pairs, timestamp=False)
-    entries = parse(text, Format.PROPERTIES, "f", Findings())
+    entries = parse(text, ConfigFormat.PROPERTIES, "f", Findings())
     assert {entry.key: entry.text for entry in entries} == pairs
     assert [entry.line for entry in entries] == list(range(2, 2 + len(pairs)))
 
@@ -101,7 +101,7 @@ def test_properties_are_read_as_java_writes_them(pairs):
 def test_lines_are_counted_over_continuations_and_comments(end):
     """A value over several lines counts as its lines; its own line is the first."""
     text = end.join(["! note", "", "a = 1,\\", "    2", "b : 3", "", "c 4"])
-    entries = parse(text, Format.PROPERTIES, "f", Findings())
+    entries = parse(text, ConfigFormat.PROPERTIES, "f", Findings())
     assert [(entry.key, entry.text, entry.line) for entry in entries] == [
         ("a", "1,2", 3),
         ("b", "3", 5),
@@ -119,7 +119,7 @@ def test_a_broken_escape_is_named_with_its_line():
 def test_json_is_read_member_by_member(members, escaped):
     """Text stays, numbers and booleans become text; lines are those of the members."""
     text = json.dumps(members, indent=1, ensure_ascii=escaped)
-    entries = parse(text, Format.JSON, "f", Findings())
+    entries = parse(text, ConfigFormat.JSON, "f", Findings())
     assert {entry.key: entry.text for entry in entries} == {
         key: value if isinstance(value, str) else json.dumps(value)
         for key, value in members.items()
@@ -127,14 +127,14 @@ def test_json_is_read_member_by_member(members, escaped):
     assert [entry.line for entry in entries] == list(range(2, 2 + len(members)))
 
 
-def _clusters_or_problems(text: str, form: Format) -> tuple[object, ...]:
+def _clusters_or_problems(text: str, form: ConfigFormat) -> tuple[object, ...]:
     try:
         return resolved(text, form).clusters
     except ConfigurationError as error:
         return error.problems
 
 
-@given(st.text(max_size=200), st.sampled_from(Format))
+@given(st.text(max_size=200), st.sampled_from(ConfigFormat))
 def test_any_text_gives_settings_or_problems(text, form):
     """Whatever the file holds, the answer is settings or a ConfigurationError."""
     assert _clusters_or_problems(text, form)
@@ -179,7 +179,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=40).map("".join))
 def test_any_text_of_the_right_words_gives_settings_or_problems(text):
     """The same for files that come close to real ones."""
-    assert _clusters_or_problems("clusters = A, B\n" + text, Format.PROPERTIES)
+    assert _clusters_or_problems("clusters = A, B\n" + text, ConfigFormat.PROPERTIES)
 
 
 # --- references -------------------------------------------------------------------------

@@ -26,8 +26,7 @@ from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.overrides_files import OverridesFiles
-from tsoffset.config.selecting import Selector
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known

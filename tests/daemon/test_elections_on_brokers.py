@@ -19,8 +19,7 @@ from tests.scenarios.flows import member
 from tests.secured import PASSWORDS, Secured
 from tests.serving import TOKEN, bearing, row
 from tests.waiting import wait_until
-from tsoffset.config.selecting import Selector
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.election import SESSION_SECONDS, Election

@@ -14,24 +14,32 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.points import RecentCycles
 from tsoffset.daemon.status import FlowState
-from tsoffset.daemon.summary import OUTCOMES, PRECISIONS, Entry, Key, Order, Summary, Wanted
+from tsoffset.daemon.summary import (
+    OUTCOMES,
+    PRECISIONS,
+    Order,
+    Summary,
+    SummaryEntry,
+    SummaryFilter,
+    SummaryKey,
+)
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.output import Tally
 
-EVERYTHING = Wanted()
+EVERYTHING = SummaryFilter()
 NAMES = ("a", "B", "b/1", "c\x00", "\U0001f600")
 
 
-def summary(*rows: Row, key: Key = Key.GROUP) -> Summary:
+def summary(*rows: Row, key: SummaryKey = SummaryKey.GROUP) -> Summary:
     known = pairs_known(rows_table(rows), PAIRS_KNOWN.empty_table(), AT)
     return Summary(known, key)
 
 
-def entries(made: Summary, wanted: Wanted = EVERYTHING, **how: object) -> list[Entry]:
+def entries(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[SummaryEntry]:
     return made.entries(made.chosen(wanted, **how))
 
 
-def names(made: Summary, wanted: Wanted = EVERYTHING, **how: object) -> list[str]:
+def names(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[str]:
     return [entry.name for entry in entries(made, wanted, **how)]
 
 
@@ -64,7 +72,7 @@ def distinct(rows: list[Row]) -> list[Row]:
 def test_name_without_a_row_is_no_entry(gone: str) -> None:
     """A group of which no row is left is no entry, though its column still knows the name."""
     known = pairs_known(rows_table(map(row, "abc")), PAIRS_KNOWN.empty_table(), AT)
-    made = Summary(known.filter(pc.not_equal(known["group"], gone)), Key.GROUP)
+    made = Summary(known.filter(pc.not_equal(known["group"], gone)), SummaryKey.GROUP)
     left = [name for name in "abc" if name != gone]
     assert names(made) == left
     for name in left:
@@ -73,8 +81,8 @@ def test_name_without_a_row_is_no_entry(gone: str) -> None:
         assert made.rows_at(place)["group"].to_pylist() == [name]
 
 
-@given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(Key))
-def test_an_entry_adds_up_its_rows(rows: list[Row], key: Key) -> None:
+@given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(SummaryKey))
+def test_an_entry_adds_up_its_rows(rows: list[Row], key: SummaryKey) -> None:
     """Worst outcome and precision, sums of what is known, counts of what is not, reasons."""
     made = summary(*rows, key=key)
     assert names(made) == sorted({getattr(one, key) for one in rows})
@@ -135,7 +143,7 @@ def test_every_order_holds_each_entry_once(rows: list[Row], order: Order, fallin
     found = entries(made, order=order, falling=falling)
     assert sorted(one.name for one in found) == names(made)
 
-    def value(entry: Entry) -> float | str | None:
+    def value(entry: SummaryEntry) -> float | str | None:
         match order:
             case Order.NAME:
                 return entry.name
@@ -156,19 +164,19 @@ def test_every_order_holds_each_entry_once(rows: list[Row], order: Order, fallin
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Wanted(), ["a", "b", "c"]),
-        (Wanted(search="B"), ["b"]),
-        (Wanted(search=".*"), []),
-        (Wanted(outcomes=[OutcomeKind.SKIPPED, OutcomeKind.FAILED]), ["b", "c"]),
-        (Wanted(outcomes=[OutcomeKind.COMMITTED]), ["a"]),
-        (Wanted(precisions=[Precision.EXACT]), ["a", "b"]),
-        (Wanted(reasons=[Reason.GROUP_ACTIVE]), ["b"]),
-        (Wanted(reasons=[FailureKind.TIMEOUT, Reason.GROUP_ACTIVE]), ["b", "c"]),
-        (Wanted(search="c", reasons=[Reason.GROUP_ACTIVE]), []),
+        (SummaryFilter(), ["a", "b", "c"]),
+        (SummaryFilter(search="B"), ["b"]),
+        (SummaryFilter(search=".*"), []),
+        (SummaryFilter(outcomes=[OutcomeKind.SKIPPED, OutcomeKind.FAILED]), ["b", "c"]),
+        (SummaryFilter(outcomes=[OutcomeKind.COMMITTED]), ["a"]),
+        (SummaryFilter(precisions=[Precision.EXACT]), ["a", "b"]),
+        (SummaryFilter(reasons=[Reason.GROUP_ACTIVE]), ["b"]),
+        (SummaryFilter(reasons=[FailureKind.TIMEOUT, Reason.GROUP_ACTIVE]), ["b", "c"]),
+        (SummaryFilter(search="c", reasons=[Reason.GROUP_ACTIVE]), []),
     ],
 )
 def test_entries_are_wanted_by_name_and_by_what_became_of_them(
-    wanted: Wanted, found: list[str]
+    wanted: SummaryFilter, found: list[str]
 ) -> None:
     """All that is given must hold; a search is text, no expression."""
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT}
@@ -219,10 +227,10 @@ def test_the_rows_of_an_entry_are_its_own() -> None:
 def test_a_large_cycle_is_summed_up_as_a_small_one() -> None:
     """65,000 groups with ten pairs each."""
     rows = many_rows(65_000, 10)
-    made = Summary(pairs_known(rows, PAIRS_KNOWN.empty_table(), AT), Key.GROUP)
+    made = Summary(pairs_known(rows, PAIRS_KNOWN.empty_table(), AT), SummaryKey.GROUP)
     assert len(made) == 65_000
     assert made.totals().reasons == {Reason.GROUP_ACTIVE: 65_000}
-    wanted = Wanted(search="group-0001", outcomes=[OutcomeKind.SKIPPED])
+    wanted = SummaryFilter(search="group-0001", outcomes=[OutcomeKind.SKIPPED])
     assert names(made, wanted) == ["group-00010"]
 
 

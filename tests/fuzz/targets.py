@@ -14,9 +14,12 @@ from tempfile import TemporaryDirectory
 
 from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCodecError
 
+from tests.kafka.test_codecs import CODECS as ANSWERS
+from tests.kafka.test_codecs import SPOKEN
+from tests.kafka.test_codecs import rows as offset_rows
 from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
-from tsoffset.commands.compare.checkpoint_files import checkpoint_of
+from tsoffset.commands.compare.checkpoints import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
@@ -24,26 +27,20 @@ from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format, parse
+from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError, UsageError
-from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.batch_records import BatchRecords
-from tsoffset.kafka.wire.fetch_codec import fetch_answer
-from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
-from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
-from tsoffset.kafka.wire.offset_commit_codec import offset_commit_answer
-from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchFrames
+from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
 from tsoffset.records import UnreadableRecords
-from tsoffset.replicators.checkpoint import MalformedCheckpoint, decode_key, decode_value
-from tsoffset.replicators.heartbeats import heartbeat_timestamp_ms
+from tsoffset.replicators.checkpoints import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.replicators.discovery import heartbeat_timestamp_ms
 
 _UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
-_DAY_MS = 86_400_000
 _LAST_DELTA_AT, _BASE_TIME_AT, _COUNT_AT, _RECORDS_AT = 23, 27, 57, 61
 
 
@@ -102,21 +99,11 @@ def packed(data: bytes) -> None:
 
 def answers(data: bytes) -> None:
     """Answers to the requests that are decoded by hand; the first byte says of which kind."""
-    kind, frame = data[0] % len(_DECODERS) if data else 0, memoryview(data[1:])
+    name, version = SPOKEN[data[0] % len(SPOKEN) if data else 0]
     with suppress(KafkaProtocolError, struct.error):
-        _DECODERS[kind](frame)
-
-
-_DECODERS: tuple[Callable[[memoryview], object], ...] = (
-    fetch_answer,
-    offset_commit_answer,
-    *(ListOffsetsFrames("c", version, 0, 1).answer for version in (4, 6, 10)),
-    *(
-        OffsetFetchFrames("c", version, Deadline.after(_DAY_MS), require_stable=True).answer
-        for version in (7, 8, 9)
-    ),
-    *(ListGroupsFrames("c", version, 0, Deadline.after(_DAY_MS)).answer for version in (3, 4, 5)),
-)
+        found = ANSWERS[name].read(version, memoryview(data[1:]))
+        if isinstance(found, OffsetFetchAnswer):
+            assert len(offset_rows(found)) == len(found.offset)
 
 
 def checkpoints(data: bytes) -> None:
@@ -147,12 +134,12 @@ def heartbeats(data: bytes) -> None:
 
 def properties(data: bytes) -> None:
     """A configuration of MirrorMaker 2."""
-    _configured("fuzz.properties", data, Format.PROPERTIES)
+    _configured("fuzz.properties", data, ConfigFormat.PROPERTIES)
 
 
 def connector(data: bytes) -> None:
     """A configuration as Connect takes it."""
-    _configured("fuzz.json", data, Format.JSON)
+    _configured("fuzz.json", data, ConfigFormat.JSON)
 
 
 def migrated(data: bytes) -> None:
@@ -173,7 +160,7 @@ def migrated(data: bytes) -> None:
             return
         list(steps_lines(migration, "ours", 80))
         text = configuration_text(migration)
-    parsed = parse(text, Format.PROPERTIES, "ours", Findings())
+    parsed = parse(text, ConfigFormat.PROPERTIES, "ours", Findings())
     assert {entry.key: entry.text for entry in parsed} == {
         "clusters": ", ".join(setup.clusters),
         **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
@@ -187,7 +174,7 @@ def jaas(data: bytes) -> None:
         login_module(text)
 
 
-def _configured(path: str, data: bytes, form: Format) -> None:
+def _configured(path: str, data: bytes, form: ConfigFormat) -> None:
     try:
         Configuration(path, _text(data), form).resolve()
     except ConfigurationError as error:
@@ -240,7 +227,14 @@ TARGETS = {
             for codec, number in CODECS.items()
         ),
     ),
-    "answers": Target(answers, tuple(bytes((kind,)) + bytes(60) for kind in range(len(_DECODERS)))),
+    "answers": Target(
+        answers,
+        tuple(
+            bytes((kind,)) + seed
+            for kind, (name, version) in enumerate(SPOKEN)
+            for seed in (ANSWERS[name].written(version), bytes(60))
+        ),
+    ),
     "checkpoints": Target(
         checkpoints,
         (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),

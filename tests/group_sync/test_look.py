@@ -142,7 +142,9 @@ class Life:
         group = self.estate[alias].group(self.rng.choice(GROUPS))
         group.type = self.rng.choice(list(GroupType) if alias == "A" else [GroupType.CLASSIC])
         if alias == "B" and self.rng.random() < 0.3:
-            group.type = GroupType.STREAMS
+            group.type = self.rng.choice((GroupType.STREAMS, GroupType.SHARE))
+        if alias == "A":
+            group.acknowledged = {place: self.rng.randrange(9) for place in group.offsets}
 
     def activity(self) -> None:
         group = self.estate["B"].group(self.rng.choice(GROUPS))

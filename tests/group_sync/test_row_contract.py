@@ -242,19 +242,18 @@ def at(offset: int, *, there: int | None = None, active: bool = False) -> Estate
     return estate
 
 
-def of_type(type_: GroupType) -> Case:
-    estate = mirrored_estate()
-    estate.commit("g", "orders", 40, type=type_)
-    return Case(estate)
+def share_group_on_target(case: Case) -> Case:
+    case.estate["B"].group("g", GroupType.SHARE)
+    return case
 
 
-def several_sources(type_: GroupType = GroupType.CLASSIC, *, mirrored: bool = True) -> Case:
+def several_sources(*, mirrored: bool = True) -> Case:
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):
         estate.write("orders", on=alias, content=alias)
         if mirrored:
             estate.mirror("orders", "orders", source=alias)
-        estate.commit("g", "orders", 40, on=alias, type=type_)
+        estate.commit("g", "orders", 40, on=alias)
     return Case(estate, identity_flow("A", "B"), [identity_flow("C", "B")])
 
 
@@ -352,7 +351,7 @@ def share_group() -> Case:
 
 
 REASONS: dict[Reason, Callable[[], Case]] = {
-    Reason.UNSUPPORTED_GROUP: lambda: of_type(GroupType.STREAMS),
+    Reason.UNSUPPORTED_GROUP: lambda: share_group_on_target(Case(at(40))),
     Reason.SEVERAL_SOURCES: several_sources,
     Reason.TARGET_MISSING: target_missing,
     Reason.TARGET_REWRITES_TIMESTAMPS: rewritten,
@@ -394,7 +393,7 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
     ("unproven", unproven, (OutcomeKind.COMMITTED, None), "stp"),
     ("floor", lambda: floor(not_mirrored()), (OutcomeKind.COMMITTED, None), "stp"),
     ("share", share_group, skipped(Reason.UNSUPPORTED_GROUP), ""),
-    ("streams", REASONS[Reason.UNSUPPORTED_GROUP], skipped(Reason.UNSUPPORTED_GROUP), "s"),
+    ("other type", REASONS[Reason.UNSUPPORTED_GROUP], skipped(Reason.UNSUPPORTED_GROUP), "s"),
     ("sources", REASONS[Reason.SEVERAL_SOURCES], skipped(Reason.SEVERAL_SOURCES), "s"),
     ("missing", REASONS[Reason.TARGET_MISSING], skipped(Reason.TARGET_MISSING), "s"),
     ("rewrites", rewritten, skipped(Reason.TARGET_REWRITES_TIMESTAMPS), "st"),
@@ -454,7 +453,7 @@ def test_a_broker_that_cannot_be_asked_for_groups_has_no_group():
 
 PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES): (
-        lambda: several_sources(GroupType.STREAMS)
+        lambda: share_group_on_target(several_sources())
     ),
     (Reason.SEVERAL_SOURCES, Reason.TARGET_MISSING): lambda: several_sources(mirrored=False),
     (Reason.TARGET_MISSING, Reason.TARGET_REWRITES_TIMESTAMPS): (

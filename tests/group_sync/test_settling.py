@@ -56,7 +56,7 @@ class Target(MemoryCluster):
         self.after_commits = []
         self.seconds_a_look = self.seconds_a_group = self.seconds_a_commit = 0.0
 
-    def committed(self, groups, *, require_stable, within_seconds=None):
+    def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
         self.looks.append((tuple(groups), require_stable))
         answers = super().committed(groups, require_stable=require_stable)
         self.time.now += self.seconds_a_look + self.seconds_a_group * len(answers.groups)
@@ -64,7 +64,7 @@ class Target(MemoryCluster):
             self.after_looks.pop(0)()
         return answers
 
-    def commit(self, commits, *, may_send=None):
+    def commit(self, commits, *, share_groups=(), may_send=None):
         def send(group):
             allowed = may_send is None or may_send(group)
             if allowed:

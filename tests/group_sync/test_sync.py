@@ -245,7 +245,7 @@ class Growing(MemoryCluster):
         self._topic = topic
         self._then = then
 
-    def committed(self, groups, *, require_stable, within_seconds=None):
+    def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
         if self._then == "grows":
             self.log(self._topic).append(messages("orders", range(100, 130)))
             where = TopicPartition(self._topic, 0)
@@ -314,26 +314,30 @@ def test_a_group_with_members_on_the_source_is_synced():
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-def test_a_consumer_group_of_the_new_protocol_is_synced():
-    """KIP-848 groups are consumer groups; without members they take commits from outside."""
+@pytest.mark.parametrize("type_", [GroupType.CONSUMER, GroupType.STREAMS])
+def test_groups_of_newer_protocols_are_synced(type_):
+    """Without members, groups of KIP-848 and KIP-1071 accept commits from outside; with members
+    they are GROUP_ACTIVE."""
     estate = mirrored_estate()
-    estate.commit("billing", "orders", 40, type=GroupType.CONSUMER)
-    estate["B"].group("billing", GroupType.CONSUMER)
+    estate.commit("billing", "orders", 40, type=type_)
+    group = estate["B"].group("billing", type_)
+    group.state = "Stable"
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.GROUP_ACTIVE)
+    group.state = "Empty"
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-@pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.STREAMS])
 @pytest.mark.parametrize("side", ["A", "B"])
-def test_groups_of_other_kinds_are_not_synced(type_, side):
-    """Share and streams groups, on either side, are UNSUPPORTED_GROUP; others go on."""
+def test_share_groups_are_not_synced(side):
+    """On either side they are UNSUPPORTED_GROUP; others go on."""
     estate = mirrored_estate()
-    estate[side].group("odd", type_)
-    if (side, type_) != ("A", GroupType.SHARE):
+    estate[side].group("odd", GroupType.SHARE)
+    if side == "B":
         estate.commit("odd", "orders", 40)
     estate.commit("billing", "orders", 40)
     rows = estate.sync()
     assert verdict(row_of(rows, "odd")) == skipped(Reason.UNSUPPORTED_GROUP)
-    assert type_ in (row_of(rows, "odd").message or "")
+    assert GroupType.SHARE in (row_of(rows, "odd").message or "")
     assert verdict(row_of(rows, "billing")) == COMMITTED
     assert {group for group, _, _ in estate["B"].commits} == {"billing"}
 
@@ -854,6 +858,35 @@ def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records()
     row = row_of(estate.sync(flow("B", "A")), "billing")
     assert row.target_offset in (None, 0)
     assert estate.standing("billing", "orders", on="A") in (None, CommittedOffset(0))
+
+
+@pytest.mark.parametrize("read", [25, 50])
+def test_failback_leaves_what_only_the_replica_has_behind(read):
+    """Producers wrote to the replica while it was in charge, under one name: a group that has read
+    on there resumes behind the last record that was mirrored. What it read there alone counts as
+    read again, for content cannot tell that nobody will mirror it back."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", "orders", up_to=70)
+    estate.write("orders", 50, on="B", content="B's own")
+    estate.commit("billing", "orders", 70 + read, on="B")
+    back = identity_flow("B", "A")
+    row = row_of(estate.sync(back), "billing")
+    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 70, read)
+    estate.write("orders", 20)
+    assert verdict(row_of(estate.sync(back), "billing")) == UNCHANGED
+
+
+def test_failback_keeps_a_replica_apart_from_a_topic_of_the_same_name():
+    """B has a topic `orders` of its own: it leads to B.orders on A, which is not there."""
+    estate = failed_over()
+    estate.write("orders", 80, on="B", content="B's own")
+    estate.commit("billing", "orders", 70, on="B")
+    rows = estate.sync(flow("B", "A"))
+    assert verdict(row_of(rows, "billing", "A.orders")) == COMMITTED
+    own = row_of(rows, "billing", "orders")
+    assert (own.target_topic, own.reason) == ("B.orders", Reason.TARGET_MISSING)
+    assert estate.standing("billing", "orders", on="A") == CommittedOffset(100)
 
 
 def chain() -> Estate:

@@ -1,7 +1,6 @@
 """History without Spark: what is written of cycles, what comes back, what is left of old days, and
 what becomes of it when something fails."""
 
-import json
 import os
 import re
 import shutil
@@ -34,12 +33,12 @@ from tsoffset.daemon.status import Instance
 from tsoffset.flow.settings import HistorySettings
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history import flow_history, tidying
-from tsoffset.history.files import Kind, day_of, days, look
+from tsoffset.history.files import HistoryTable, day_of, days, files_of_day
 from tsoffset.history.reading import last_known, points
-from tsoffset.history.tables import CYCLES, Kept, replayed
+from tsoffset.history.tables import CYCLES, KeptReason, replayed
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
-from tsoffset.history.writing import History
+from tsoffset.history.writing import HistoryWriter
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
 from tsoffset.stores import Folder, ObjectStore, place_of
 
@@ -51,7 +50,7 @@ LATER = TODAY + timedelta(days=9)
 
 def kept(directory: Path) -> list[tuple[int, str, str]]:
     """Cycle, group and why it is kept, of every row of pairs."""
-    rows = rows_of(directory, Kind.PAIRS)
+    rows = rows_of(directory, HistoryTable.PAIRS)
     return [(one["cycle"], one["group"], one["kept"]) for one in rows]
 
 
@@ -72,7 +71,7 @@ def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
     past.keep(row("a"), row("b", offset=9))
     past.keep(row("a"), row("b", offset=9))
     assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), (2, "b", "changed")]
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3]
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3]
 
 
 def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_a_day_needs_no_other(tmp_path: Path) -> None:
     past = Past(tmp_path, started=NOON + DAY / 2 - 1.5 * MINUTE)
     past.keep(row("a"), row("b"))
     past.keep(row("a"), row("b", offset=8))
-    assert days(place_of(tmp_path), Kind.PAIRS, FLOW) == [TODAY, TODAY + timedelta(days=1)]
+    assert days(place_of(tmp_path), HistoryTable.PAIRS, FLOW) == [TODAY, TODAY + timedelta(days=1)]
     assert kept(tmp_path)[2:] == [(2, "a", "first"), (2, "b", "changed")]
 
 
@@ -115,7 +114,7 @@ def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path: Path) -> None:
     past = Past(tmp_path)
     past.history.add(*past.ended(None))
     past.history.write()
-    (found,) = rows_of(tmp_path, Kind.CYCLES)
+    (found,) = rows_of(tmp_path, HistoryTable.CYCLES)
     assert (found["state"], found["error"]) == ("failed", "Spark gave up")
     assert (found["reached"], found["exact"], found["groups"]) == (False, None, None)
     assert kept(tmp_path) == []
@@ -127,7 +126,7 @@ def test_a_cycles_row_sums_its_pairs(tmp_path: Path) -> None:
     bounded = {"precision": Precision.BOUNDED, "reread_bound": 3}
     skipped = {"outcome": OutcomeKind.SKIPPED, "current_target_offset": None}
     past.keep(row("a"), row("b", **bounded), row("c", **skipped), bytes_read=4)
-    (found,) = rows_of(tmp_path, Kind.CYCLES)
+    (found,) = rows_of(tmp_path, HistoryTable.CYCLES)
     assert (found["exact"], found["bounded"], found["frontier"]) == (1, 1, 0)
     assert (found["lag_records"], found["lag_records_max"], found["bytes_read"]) == (3, 3, 4)
     assert found["lag_seconds_max"] == 0.0
@@ -143,12 +142,12 @@ def test_cycles_share_files_of_which_the_last_one_is_left(
     for _ in range(7):
         past.keep(row())
     assert len(files(tmp_path / "cycles")) == 7
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3, 4, 5, 6, 7]
     for _ in range(6):
         past.keep(row())
-    listed = [path.name.split("-")[2:] for path in files(tmp_path / "cycles")]
-    assert ["1", "1.parquet"] not in listed
-    assert ["1", "3.parquet"] in listed
+    listed = [path.name.split("-", 2)[2] for path in files(tmp_path / "cycles")]
+    assert "1-1.parquet" not in listed
+    assert "1-3.parquet" in listed
 
 
 GROUPS = st.sampled_from(["a", "b", "c"])
@@ -214,7 +213,7 @@ def test_replaying_gives_each_cycles_rows_back(
             assert pairs_of(last) == expected[cycle.number][1]
     for _ in range(2):
         for number, (ended_at, pairs) in expected.items():
-            day = look(place_of(directory), Kind.PAIRS, FLOW, day_of(ended_at))
+            day = files_of_day(place_of(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))
             table = pa.concat_tables(file.table() for file in day.files).unify_dictionaries()
             until_then = table.filter(pc.less_equal(table["cycle"], number))
             assert pairs_of(replayed(until_then, ended_at, FLOW)) == pairs
@@ -304,8 +303,8 @@ def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
     assert files(tmp_path) == before
     merge(tmp_path)
     assert len(files(tmp_path)) == 2
-    assert Kept.FULL not in {why for _, _, why in kept(tmp_path)}
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4]
+    assert KeptReason.FULL not in {why for _, _, why in kept(tmp_path)}
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3, 4]
     merged = files(tmp_path)
     merge(tmp_path)
     assert files(tmp_path) == merged
@@ -317,24 +316,25 @@ def test_large_days_become_several_files(tmp_path: Path, monkeypatch: pytest.Mon
     past = Past(tmp_path)
     for offset in range(5):
         past.keep(row("a", offset=offset), row("b", offset=offset))
-    before = rows_of(tmp_path, Kind.PAIRS)
+    before = rows_of(tmp_path, HistoryTable.PAIRS)
     merge(tmp_path)
     assert len(files(tmp_path / "pairs")) == 3
-    assert rows_of(tmp_path, Kind.PAIRS) == before
+    assert rows_of(tmp_path, HistoryTable.PAIRS) == before
 
 
 def test_what_comes_late_is_merged_with_the_rest(tmp_path: Path) -> None:
-    """Another instance wrote a file of that day after it was merged."""
+    """A file of that day was written after it was merged. Each process has its own merged file."""
     past, other = Past(tmp_path), Past(tmp_path, id="b2")
     past.keep(row("a"))
     past.keep(row("a", offset=8))
-    merge(tmp_path)
     other.keep(row("a", offset=8))
-    before = rows_of(tmp_path, Kind.PAIRS)
-    assert len(before) == 3
     merge(tmp_path)
-    assert len(files(tmp_path)) == 2
-    assert rows_of(tmp_path, Kind.PAIRS) == before
+    past.keep(row("a", offset=9))
+    before = rows_of(tmp_path, HistoryTable.PAIRS)
+    assert len(before) == 4
+    merge(tmp_path)
+    assert len(files(tmp_path)) == 4
+    assert rows_of(tmp_path, HistoryTable.PAIRS) == before
 
 
 @pytest.mark.parametrize("removed", range(5))
@@ -346,7 +346,7 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(
     past = Past(tmp_path)
     for offset in range(4):
         past.keep(row("a", offset=offset))
-    before = rows_of(tmp_path, Kind.PAIRS)
+    before = rows_of(tmp_path, HistoryTable.PAIRS)
     tidy(place_of(tmp_path), FLOW, LATER)
     assert len(files(tmp_path / "pairs")) == 5
     left = [removed]
@@ -362,10 +362,10 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(
         patch.setattr(Folder, "remove", killed)
         merge(tmp_path)
     assert len(files(tmp_path / "pairs")) == max(1, 5 - removed)
-    assert rows_of(tmp_path, Kind.PAIRS) == before
+    assert rows_of(tmp_path, HistoryTable.PAIRS) == before
     merge(tmp_path)
     assert len(files(tmp_path / "pairs")) == 1
-    assert rows_of(tmp_path, Kind.PAIRS) == before
+    assert rows_of(tmp_path, HistoryTable.PAIRS) == before
 
 
 def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
     for day in range(3):
         Past(tmp_path, NOON + day * DAY, id=f"a{day}").keep(row())
     merge(tmp_path, oldest=TODAY + timedelta(days=1))
-    for kind in Kind:
+    for kind in HistoryTable:
         left = days(place_of(tmp_path), kind, FLOW)
         assert left == [TODAY + timedelta(days=1), TODAY + timedelta(days=2)]
 
@@ -381,9 +381,9 @@ def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
 # --- the daemon's thread ------------------------------------------------------------------
 
 
-def observer(directory: Path, **changes: Any) -> History:
+def observer(directory: Path, **changes: Any) -> HistoryWriter:
     settings = HistorySettings(str(directory), **changes)
-    return History(settings, Instance("a1", "here", 1, NOON), now=lambda: NOON)
+    return HistoryWriter(settings, Instance("a1", "here", 1, NOON), now=lambda: NOON)
 
 
 def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
     history.cycle_ended(*past.ended([row("a")]))
     history.cycle_ended(*past.ended([row("a", offset=9)]))
     assert history.close(60)
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2]
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2]
     known = last_known(tmp_path, FLOW)
     assert known is not None
     assert known["source_offset"].to_pylist() == [9]
@@ -416,7 +416,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
     clock that has jumped."""
     Past(tmp_path, NOON - 9 * DAY).keep(row())
     hours = [0, 0]
-    history = History(
+    history = HistoryWriter(
         HistorySettings(str(tmp_path), retention_days=retention_days),
         Instance("a1", "here", 1, NOON),
         now=lambda: NOON + 3600 * hours[0],
@@ -431,7 +431,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
     # Written; what follows, before the end, is tidying.
     wait_until(lambda: files(tmp_path / "cycles") != before)
     assert history.close(60)
-    assert days(place_of(tmp_path), Kind.CYCLES, FLOW) == left
+    assert days(place_of(tmp_path), HistoryTable.CYCLES, FLOW) == left
 
 
 def test_a_place_that_hangs_delays_no_cycle(
@@ -456,7 +456,7 @@ def test_a_place_that_hangs_delays_no_cycle(
     go_on.set()
     assert history.close(60)
     assert [cycle for cycle, _, _ in kept(tmp_path)] == [1, 4]
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4]
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3, 4]
 
 
 def test_a_cycles_row_has_what_its_log_says() -> None:
@@ -489,7 +489,7 @@ def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path:
     (warning,) = [one for one in logs if one["event"] == "history_not_written"]
     assert "free disk space" in warning["message"]
     assert str(blocked) in warning["message"]
-    assert [one["cycle"] for one in rows_of(blocked, Kind.CYCLES)] == [1, 2, 3, 4]
+    assert [one["cycle"] for one in rows_of(blocked, HistoryTable.CYCLES)] == [1, 2, 3, 4]
     assert kept(blocked) == [(4, "a", "changed"), (4, "b", "changed")]
 
 
@@ -523,7 +523,7 @@ def test_memory_stays_bounded_while_nothing_can_be_written(
             past.keep(row())
     (tmp_path / "cycles").unlink()
     past.keep(row())
-    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [4, 5, 6]
+    assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [4, 5, 6]
 
 
 # --- files that are not as they should be -------------------------------------------------
@@ -536,13 +536,10 @@ def sample(directory: Path) -> pa.Table:
     return past.keep(row("a", offset=9), row("b", **skipped), rounds=1)
 
 
-def spoiled(path: Path, value: str | None, fact: str = "history") -> None:
-    """The file with another version, or with none; or with another fact."""
+def spoiled(path: Path, version: str | None) -> None:
+    """The file with another version, or with none."""
     table = pq.read_table(path)
-    facts = dict(table.schema.metadata)
-    del facts[f"tsoffset.{fact}".encode()]
-    if value is not None:
-        facts[f"tsoffset.{fact}".encode()] = value.encode()
+    facts = {} if version is None else {"tsoffset.history": version}
     pq.write_table(table.replace_schema_metadata(facts), path)
 
 
@@ -554,38 +551,6 @@ def without(path: Path, column: str) -> None:
     pq.write_table(table.set_column(at, column, nulls), path)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (lambda path: spoiled(path, "2"), "a newer tsoffset wrote it (version 2, this one reads 1"),
-        (lambda path: spoiled(path, None), "not a history file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is ignored"),
-        (lambda path: path.write_bytes(b""), "is ignored"),
-        *(
-            (
-                lambda path, covers=covers: spoiled(path, covers, "covers"),
-                "not a history file",
-            )
-            for covers in ("{}", '{"a1": "xy"}', '{"a1": [null, null]}', '{"a1": [2, 1]}')
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_left_out_and_named(
-    tmp_path: Path, spoil: Any, why: str
-) -> None:
-    """Of a newer version, foreign, cut off or empty; what else there is, is read."""
-    sample(tmp_path)
-    first, second = files(tmp_path / "pairs")
-    spoil(second)
-    found = look(place_of(tmp_path), Kind.PAIRS, FLOW, TODAY)
-    assert [file.name for file in found.files] == [first.name]
-    (warning,) = found.warnings
-    assert str(second) in warning
-    assert why in warning
-    merge(tmp_path)
-    assert set(files(tmp_path / "pairs")) == {first, second}
-
-
 def damage(path: Path) -> None:
     """Change bytes of what it holds; its metadata stays as it is."""
     content = bytearray(path.read_bytes())
@@ -594,14 +559,28 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "spoil"),
+    ("kind", "spoil", "why"),
     [
-        *((kind, damage) for kind in Kind),
-        (Kind.PAIRS, lambda path: without(path, "at")),
-        (Kind.CYCLES, lambda path: without(path, "state")),
+        *((kind, damage, "this file is ignored") for kind in HistoryTable),
+        (HistoryTable.PAIRS, lambda path: without(path, "at"), "without a time"),
+        (HistoryTable.CYCLES, lambda path: without(path, "state"), "without a time"),
+        (
+            HistoryTable.PAIRS,
+            lambda path: spoiled(path, "2"),
+            "a newer tsoffset wrote it (version 2",
+        ),
+        (HistoryTable.PAIRS, lambda path: spoiled(path, None), "not a history file"),
+        (
+            HistoryTable.CYCLES,
+            lambda path: path.write_bytes(path.read_bytes()[:-9]),
+            "file is ignored",
+        ),
+        (HistoryTable.PAIRS, lambda path: path.write_bytes(b""), "file is ignored"),
     ],
 )
-def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind, spoil: Any) -> None:
+def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(
+    tmp_path: Path, kind: HistoryTable, spoil: Any, why: str
+) -> None:
     """It is named and stays, and no file stands in its place; the rest is merged and read."""
     for hour in range(5):
         Past(tmp_path, NOON + 3600 * hour, cycles=hour).keep(row("a", offset=hour))
@@ -612,24 +591,25 @@ def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind, spo
         known = last_known(tmp_path, FLOW)
         found = points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
     said = {one["message"] for one in logs if one["event"] == "history_not_read"}
-    assert [str(strange) in message for message in said] == [True]
+    assert [str(strange) in message and why in message for message in said] == [True]
     assert strange in files(tmp_path / kind)
     assert len(files(tmp_path / kind)) == 3
     assert len(files(tmp_path)) == 4
     assert known is not None
     assert known["source_offset"].to_pylist() == [4]
-    assert len(found) == (4 if kind is Kind.CYCLES else 5)
+    assert len(found) == (4 if kind is HistoryTable.CYCLES else 5)
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("kind", list(Kind))
-def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(HistoryTable))
+def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: HistoryTable) -> None:
     """A file with a day's name, a pipe that nobody writes to, and a name that is no text."""
     sample(tmp_path)
     day = files(tmp_path / kind)[0].parent
     day.with_name("day=9999-12-31").write_text("")
     (day / os.fsdecode(b"\xff.parquet")).touch()
-    os.mkfifo(day / "9999999999999-a1-9.parquet")
+    (day / "notes.parquet").touch()
+    os.mkfifo(day / "9999999999999-a1-9-9.parquet")
     merge(tmp_path)
     assert last_known(tmp_path, FLOW) is not None
     assert points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
@@ -641,7 +621,7 @@ def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
     *_, last = files(tmp_path / "cycles")
     table = pq.read_table(last)
     at = table.schema.names.index("state")
-    pq.write_table(table.set_column(at, "state", pa.array(["later"] * len(table))), last)
+    pq.write_table(table.set_column(at, "state", pa.array(["running", "later"])), last)
     assert len(points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
 
 
@@ -651,7 +631,7 @@ def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> 
     for path in files(tmp_path / "cycles"):
         table = pq.read_table(path)
         pq.write_table(table.drop_columns("lag_records"), path)
-    assert {one["lag_records"] for one in rows_of(tmp_path, Kind.CYCLES)} == {None}
+    assert {one["lag_records"] for one in rows_of(tmp_path, HistoryTable.CYCLES)} == {None}
 
 
 def test_stores_are_written_like_folders() -> None:
@@ -663,7 +643,7 @@ def test_stores_are_written_like_folders() -> None:
     assert known is not None
     assert pairs_of(known) == pairs_of(expected)
     tidy(place_of(uri), FLOW, LATER)
-    assert len(look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files) == 1
+    assert len(files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files) == 1
     known = last_known(uri, FLOW)
     assert known is not None
     assert pairs_of(known) == pairs_of(expected)
@@ -675,7 +655,7 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
     """A task is told of a file below a root that it finds again by the configuration."""
     uri = "mock://key:c4n4ry@store/history"
     Past(uri).keep(row("a"))  # type: ignore[arg-type]
-    (file,) = look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files
+    (file,) = files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files
     sent = without_root(file)
     assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
     assert b"c4n4ry" not in to_cell(sent)
@@ -723,9 +703,7 @@ def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> No
         writer.send_signal(signal.SIGKILL)
         told += [int(line) for line in writer.stdout.read().splitlines()]
         writer.wait()
-        for kind in Kind:
-            assert look(place_of(directory), kind, FLOW, TODAY).warnings == ()
-        cycles = [one["cycle"] for one in rows_of(directory, Kind.CYCLES)]
+        cycles = [one["cycle"] for one in rows_of(directory, HistoryTable.CYCLES)]
         assert cycles == list(range(1, len(cycles) + 1))
         assert len(cycles) - told[-1] in (0, 1)
         pairs = [(cycle, group) for cycle, group, _ in kept(directory)]
@@ -752,13 +730,4 @@ def test_names_begin_with_a_dot_until_a_file_is_whole(
         Past(tmp_path).keep(row())
     (half,) = files(tmp_path)
     assert re.fullmatch(r"\..*\.half", half.name)
-    assert look(place_of(tmp_path), Kind.PAIRS, FLOW, TODAY).files == ()
-
-
-def test_metadata_says_version_and_cycles(tmp_path: Path) -> None:
-    """What a reader decides by is in the file itself."""
-    Past(tmp_path).keep(row())
-    for path in files(tmp_path):
-        facts = pq.read_schema(path).metadata
-        assert facts[b"tsoffset.history"] == b"1"
-        assert json.loads(facts[b"tsoffset.covers"]) == {"a1": [1, 1]}
+    assert files_of_day(place_of(tmp_path), HistoryTable.PAIRS, FLOW, TODAY).files == ()

@@ -48,7 +48,7 @@ PLAYED = [
     pytest.param(
         case,
         side,
-        id=f"{case.name}, {side}",
+        id=f"{side} {case.does}",
         # Those that wait for a deadline take most of the time, and differ little.
         marks=[pytest.mark.thorough] if case.waits or (side == "target" and case.source) else [],
     )

@@ -153,6 +153,7 @@ def xerial(*blocks: tuple[int, bytes]) -> bytes:
 ZEROS = bytes(300_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("codec", "pack"),
     [

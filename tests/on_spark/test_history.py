@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from tests.history.test_history import damage, merge, spoiled
 from tests.invoking import start
 from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
 from tsoffset.errors import UsageError
-from tsoffset.history.questions import Question, answer, own_answer
-from tsoffset.history.views import Asked, Opened, open_views
+from tsoffset.history.questions import HistoryQuery, answer, own_answer
+from tsoffset.history.views import Opened, ViewScope, open_views
 from tsoffset.model import OutcomeKind, Precision, Reason
 from tsoffset.stores import place_of
 
@@ -57,63 +58,66 @@ def session(session: SparkSession) -> SparkSession:
 
 
 def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
-    return open_views(session, place_of(directory), Asked(**asked))
+    return open_views(session, place_of(directory), ViewScope(**asked))
 
 
-def ask(session: SparkSession, question: Question, *, cycles: int = 3) -> list[dict[str, Any]]:
+def ask(session: SparkSession, question: HistoryQuery, *, cycles: int = 3) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = answer(session, question, cycles=cycles, limit=50).to_pylist()
     return found
+
+
+def ended(session: SparkSession) -> list[float]:
+    """When the cycles of the view ended."""
+    found = own_answer(session, "SELECT ended_at FROM cycles").to_pylist()
+    return [one["ended_at"].timestamp() for one in found]
 
 
 def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past: Path) -> None:
     """For so many cycles, over a restart and midnight: not who stands where it should, and not who
     is no more."""
     opened(session, past)
-    (found,) = ask(session, Question.STUCK)
+    (found,) = ask(session, HistoryQuery.STUCK)
     assert (found["group"], found["cycles"], found["source_cycles"]) == ("active", 7, 0)
     assert (found["reason"], found["message"]) == ("GROUP_ACTIVE", "why")
-    assert ask(session, Question.STUCK, cycles=8) == []
+    assert ask(session, HistoryQuery.STUCK, cycles=8) == []
 
 
 def test_worst_has_the_largest_bound_of_each_pair(session: SparkSession, past: Path) -> None:
     """With the time at which it had it; pairs without any are not told."""
     opened(session, past)
-    (found,) = ask(session, Question.WORST)
+    (found,) = ask(session, HistoryQuery.WORST)
     assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
 
 
 def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
     """Newest first, from the cycles' own rows."""
     opened(session, past)
-    second, first = ask(session, Question.ACCURACY)
+    second, first = ask(session, HistoryQuery.ACCURACY)
     assert (first["cycles"], second["cycles"]) == (4, 6)
     assert first["exact_percent"] == pytest.approx(100 * 9 / 13, abs=1e-3)
     assert first["failed_cycles"] == 0
 
 
-def test_cycles_are_told_newest_first(session: SparkSession, past: Path) -> None:
-    """Each once, of all processes."""
-    opened(session, past)
-    found = ask(session, Question.CYCLES)
+def test_periods_of_a_pair_follow_each_other(session: SparkSession, past: Path) -> None:
+    """Of the selected groups; one period ends where the next begins, and that of a pair that has
+    gone with its last cycle. The queries are those of docs/history.md."""
+    opened(session, past, groups=re.compile("gone|active"))
+    text = Path(__file__).parents[2].joinpath("docs", "history.md").read_text()
+    cycles, group = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    found = own_answer(session, cycles).to_pylist()
     assert len(found) == 10
     assert [one["ended_at"] for one in found] == sorted(
         (one["ended_at"] for one in found), reverse=True
     )
     assert found[0]["state"] == "running"
-
-
-def test_a_groups_course_is_told_oldest_first(session: SparkSession, past: Path) -> None:
-    """Of the groups that are asked for alone; one time ends where the next begins, and a pair that
-    went ends with its last cycle."""
-    opened(session, past, groups=re.compile("gone|active"))
-    found = ask(session, Question.GROUP)
-    assert {one["group"] for one in found} == {"gone", "active"}
-    active = [one for one in found if one["group"] == "active"]
-    assert [one["source_offset"] for one in active][-2:] == [9, 10]
-    assert all(earlier["until"] == later["since"] for earlier, later in pairwise(active))
-    assert active[-1]["until"] is None
-    *_, last = [one for one in found if one["group"] == "gone"]
-    assert last["until"] == active[3]["since"]
+    found = own_answer(session, group.replace("billing", "gone")).to_pylist()
+    assert {one["source_offset"] for one in found} == {7}
+    (until,) = {one["until"] for one in found} - {one["since"] for one in found}
+    found = own_answer(session, group.replace("billing", "active")).to_pylist()
+    assert [one["source_offset"] for one in found][-2:] == [9, 10]
+    assert all(earlier["until"] == later["since"] for earlier, later in pairwise(found))
+    assert found[-1]["until"] is None
+    assert until == found[3]["since"]
 
 
 def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Path) -> None:
@@ -141,26 +145,20 @@ def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> No
     everything = opened(session, past).files
     start = NOON + DAY / 2 + MINUTE
     assert opened(session, past, start=start).files < everything
-    assert {one["ended_at"].timestamp() >= start for one in ask(session, Question.CYCLES)} == {True}
+    assert min(ended(session)) >= start
     assert opened(session, past, flows=["B->A"]).files == 0
-    assert ask(session, Question.STUCK) == []
+    assert ask(session, HistoryQuery.STUCK) == []
 
 
-def test_files_that_cannot_be_read_are_named(session: SparkSession, past: Path) -> None:
-    """The rest answers."""
+@pytest.mark.parametrize("spoil", [damage, lambda path: spoiled(path, "9")])
+def test_a_file_that_cannot_be_read_is_named(
+    session: SparkSession, past: Path, spoil: Callable[[Path], None]
+) -> None:
+    """Once a query has read it. The other files answer."""
     strange = files(past / "cycles")[-1]
-    spoiled(strange, "9")
-    (warning,) = opened(session, past).warnings
-    assert str(strange) in warning
-    assert 0 < len(ask(session, Question.CYCLES)) < 10
-
-
-def test_a_damaged_file_is_named(session: SparkSession, past: Path) -> None:
-    """Its metadata is right, so that only who reads it notices. The rest answers."""
-    strange = files(past / "cycles")[-1]
-    damage(strange)
+    spoil(strange)
     found = opened(session, past)
-    assert 0 < len(ask(session, Question.CYCLES)) < 10
+    assert 0 < len(ended(session)) < 10
     (warning,) = found.warnings
     assert str(strange) in warning
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.thorough
 # Files beside the code (Spark's log4j2, pins of jars), entry points, plug-ins by name.
 TESTS = (
     *("cli/test_cli.py", "config/test_reading.py", "config/test_security.py"),
-    *("group_sync/test_sync.py", "group_sync/test_state_file.py", "kafka/test_fetch_codec.py"),
+    *("group_sync/test_sync.py", "group_sync/test_state_file.py", "kafka/test_codecs.py"),
 )
 
 

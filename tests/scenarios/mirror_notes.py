@@ -3,9 +3,9 @@
 import struct
 
 from tests.producing import Contents
-from tsoffset.replicators.checkpoint import (
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
     CheckpointKey,
-    CheckpointValue,
     decode_key,
     decode_value,
 )
@@ -24,9 +24,7 @@ def offset_syncs(contents: Contents, topic: str, of_topic: str) -> list[tuple[in
     ]
 
 
-def newest_checkpoints(
-    contents: Contents, source_alias: str
-) -> dict[CheckpointKey, CheckpointValue]:
+def newest_checkpoints(contents: Contents, source_alias: str) -> dict[CheckpointKey, Checkpoint]:
     """The newest checkpoint of each group and partition; empty where there is none."""
     topic = f"{source_alias}.checkpoints.internal"
     if topic not in contents.admin.list_topics():

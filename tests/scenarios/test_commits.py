@@ -63,13 +63,17 @@ def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
                 self,
                 groups: Collection[str],
                 *,
+                share_groups: Collection[str] = (),
                 require_stable: bool,
                 within_seconds: float | None = None,
             ) -> CommittedColumns:
                 if list(groups) == [waiting]:
                     seen.append(all(target.committed_offsets(one) for one in others))
                 return super().committed(
-                    groups, require_stable=require_stable, within_seconds=within_seconds
+                    groups,
+                    share_groups=share_groups,
+                    require_stable=require_stable,
+                    within_seconds=within_seconds,
                 )
 
         others = [group for group in groups if group != waiting]

@@ -16,7 +16,7 @@ from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
 from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
-from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import CheckpointKey
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -24,7 +24,7 @@ from tests.scenarios.content_truth import Partition, truth
 from tests.soak.soaking import FLOW, configuration
 from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
 from tsoffset.history.files import Kind, days, look
-from tsoffset.replicators.checkpoint import decode_key, decode_value
+from tsoffset.replicators.checkpoints import decode_key, decode_value
 from tsoffset.stores import place_of
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 

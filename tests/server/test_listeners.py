@@ -21,7 +21,7 @@ from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import connections, listeners
 from tsoffset.server.api import Metrics
 from tsoffset.server.connections import TimedProtocol
-from tsoffset.server.listeners import Certificate, advertised, serve
+from tsoffset.server.listeners import ListenerCertificate, advertised, serve
 from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
@@ -168,7 +168,7 @@ def test_https_shows_the_certificate_of_the_key_store(tmp_path: Path, password: 
 def test_versions_of_tls_before_1_2_are_refused(tmp_path: Path) -> None:
     """Whatever the machine's OpenSSL would do."""
     store = Authority().issue("here", LOOPBACK).write_pem(tmp_path / "key.pem")
-    certificate = Certificate(ServerSettings(key_store=str(store)))
+    certificate = ListenerCertificate(ServerSettings(key_store=str(store)))
     assert certificate.context("https://here").minimum_version is ssl.TLSVersion.TLSv1_2
 
 
@@ -213,7 +213,7 @@ def test_a_new_certificate_is_taken_up(tmp_path: Path) -> None:
     """Without a restart; a file that is no certificate leaves the old one, and is told once."""
     before, after = Authority(), Authority()
     store = before.issue("here", LOOPBACK).write_pem(tmp_path / "key.pem")
-    certificate = Certificate(ServerSettings(key_store=str(store)))
+    certificate = ListenerCertificate(ServerSettings(key_store=str(store)))
     context = certificate.context("https://here")
 
     def accepted_by(authority: Authority) -> bool:

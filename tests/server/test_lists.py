@@ -13,7 +13,7 @@ import pytest
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.serving import Daemon
-from tsoffset.config.selecting import Selector
+from tsoffset.config.selection import Selector
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.listeners import serve
 

@@ -59,6 +59,7 @@ def asked_of_what_is_there(case: schemathesis.Case) -> None:
     asked(case)
 
 
+@pytest.mark.slow
 @SCHEMA.parametrize()
 @FEW
 def test_answers_fit_the_document(case: schemathesis.Case) -> None:

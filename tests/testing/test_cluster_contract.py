@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_stands import NOW_MS, ORIGIN, BrokerStand, MemoryStand, Stand
+from tests.waiting import wait_until
 from tsoffset.cluster import Cluster
 from tsoffset.digests import content_digest, header_digests
 from tsoffset.model import (
@@ -44,6 +45,7 @@ WIDE = 1_000_000
 
 # What Kafka has since which version.
 YOUNGEST, GROUP_STATES, TOPIC_IDS, GROUP_TYPES = (3, 0), (2, 6), (2, 8), (4, 0)
+SHARE_OFFSETS = (4, 2)
 DESCRIBE_CLUSTER, CLOCK, TIMESTAMP_LIMITS, GROUP_CONFIGS = (2, 8), (3, 3), (3, 6), (4, 0)
 CONFIGS = {Operation.DESCRIBE_CONFIGS}
 
@@ -151,6 +153,27 @@ def log_range(
 
 def offsets_of(cluster: Cluster, group: str, require_stable: bool = True) -> object:
     return the_one(cluster.committed([group], require_stable=require_stable).by_group(), group)
+
+
+def share_offsets_of(cluster: Cluster, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+    found = cluster.committed([group], share_groups=[group], require_stable=True)
+    offsets = the_one(found.by_group(), group)
+    assert isinstance(offsets, dict)
+    return offsets
+
+
+def set_share_offset(
+    cluster: Cluster, group: str, partition: TopicPartition, offset: CommittedOffset
+) -> None:
+    """Set a start offset. A coordinator does not know a new topic at once."""
+
+    def done() -> bool:
+        answers = cluster.commit({group: {partition: offset}}, share_groups=[group])
+        answer = answers[group][partition]
+        assert answer is None or answer.missing
+        return answer is None
+
+    wait_until(done, f"group {group} has a start offset in {partition}")
 
 
 def is_missing(answer: object) -> bool:
@@ -1051,6 +1074,7 @@ def test_metadata_has_a_limit_of_4096_characters(stand: Stand, cluster: Cluster)
     [
         GroupType.CLASSIC,
         pytest.param(GroupType.CONSUMER, marks=pytest.mark.since(*GROUP_TYPES)),
+        pytest.param(GroupType.SHARE, marks=pytest.mark.since(*SHARE_OFFSETS)),
     ],
 )
 def test_a_group_with_members_refuses_commits(
@@ -1061,40 +1085,87 @@ def test_a_group_with_members_refuses_commits(
     it accepts."""
     partition = stand.partition()
     group, idle = stand.unique("group"), stand.unique("group")
+    share_groups = (group, idle) if kind is GroupType.SHARE else ()
+
+    def commit(offset: int, *groups: str) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+        commits = {name: {partition: CommittedOffset(offset)} for name in groups}
+        return cluster.commit(commits, share_groups=share_groups)
+
+    def offset_of_group() -> object:
+        found = cluster.committed([group], share_groups=share_groups, require_stable=True)
+        offsets = the_one(found.by_group(), group)
+        assert isinstance(offsets, dict)
+        return offsets.get(partition)
+
     with stand.members(group, partition.topic, kind):
         listing = cluster.groups().groups[group]
         assert listing.active == (stand.version >= GROUP_STATES)
         assert listing.type is kind
-        answers = cluster.commit({name: {partition: CommittedOffset(5)} for name in (group, idle)})
+        answers = commit(5, group, idle)
         refused = answers[group][partition]
         assert isinstance(refused, Failed)
         assert refused.group_active
         assert refused.kind is FailureKind.COORDINATOR
         assert refused.message
         assert answers[idle] == {partition: None}
-        offsets = offsets_of(cluster, group)
-        assert isinstance(offsets, dict)
-        assert offsets.get(partition) != CommittedOffset(5)
+        assert offset_of_group() != CommittedOffset(5)
     stand.wait_until_empty(group)
     assert not cluster.groups().groups[group].active
-    assert cluster.commit({group: {partition: CommittedOffset(6)}}) == {group: {partition: None}}
-    assert offsets_of(cluster, group) == {partition: CommittedOffset(6)}
+    assert commit(6, group) == {group: {partition: None}}
+    assert offset_of_group() == CommittedOffset(6)
 
 
-@pytest.mark.since(*GROUP_TYPES)
-def test_a_share_group_has_no_offsets_to_commit(stand: Stand, cluster: Cluster) -> None:
-    """It is listed as what it is, and refuses commits for another reason than its members."""
-    partition, group = stand.partition(), stand.unique("group")
-    with stand.members(group, partition.topic, GroupType.SHARE):
-        assert cluster.groups().groups[group].type is GroupType.SHARE
-        answer = cluster.commit({group: {partition: CommittedOffset(5)}})[group][partition]
-        assert isinstance(answer, Failed)
-        assert not answer.group_active
-        assert answer.kind is FailureKind.COORDINATOR
-    stand.wait_until_empty(group)
-    still = cluster.commit({group: {partition: CommittedOffset(5)}})[group][partition]
-    assert isinstance(still, Failed)
-    assert not still.group_active
+@pytest.mark.since(*SHARE_OFFSETS)
+def test_a_share_group_has_start_offsets(stand: Stand, cluster: Cluster) -> None:
+    """They are set forwards and backwards, and without metadata. The first one makes the group; a
+    partition that it has never read gets its own. The lag counts to the log's end. Topics and
+    partitions that do not exist fail alone."""
+    topic, group = stand.create_topic(partitions=2), stand.unique("group")
+    first, second = (TopicPartition(topic, number) for number in range(2))
+    stand.append(first, numbered(range(10)))
+    assert share_offsets_of(cluster, group) == {}
+    for offset in (5, 9, 3):
+        set_share_offset(cluster, group, first, CommittedOffset(offset, "metadata"))
+        found = share_offsets_of(cluster, group)
+        assert found == {first: CommittedOffset(offset)}
+        assert found[first].lag == 10 - offset
+    listing = cluster.groups().groups[group]
+    assert (listing.type, listing.active) == (GroupType.SHARE, False)
+    set_share_offset(cluster, group, second, CommittedOffset(0))
+    absent, beyond = TopicPartition(stand.unique("absent"), 0), TopicPartition(topic, 9)
+    answers = cluster.commit(
+        {group: {at: CommittedOffset(4) for at in (absent, first, beyond)}}, share_groups=[group]
+    )[group]
+    assert answers[first] is None
+    assert is_missing(answers[absent])
+    assert is_missing(answers[beyond])
+    assert share_offsets_of(cluster, group) == {
+        first: CommittedOffset(4),
+        second: CommittedOffset(0),
+    }
+
+
+@pytest.mark.since(*SHARE_OFFSETS)
+def test_a_group_is_not_moved_as_one_of_another_type(stand: Stand, cluster: Cluster) -> None:
+    """A share group has no committed offsets, a consumer group no start offsets: there are none to
+    read, and setting them fails, for another reason than members. In one call each group is read
+    as what it is."""
+    partition = stand.partition()
+    consumers, sharing = stand.unique("group"), stand.unique("group")
+    five = CommittedOffset(5)
+    set_share_offset(cluster, sharing, partition, five)
+    assert cluster.commit({consumers: {partition: five}}) == {consumers: {partition: None}}
+    for group, share_groups in ((sharing, ()), (consumers, (consumers,))):
+        moved = {group: {partition: CommittedOffset(7)}}
+        refused = cluster.commit(moved, share_groups=share_groups)[group][partition]
+        assert isinstance(refused, Failed)
+        assert refused.kind is FailureKind.COORDINATOR
+        assert not refused.group_active
+        assert not refused.patience_seconds
+        found = cluster.committed([group], share_groups=share_groups, require_stable=True)
+        assert found.by_group() == {group: {}}
+    both = cluster.committed([consumers, sharing], share_groups=[sharing], require_stable=True)
+    assert both.by_group() == {consumers: {partition: five}, sharing: {partition: five}}
 
 
 def test_offsets_of_an_open_transaction_are_not_stable(stand: Stand, cluster: Cluster) -> None:

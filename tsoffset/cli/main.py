@@ -1,17 +1,84 @@
-"""The program `tsoffset`: its commands, and its start."""
+"""The program `tsoffset`: its commands, and its start. What a command needs is imported when it
+runs, so that help is quick. Results go to standard output, everything else to standard error."""
 
 import sys
 from platform import python_version
 
 import click
 
-from tsoffset.cli import beside, cycles, looking, moving, own_offsets
-from tsoffset.cli.carrying_out import EXIT_STATUS
+from tsoffset.commands.check.command import check
+from tsoffset.commands.compare.command import compare
+from tsoffset.commands.explain.command import explain
+from tsoffset.commands.export import export
+from tsoffset.commands.failover.command import failover
+from tsoffset.commands.history import history
+from tsoffset.commands.lists import lists
+from tsoffset.commands.migrate.command import migrate
+from tsoffset.commands.options import EXIT_STATUS, command
+from tsoffset.commands.plan_sync import plan, sync
+from tsoffset.commands.run import run
+from tsoffset.commands.snapshots.command import restore, snapshot
+from tsoffset.commands.topics import topics
+from tsoffset.commands.translate.command import translate
 from tsoffset.errors import UsageError
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_uncaught_errors
 from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output
 from tsoffset.terminal.streams import keep_standard_streams
 from tsoffset.version import __version__
+
+
+@command(
+    "Try tsoffset on this machine: two real Kafka brokers and MirrorMaker 2.",
+    """\b
+Examples:
+  tsoffset demo
+  tsoffset demo --scenario failback
+  tsoffset demo --keep
+  tsoffset demo --stop
+  tsoffset demo --secure""",
+    click.option(
+        "--scenario",
+        type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
+        default="failover",
+        show_default=True,
+        help="Scenario to play.",
+    ),
+    click.option(
+        "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
+    ),
+    click.option(
+        "--secure", is_flag=True, help="Have both clusters ask all clients for TLS and a password."
+    ),
+    click.option(
+        "--stop",
+        is_flag=True,
+        help="Stop all clusters that --keep left running, and remove their folders.",
+    ),
+    selects=False,
+)
+def demo(
+    _output: Output, _notices: Notices, *, scenario: str, keep: bool, secure: bool, stop: bool
+) -> int:
+    """Try tsoffset on this machine: two real Kafka brokers and MirrorMaker 2.
+
+    The failover scenario commits offsets for real groups, syncs once, starts the groups' consumers
+    on the target, and counts records re-read and skipped. The failback scenario then moves the
+    groups back to the source. The migration scenario replaces MirrorMaker 2's checkpoint connector
+    with tsoffset. Needs Java 17; the first run downloads Kafka's jars.
+    """
+    if stop:
+        if keep or secure:
+            raise UsageError("demo: --stop takes no other options; run `tsoffset demo --stop`")
+        from tsoffset.demo.stopping import stop_kept
+
+        for sentence in stop_kept():
+            click.echo(sentence)
+        return 0
+    from tsoffset.demo.command import run as play
+    from tsoffset.demo.scenarios import Scenario
+
+    return play(Scenario(scenario), keep=keep, secure=secure)
 
 
 def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -64,29 +131,16 @@ def cli() -> None:
     """
 
 
-for command in (
-    beside.demo,
-    looking.check,
-    cycles.plan,
-    cycles.sync,
-    looking.explain,
-    moving.export,
-    moving.failover,
-    moving.snapshot,
-    moving.restore,
-    own_offsets.translate,
-    beside.compare,
-    beside.migrate,
-    looking.topics,
-    looking.history,
-    cycles.run,
-    cycles.lists,
-):
-    cli.add_command(command)
+_COMMANDS = (
+    *(demo, check, plan, sync, explain, export, failover, snapshot, restore, translate),
+    *(compare, migrate, topics, history, run, lists),
+)
+for one in _COMMANDS:
+    cli.add_command(one)
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     keep_standard_streams()
     log_uncaught_errors()
     words = " ".join(sys.argv[1:]).replace("=", " ").lower()

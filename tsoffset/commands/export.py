@@ -2,24 +2,38 @@
 
 `kafka-consumer-groups --reset-offsets --from-file` (ConsumerGroupCommand) reads lines
 `group,topic,partition,offset`, or `topic,partition,offset` where one `--group` is given; neither
-has a header. It is the failover by hand, for who may not let us write.
+has a header. It moves groups by hand, where tsoffset may not commit.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+import click
 import structlog
 
-from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import flow_cycles
+from tsoffset.commands.options import (
+    EXIT_STATUS,
+    OUTCOME_HELP,
+    SELECTION,
+    STATE,
+    command,
+    kafka_cluster,
+    rows_with,
+    select,
+)
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.commands.scope import on_cluster, require_match
-from tsoffset.config.selection import Selection
 from tsoffset.errors import CycleFailed, UsageError
-from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, csv_line
+from tsoffset.terminal.output import IN_PLACE, Format, Output, Tally, by_name, counted, csv_line
+
+if TYPE_CHECKING:
+    from tsoffset.cluster import Connect
+    from tsoffset.config.selection import Selection
 
 log = structlog.get_logger(__name__)
 
@@ -27,22 +41,77 @@ _FAILURES_NAMED = 5
 _UNREADABLE = "line end in the group's name"
 
 
+@command(
+    "Write translated offsets as CSV for kafka-consumer-groups.",
+    f"""\b
+Examples:
+  tsoffset export -c mm2.properties > offsets.csv
+  kafka-consumer-groups --bootstrap-server b1:9092 --reset-offsets --from-file offsets.csv \\
+      --group billing --group shipping --dry-run
+  tsoffset export -c mm2.properties --group billing > billing.csv
+
+{EXIT_STATUS}""",
+    *SELECTION,
+    click.option(
+        "--group",
+        metavar="GROUP",
+        help="Only this group (full name), in the CSV form for one group.",
+    ),
+    rows_with(
+        "--outcome", "outcomes", (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED), OUTCOME_HELP
+    ),
+    STATE,
+    selects=False,
+    format=Format.CSV,
+)
+def export(
+    output: Output,
+    notices: Notices,
+    *,
+    group: str | None,
+    outcomes: tuple[str, ...],
+    state: str | None,
+    **options: Any,
+) -> int:
+    """Write translated offsets as CSV for kafka-consumer-groups.
+
+    Writes the offsets that `sync` would commit, in the format that kafka-consumer-groups
+    --reset-offsets --from-file reads: `group,topic,partition,offset` with target topic names and no
+    header, or with --group `topic,partition,offset`. Leaves out offsets below the group's committed
+    offset on the target, and groups with active members on the target. Commits nothing.
+    """
+    if group is not None and options["groups"] is not None:
+        raise UsageError(
+            "export: --group and --groups exclude each other; --group takes one full"
+            " name, --groups a regular expression"
+        )
+    if group is not None:
+        options["groups"] = whole_name(group)
+    return run_export(
+        select(options, notices),
+        output,
+        notices,
+        with_group=group is None,
+        state=state,
+        outcomes=outcomes,
+    )
+
+
 def run_export(
-    selection: Selection,
+    selection: "Selection",
     output: Output,
     notices: Notices,
     *,
     with_group: bool,
     state: str | None,
     outcomes: Collection[str] = (),
-    connect: Connect = KafkaCluster,
+    connect: "Connect" = kafka_cluster,
 ) -> int:
-    """Plan one cycle of each flow, write what can be exported of it, and return the exit status.
+    """Plan one cycle of each flow, write what can be exported, and return the exit status.
 
-    `with_group` is the form for several groups; only rows with one of the `outcomes`
-    are written, if there are any. Raises UsageError where the flows lead to more
-    than one cluster, for nothing in a file says which one its offsets are of; and where nothing
-    matches.
+    `with_group` is the form for several groups. Only rows with one of the `outcomes` are written,
+    if there are any. Raises UsageError if the flows have several targets, since the file cannot
+    tell them apart, and if nothing matches.
     """
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
@@ -64,7 +133,7 @@ def run_export(
             written = [row for row in rows if not outcomes or row.outcome in outcomes]
             output.encoded(None, lines(written, with_group=with_group))
             output.flush()
-            _tell(flow.name, flow.target.alias, rows, notices)
+            _report(flow.name, flow.target.alias, rows, notices)
             if outcomes:
                 count = sum(left_out(row) is None for row in written)
                 notices.note(f"{flow.name}: --outcome: {counted(count, 'offset')} of these written")
@@ -73,17 +142,17 @@ def run_export(
 
 
 def left_out(row: Row) -> str | None:
-    """Why a planned row is not exported, in a word or two; None where it is.
+    """Why a planned row is not exported, in a word or two; None if it is.
 
-    The tool sets what it is told, backwards too. So only what is not below the group's commit is
-    in the file, and nothing of a group that has members on the target, which it would refuse.
+    Kafka's tool also sets offsets backwards. So the file has no offset below the committed one, and
+    no group with members on the target, which the tool would refuse.
     """
     if row.outcome not in IN_PLACE or row.target_offset is None:
         return row.reason or row.outcome
     if row.target_offset < (row.current_target_offset or 0):
-        # Only markers lie between, so nothing is missed.
+        # Only control records lie between, so nothing is missed.
         return "already committed"
-    # The tool splits the file at line ends before it looks for quotes. All else it reads (4.3).
+    # The tool splits the file at line ends before it looks for quotes. It reads all else (4.3).
     return _UNREADABLE if "\n" in (row.group or "") else None
 
 
@@ -95,24 +164,24 @@ def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:
             yield csv_line((row.group, *place) if with_group else place)
 
 
-def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None:
-    why = Counter(word for row in rows if (word := left_out(row)) is not None)
+def _report(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None:
+    reasons = Counter(word for row in rows if (word := left_out(row)) is not None)
     groups = len({row.group for row in rows if left_out(row) is None})
-    offsets = len(rows) - why.total()
-    sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
-    if why:
-        sentence += (
-            f"; {counted(why.total(), 'row')} not exported{by_name(why)}, see `tsoffset plan`"
+    offsets = len(rows) - reasons.total()
+    summary = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
+    if reasons:
+        summary += (
+            f"; {counted(reasons.total(), 'row')} not exported{by_name(reasons)}, see `tsoffset"
+            " plan`"
         )
     failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
         notices.warning("row_failed", f"{flow}: {message}")
-    unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
-    for group in unreadable:
+    for group in sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE}):
         notices.warning(
             "group_not_exported",
             f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"
             " end; move this group by `tsoffset sync`",
         )
-    log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(why))
-    notices.note(sentence)
+    log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(reasons))
+    notices.note(summary)

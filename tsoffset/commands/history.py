@@ -1,67 +1,117 @@
-"""`tsoffset history`: questions to past cycles, through Spark SQL."""
+"""`tsoffset history`: queries of past cycles in Spark SQL."""
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
+import click
 
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, seconds
 from tsoffset.commands.scope import in_history, no_match
-from tsoffset.config.loading import Configuration
 from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
-from tsoffset.flow.settings import Settings
-from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, csv_line
-from tsoffset.terminal.progress import progress
 from tsoffset.terminal.tables import Column, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
-    from tsoffset.history.views import Asked, Opened
+    from tsoffset.config.loading import Configuration
+    from tsoffset.flow.settings import Settings
     from tsoffset.stores import Place
 
 _Values = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked: a ready `question` (its word), or one's own `sql`. `cycles` and `limit` are
-    for ready ones."""
+def _number(option: str, default: int, text: str) -> Any:
+    kind = click.IntRange(min=1)
+    return click.option(
+        option, type=kind, default=default, show_default=True, metavar="NUMBER", help=text
+    )
 
-    question: str | None
-    sql: str | None
-    flows: tuple[str, ...]
-    groups: str | None
-    since_seconds: float
-    cycles: int
-    limit: int
+
+@command(
+    "Query past cycles: stuck groups, re-read bounds, precision.",
+    """\b
+Queries:
+  stuck     group-partitions that lag on the target without progress for --cycles cycles
+  worst     the largest re-read bound of each group-partition
+  accuracy  share of exact translations per day
+
+\b
+Examples:
+  tsoffset history -c mm2.properties stuck
+  tsoffset history -c mm2.properties --groups billing --since 36h worst
+  tsoffset history -c mm2.properties --sql 'SELECT state, count(*) FROM cycles GROUP BY state'
+
+\b
+Exit status:
+  0    success
+  1    the history cannot be read, or Spark failed
+  2    bad usage or configuration; history.dir is not set
+  130  interrupted by Ctrl-C""",
+    *(*CONFIG, FLOW),
+    click.option("--groups", metavar="REGEX", help="Only groups whose full name matches."),
+    click.option(
+        "--since",
+        "since_seconds",
+        callback=seconds,
+        default="7d",
+        show_default=True,
+        metavar="TIME",
+        help="Time range that ends now: 90m, 36h, 7d, 4w.",
+    ),
+    _number("--cycles", 10, "With stuck: the least number of cycles without progress."),
+    _number("--limit", 100, "Print at most this number of rows. Not for --sql."),
+    click.option(
+        "--sql", metavar="TEXT", help="Run this SQL query over the views `cycles` and `pairs`."
+    ),
+    *OUTPUT,
+    click.argument(
+        "question",
+        required=False,
+        type=click.Choice(["stuck", "worst", "accuracy"], case_sensitive=False),
+    ),
+    selects=False,
+)
+def history(output: Output, notices: Notices, *, config: Path, strict: bool, **asked: Any) -> int:
+    """Query the cycles that `run` keeps in history.dir.
+
+    Runs in Spark SQL over the last seven days, or the time of --since. Connects to no cluster.
+    """
+    from tsoffset.config.loading import Configuration
+
+    return run_history(Configuration.read(config, strict=strict), output, notices, **asked)
 
 
 def run_history(
-    configuration: Configuration, wanted: Wanted, output: Output, notices: Notices
+    configuration: "Configuration",
+    output: Output,
+    notices: Notices,
+    *,
+    question: str | None = None,
+    sql: str | None = None,
+    flows: Sequence[str] = (),
+    groups: str | None = None,
+    since_seconds: float = 604_800.0,
+    cycles: int = 10,
+    limit: int = 100,
 ) -> int:
-    """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
+    """Print the answer to a query (`question`), or to a user's own `sql`, and return the exit
+    status. `cycles` and `limit` are for ready-made queries. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
-    if (wanted.question is None) == (wanted.sql is None):
-        raise UsageError(
-            "give one question: stuck, worst, accuracy, cycles or group, or --sql TEXT"
-        )
-    if wanted.question == "group" and wanted.groups is None:
-        raise UsageError("history group: no groups given; add --groups REGEX")
-    pattern = expression("--groups", wanted.groups)
+    if (question is None) == (sql is None):
+        raise UsageError("give one query: stuck, worst or accuracy, or --sql TEXT")
+    pattern = expression("--groups", groups)
     settings = configuration.resolve()
-    for warning in settings.warnings:
-        notices.warning("configuration_warning", warning)
-    for flow in wanted.flows:
+    notices.configuration_warnings(settings.warnings)
+    for flow in flows:
         settings.flow(flow)
     directory = settings.history.directory
     if directory is None:
@@ -69,21 +119,32 @@ def run_history(
             "history.dir is not set, so no past cycles are kept; set it to a folder or a URI, and"
             " restart `tsoffset run`"
         )
-    # Imported here, since nothing above should wait for Spark to be loaded.
-    from tsoffset.history.views import Asked
+    from tsoffset.history.questions import HistoryQuery, answer, own_answer
+    from tsoffset.history.views import ViewScope, open_views
     from tsoffset.spark.session import spark_session
+    from tsoffset.stores import UNREACHABLE, in_words, place_of
 
-    asked = Asked(wanted.flows, max(0.0, time.time() - wanted.since_seconds), pattern)
+    scope = ViewScope(tuple(flows), max(0.0, time.time() - since_seconds), pattern)
+    root = place_of(directory)
     with (
-        progress("querying the history", wanted=notices.format is LogFormat.CONSOLE),
+        notices.progress("querying the history"),
         spark_session(settings.spark, app_name="tsoffset history") as session,
     ):
-        opened = _opened(session, directory, asked, partial(_place, configuration))
-        rows = _answer(session, wanted)
+        try:
+            opened = open_views(session, root, scope, partial(_place, configuration))
+        except UNREACHABLE as error:
+            raise HistoryFailed(
+                f"read history, {root.path('')}: {in_words(root, error)}; check that this user can"
+                " reach and read it"
+            ) from error
+        if question is None:
+            rows = own_answer(session, sql or "")
+        else:
+            rows = answer(session, HistoryQuery(question), cycles=cycles, limit=limit)
     for warning in opened.warnings:
         notices.warning("history_not_read", warning)
-    if not rows and wanted.groups is not None:
-        _require_known_group(settings, wanted)
+    if not rows and groups is not None:
+        _require_known_group(settings, flows, groups)
     _print(rows, output)
     if not opened.files:
         notices.warning(
@@ -95,49 +156,24 @@ def run_history(
     return 0
 
 
-def _require_known_group(settings: Settings, wanted: Wanted) -> None:
-    """Raise UsageError where history knows none of the groups that are wanted: an empty answer is
-    not about them."""
-    flows = [settings.flow(name) for name in wanted.flows] or settings.flows
-    found = [names for names in map(in_history(settings), flows) if names is not None]
-    groups = {group for names in found for group in names.groups}
-    pattern = expression("--groups", wanted.groups)
-    if groups and pattern and not any(matches(pattern, group) for group in groups):
-        raise UsageError(no_match("group", wanted.groups or "", groups))
+def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str) -> None:
+    """Raise UsageError if the history knows none of the groups, so that an empty answer is not
+    taken for good news."""
+    selected = [settings.flow(name) for name in flows] or settings.flows
+    found = [names for names in map(in_history(settings), selected) if names is not None]
+    known = {group for names in found for group in names.groups}
+    pattern = expression("--groups", groups)
+    if known and not any(matches(pattern, group) for group in known):
+        raise UsageError(no_match("group", groups, known))
 
 
-def _place(configuration: Configuration) -> "Place":
-    """Where history lies, in the process that calls it: `${...}` is resolved there."""
+def _place(configuration: "Configuration") -> "Place":
+    """The store of the history, in the process that calls this: `${...}` is resolved there."""
     from tsoffset.stores import place_of
 
     directory = configuration.resolve().history.directory
     assert directory is not None
     return place_of(directory)
-
-
-def _opened(
-    session: "SparkSession", directory: str, asked: "Asked", again: Callable[[], "Place"]
-) -> "Opened":
-    from tsoffset.history.views import open_views
-    from tsoffset.stores import UNREACHABLE, in_words, place_of
-
-    root = place_of(directory)
-    try:
-        return open_views(session, root, asked, again)
-    except UNREACHABLE as error:
-        raise HistoryFailed(
-            f"read history, {root.path('')}: {in_words(root, error)}; check that this user can"
-            " reach and read it"
-        ) from error
-
-
-def _answer(session: "SparkSession", wanted: Wanted) -> "pa.Table":
-    from tsoffset.history.questions import Question, answer, own_answer
-
-    if wanted.question is None:
-        return own_answer(session, wanted.sql or "")
-    question = Question(wanted.question)
-    return answer(session, question, cycles=wanted.cycles, limit=wanted.limit)
 
 
 def _print(rows: "pa.Table", output: Output) -> None:
@@ -146,7 +182,9 @@ def _print(rows: "pa.Table", output: Output) -> None:
         *(map(_plain, one.to_pylist()) for one in rows.columns), strict=True
     )
     if output.format is Format.TABLE:
-        output.lines(_lines(names, list(values), output.width))
+        listed = list(values)
+        columns = [_column(at, name, listed) for at, name in enumerate(names)]
+        output.lines(table(columns, listed, output.width))
     elif output.format is Format.JSON:
         output.encoded(
             names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in values)
@@ -154,11 +192,6 @@ def _print(rows: "pa.Table", output: Output) -> None:
     else:
         output.encoded(names, map(csv_line, values))
     output.flush()
-
-
-def _lines(names: Sequence[str], rows: Sequence[_Values], width: int | None) -> Iterator[Text]:
-    columns = [_column(at, name, rows) for at, name in enumerate(names)]
-    return table(columns, rows, width)
 
 
 def _column(at: int, name: str, rows: Sequence[_Values]) -> Column[_Values]:
@@ -172,7 +205,7 @@ def _column(at: int, name: str, rows: Sequence[_Values]) -> Column[_Values]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can say of a value of Spark's; times are UTC."""
+    """A value of Spark as JSON can hold it; times are UTC."""
     match value:
         case datetime():
             return value.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,27 +1,41 @@
-"""`tsoffset lists`: which groups and topics a flow takes, changed without editing the file."""
+"""`tsoffset lists`: change which groups and topics a flow selects, without editing the file."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
+import click
 from rich.text import Text
 
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, only_flow
 from tsoffset.commands.scope import did_you_mean
-from tsoffset.config.overrides import LIST_KEYS, KnownLists, ListChange, Overrides, entry_of
-from tsoffset.config.overrides_files import OverridesFiles, seconds_between_looks
-from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
-from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.report import head
 from tsoffset.terminal.tables import Column, table
 
+if TYPE_CHECKING:
+    from tsoffset.config.overrides import Overrides
+    from tsoffset.config.selection import Selection
+    from tsoffset.flow.settings import FlowSettings, ServerSettings
+
+_KEYS = ("groups", "groups.exclude", "topics", "topics.exclude")
+_OPTIONS = tuple(
+    click.option(f"--{key.replace('.', '-')}-{verb}", multiple=True, metavar=metavar, help=text)
+    for key in _KEYS
+    for verb, metavar, text in (
+        ("add", "REGEX", f"Add a name or regular expression to `{key}`."),
+        ("remove", "ENTRY", f"Remove this entry from `{key}`, wherever it was added."),
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """One list of a flow, its entries with commas between, as a configuration has them."""
+    """One list of a flow; its entries are separated by commas, as in a configuration."""
 
     flow: str
     list: str
@@ -31,45 +45,48 @@ class ListRow:
     removed: str
 
 
-def run_lists(
-    selection: Selection,
-    changes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+@command(
+    "Show or change which groups and topics a flow selects.",
+    """\b
+Examples:
+  tsoffset lists -c mm2.properties
+  tsoffset lists -c mm2.properties --flow 'A->B' --groups-add 'billing-.*'
+  tsoffset lists -c mm2.properties --flow 'A->B' --topics-exclude-add audit --groups-remove search
+  tsoffset lists -c mm2.properties --flow 'A->B' --reset
+
+\b
+Exit status:
+  0  done
+  1  the change is saved, but a running daemon has not applied it
+  2  bad usage or configuration""",
+    *(*CONFIG, FLOW, *_OPTIONS),
+    click.option(
+        "--reset",
+        is_flag=True,
+        help="Undo all changes, so that only the configuration file applies.",
+    ),
+    *OUTPUT,
+)
+def lists(
+    selection: "Selection",
     output: Output,
     notices: Notices,
     *,
     reset: bool,
+    **entries: tuple[str, ...],
 ) -> int:
-    """Add to and take from the lists of the one flow selected, print those of all selected, and
-    return the exit status: 1 where a running daemon has not taken the change up.
+    """Show which groups and topics a flow selects, or change the selection.
 
-    `changes` has for each list the entries to add and those to take out; with `reset` all changes
-    made before are undone first. Raises UsageError.
+    Changes are saved in `state.dir`, not in the configuration file, and apply to every command that
+    uses the same file. A running `tsoffset run` applies them in its next cycle, and this command
+    asks it to confirm that. Commits nothing and connects to no cluster.
     """
-    directory = selection.settings.state_dir
+    # Loads pyarrow.
+    from tsoffset.config.overrides import LIST_KEYS
+
     status = 0
-    if reset or any(added or removed for added, removed in changes.values()):
-        if len(selection.flows) != 1:
-            raise UsageError("several flows are enabled; choose one with --flow A->B")
-        if directory is None:
-            raise UsageError(
-                "changed lists are kept in state.dir, which is not set; set it in the configuration"
-            )
-        (flow,) = selection.flows
-        try:
-            # What a damaged file has would be lost.
-            before = OverridesFiles(directory).of(flow.name)
-            changed = _changed(
-                Overrides() if reset else before, changes, selection.configured().flow(flow.name)
-            )
-            lists = KnownLists({**selection.lists.found, flow.name: changed})
-            selection = selection.with_lists(lists, [flow.name])
-            OverridesFiles(directory).write(flow.name, changed)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        server = selection.settings.server
-        status = _tell_whether_taken_up(
-            server, flow.name, changed, notices, seconds_between_looks(directory)
-        )
+    if reset or any(entries.values()):
+        selection, status = _change(selection, entries, notices, reset=reset)
     configured = selection.configured()
     rows = [
         _row(selection, configured, flow.name, key) for flow in selection.flows for key in LIST_KEYS
@@ -78,12 +95,46 @@ def run_lists(
     return status
 
 
-def _tell_whether_taken_up(
-    server: ServerSettings, flow: str, changed: Overrides, notices: Notices, look_seconds: float
+def _change(
+    selection: "Selection",
+    entries: Mapping[str, Sequence[str]],
+    notices: Notices,
+    *,
+    reset: bool,
+) -> "tuple[Selection, int]":
+    """Save the lists of the one flow selected, and ask the daemon whether it applied them. Returns
+    the selection with them, and the exit status. Raises UsageError."""
+    from tsoffset.config.overrides import KnownLists, Overrides
+    from tsoffset.config.overrides_files import OverridesFiles, seconds_between_looks
+
+    flow = only_flow(selection, "lists")
+    directory = selection.settings.state_dir
+    if directory is None:
+        raise UsageError(
+            "changed lists are kept in state.dir, which is not set; set it in the configuration"
+        )
+    try:
+        # A damaged file is an error here: its changes would be lost.
+        saved = OverridesFiles(directory).of(flow.name)
+        changed = _changed_lists(
+            Overrides() if reset else saved, entries, selection.configured().flow(flow.name)
+        )
+        known = KnownLists({**selection.lists.found, flow.name: changed})
+        selection = selection.with_lists(known, [flow.name])
+        OverridesFiles(directory).write(flow.name, changed)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    look_seconds = seconds_between_looks(directory)
+    server = selection.settings.server
+    return selection, _confirm_applied(server, flow.name, changed, notices, look_seconds)
+
+
+def _confirm_applied(
+    server: "ServerSettings", flow: str, changed: "Overrides", notices: Notices, look_seconds: float
 ) -> int:
-    """Ask the daemon at the first listener, for as long as it needs to look at the file twice; the
-    exit status."""
-    # Loads pydantic, which showing the lists has no need of.
+    """Ask the daemon at the first listener whether it applies the lists, for as long as it needs to
+    read the file twice, and return the exit status."""
+    # Loads pydantic.
     from tsoffset.server.remotes import NoAnswer, flows_of
 
     url = next(iter(server.listeners), "").replace("//0.0.0.0:", "//127.0.0.1:")
@@ -119,45 +170,37 @@ def _tell_whether_taken_up(
         time.sleep(0.1)
 
 
-def _changed(
-    overrides: Overrides,
-    changes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
-    configured: FlowSettings,
-) -> Overrides:
-    for key, (added, removed) in changes.items():
+def _changed_lists(
+    overrides: "Overrides", entries: Mapping[str, Sequence[str]], configured: "FlowSettings"
+) -> "Overrides":
+    from tsoffset.config.overrides import LIST_KEYS, ListChange, entry_of
+
+    for key in LIST_KEYS:
+        option, name = f"--{key.replace('.', '-')}", key.replace(".", "_")
         change = overrides.lists.get(key, ListChange())
-        for text in map(str.strip, removed):
-            there = (*configured.lists[key], *change.added)
-            if text not in there:
+        for text in map(str.strip, entries[f"{name}_remove"]):
+            present = (*configured.lists[key], *change.added)
+            if text not in present:
                 raise UsageError(
-                    f"--{key.replace('.', '-')}-remove {text}: `{key}` of flow {configured.name} "
-                    f"has no entry `{text}`.{did_you_mean(text, there)}"
+                    f"{option}-remove {text}: `{key}` of flow {configured.name} "
+                    f"has no entry `{text}`.{did_you_mean(text, present)}"
                 )
             change = change.remove(text)
-        for text in added:
+        for text in entries[f"{name}_add"]:
             try:
                 change = change.add(entry_of(text))
             except ValueError as error:
-                raise UsageError(f"--{key.replace('.', '-')}-add {text}: {error}") from None
+                raise UsageError(f"{option}-add {text}: {error}") from None
         overrides = overrides.changed(key, change)
     return overrides
 
 
-def _row(selection: Selection, configured: Selection, flow: str, key: str) -> ListRow:
+def _row(selection: "Selection", configured: "Selection", flow: str, key: str) -> ListRow:
+    from tsoffset.config.overrides import ListChange, Overrides
+
     change = selection.configuration.overrides.get(flow, Overrides()).lists.get(key, ListChange())
-    return ListRow(
-        flow,
-        key,
-        *map(
-            ",".join,
-            (
-                selection.flow(flow).lists[key],
-                configured.flow(flow).lists[key],
-                change.added,
-                change.removed,
-            ),
-        ),
-    )
+    in_effect, written = selection.flow(flow).lists[key], configured.flow(flow).lists[key]
+    return ListRow(flow, key, *map(",".join, (in_effect, written, change.added, change.removed)))
 
 
 def _lines(rows: Sequence[ListRow], width: int | None) -> Iterator[Text]:

@@ -1,36 +1,152 @@
-"""The options that commands of `tsoffset` share."""
+"""What the commands of `tsoffset` share: their options, and how a command runs and ends.
 
+A command declares its options where it is carried out. Its module loads neither Kafka nor Spark
+before it runs, so that help and bad usage answer quickly.
+"""
+
+import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tsoffset.logs import LogFormat, LogLevel
+from tsoffset.errors import UsageError
+from tsoffset.extras import name_missing_extra
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import FailureKind, OutcomeKind, Reason
-from tsoffset.terminal.output import Format
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.streams import write_failure
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from tsoffset.cluster import Cluster
+    from tsoffset.config.selection import Selection
+    from tsoffset.flow.settings import ClusterSettings, FlowSettings
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+INTERRUPTED = 130
+EXIT_STATUS = """\b
+Exit status:
+    0  success (skipped rows count as success)
+    1  at least one row failed
+    2  bad usage or configuration
+    3  a cluster could not be reached at all
+  130  interrupted by Ctrl-C"""
 
 
-class Choice(TypedDict):
-    """What the options of `selection` say."""
+def command(
+    short_help: str,
+    epilog: str,
+    *options: Option,
+    selects: bool = True,
+    format: Format = Format.TABLE,
+    log_level: LogLevel = LogLevel.WARNING,
+) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a command of a function that returns its exit status.
 
-    config: Path
-    strict: bool
-    flows: tuple[str, ...]
-    groups: str | None
-    topics: str | None
+    The function gets what CONFIG, FLOW, GROUPS and TOPICS choose (unless `selects` is false: then
+    these options as they are), the output (in `format` if OUTPUT is none of its options), the
+    notices, and its other options by name. An error ends it with one sentence; `--debug` adds a
+    traceback.
+    """
+    options += (LOG_FORMAT, _log_level(log_level), DEBUG)
+
+    def decorate(work: Callable[..., int]) -> click.Command:
+        @wraps(work)
+        def run(
+            *, log_format: LogFormat, log_level: LogLevel, debug: bool, **given: Any
+        ) -> NoReturn:
+            configure_logs(log_format, LogLevel.DEBUG if debug else log_level)
+            notices = Notices(log_format)
+            wide = given.pop("wide", False)
+            output = Output(sys.stdout, given.pop("format", format), wide=wide)
+            try:
+                chosen = (select(given, notices),) if selects else ()
+                status = work(*chosen, output, notices, **given)
+            except KeyboardInterrupt:
+                notices.note("interrupted")
+                status = INTERRUPTED
+            except Exception as error:
+                named = name_missing_extra(error)
+                notices.error(named, trace=debug)
+                status = getattr(named, "exit_status", 1)
+            sys.stdout.flush()
+            failure = write_failure(sys.stdout)
+            if failure is not None and not isinstance(failure, BrokenPipeError):
+                notices.warning(
+                    "output_incomplete",
+                    f"Standard output could not be written ({failure.strerror}): the output of this"
+                    " command is incomplete. Free disk space, or redirect the output to another"
+                    " file.",
+                )
+            sys.exit(status)
+
+        function: Callable[..., Any] = run
+        for option in reversed(options):
+            function = option(function)
+        return click.command(short_help=short_help, epilog=epilog)(function)
+
+    return decorate
 
 
-def word_of(
-    option: str, default: StrEnum, text: str, words: Iterable[StrEnum] | None = None
-) -> Callable[[F], F]:
+def select(options: dict[str, Any], notices: Notices | None = None) -> "Selection":
+    """Take the options of CONFIG, FLOW, GROUPS and TOPICS out of `options`, and return what they
+    choose. With `notices` the warnings about the configuration are printed."""
+    from tsoffset.config.selection import selected
+
+    names = ("config", "strict", "flows", "groups", "topics")
+    selection = selected(**{name: options.pop(name, None) for name in names})
+    if notices is not None:
+        notices.configuration_warnings(selection.settings.warnings)
+    return selection
+
+
+def only_flow(selection: "Selection", command: str) -> "FlowSettings":
+    """The one flow that a command works on. Raises UsageError where several are selected."""
+    if len(selection.flows) != 1:
+        names = ", ".join(flow.name for flow in selection.flows)
+        raise UsageError(
+            f"{command}: several flows are enabled: {names}; choose one with --flow A->B"
+        )
+    return selection.flows[0]
+
+
+def kafka_cluster(settings: "ClusterSettings") -> "Cluster":
+    """A real cluster; loads the client library, and connects when it is first asked."""
+    from tsoffset.kafka.cluster import KafkaCluster
+
+    return KafkaCluster(settings)
+
+
+def require_terminal(*, yes: bool) -> None:
+    """Raise UsageError without `--yes` and without a terminal to ask for confirmation."""
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(
+            "This moves groups back, and there is no terminal to ask for confirmation. Confirm with"
+            " --yes."
+        )
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask at the terminal, unless `--yes` is given. Raises as `require_terminal`."""
+    require_terminal(yes=yes)
+    return yes or click.confirm(question, err=True)
+
+
+# --- options --------------------------------------------------------------------------------
+
+
+def choice(
+    name: str, default: StrEnum, text: str, words: Iterable[StrEnum] | None = None
+) -> Option:
     """An option that takes one of an enum's words, or of some of them."""
     kind = type(default)
     return click.option(
-        option,
+        name,
         type=click.Choice([word.value for word in words or kind], case_sensitive=False),
         default=default.value,
         show_default=True,
@@ -39,95 +155,26 @@ def word_of(
     )
 
 
-_CONFIG_FILE = click.option(
-    "-c",
-    "--config",
-    required=True,
-    envvar="TSOFFSET_CONFIG",
-    show_envvar=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="MirrorMaker 2 .properties file, or a connector's configuration as .json.",
-)
-_STRICT = click.option(
-    "--strict",
-    is_flag=True,
-    help="Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
-)
-FLOW = click.option(
-    "--flow",
-    "flows",
-    multiple=True,
-    metavar="A->B",
-    help="Only this flow; may be given several times.  [default: all enabled flows]",
-)
-GROUPS = click.option(
-    "--groups",
-    metavar="REGEX",
-    help="Only configured groups whose full name matches.",
-)
-TOPICS = click.option(
-    "--topics",
-    metavar="REGEX",
-    help="Only configured topics whose full name on the source matches.",
-)
-FORMAT = word_of("--format", Format.TABLE, "Output format; json prints one object per line.")
-
-
-def outcome_of(*outcomes: OutcomeKind) -> Callable[[F], F]:
-    """The option that narrows what is printed to some of these outcomes."""
-    return click.option(
-        "--outcome",
-        "outcomes",
-        multiple=True,
-        type=click.Choice([word.value for word in outcomes], case_sensitive=False),
-        help="Print only rows with this outcome; may be given several times. The command still"
-        " processes all rows, and its summary and exit status count all of them.",
-    )
-
-
-OUTCOME = outcome_of(*OutcomeKind)
-REASON = click.option(
-    "--reason",
-    "reasons",
-    multiple=True,
-    type=click.Choice([word.value for word in (*Reason, *FailureKind)], case_sensitive=False),
-    metavar="REASON",
-    help="Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
-)
-WIDE = click.option(
-    "--wide",
-    is_flag=True,
-    help="Print every column and full lines, whatever the terminal's width.",
-)
-
-
-YES = click.option(
-    "--yes", is_flag=True, help="Do not ask for confirmation before groups are moved backwards."
-)
+def rows_with(
+    name: str, variable: str, words: Iterable[StrEnum], text: str, **shown: Any
+) -> Option:
+    """An option that narrows the rows that are printed to those with one of these words."""
+    kind = click.Choice([word.value for word in words], case_sensitive=False)
+    return click.option(name, variable, multiple=True, type=kind, help=text, **shown)
 
 
 class _Directory(click.Path):
-    """A folder, there already or not; or a URI, which is looked at when it is used."""
+    """A folder, which may not exist yet; or a URI, which is checked when it is used."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if "://" in value else super().convert(value, param, ctx)
-
-
-STATE = click.option(
-    "--state",
-    type=_Directory(file_okay=False),
-    metavar="FOLDER",
-    help="Where translations are cached for the next cycle: a folder, or a URI such as"
-    " s3://bucket/prefix.  [default: state.dir, if set]",
-)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def seconds(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """A click callback: seconds of a time such as 90m; None where none is given."""
+    """A click callback: the seconds of a duration such as 90m; None without one."""
     if value is None:
         return None
     number, unit = value[:-1], value[-1:]
@@ -139,16 +186,71 @@ def seconds(_context: click.Context, _option: click.Parameter, value: str | None
     return float(int(number) * _UNITS[unit])
 
 
-SINCE = click.option(
-    "--since",
-    "since_seconds",
-    callback=seconds,
-    default="7d",
-    show_default=True,
-    metavar="TIME",
-    help="Time range that ends now: 90m, 36h, 7d, 4w.",
+INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+CONFIG = (
+    click.option(
+        "-c",
+        "--config",
+        required=True,
+        envvar="TSOFFSET_CONFIG",
+        show_envvar=True,
+        type=INPUT_FILE,
+        metavar="FILE",
+        help="MirrorMaker 2 .properties file, or a connector's configuration as .json.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
+    ),
 )
-LOG_FORMAT = word_of(
+FLOW = click.option(
+    "--flow",
+    "flows",
+    multiple=True,
+    metavar="A->B",
+    help="Only this flow; may be given several times.  [default: all enabled flows]",
+)
+GROUPS = click.option(
+    "--groups", metavar="REGEX", help="Only configured groups whose full name matches."
+)
+TOPICS = click.option(
+    "--topics",
+    metavar="REGEX",
+    help="Only configured topics whose full name on the source matches.",
+)
+SELECTION = (*CONFIG, FLOW, GROUPS, TOPICS)
+OUTCOME_HELP = (
+    "Print only rows with this outcome; may be given several times. The command still processes all"
+    " rows, and its summary and exit status count all of them."
+)
+OUTCOME = rows_with("--outcome", "outcomes", OutcomeKind, OUTCOME_HELP)
+REASON = rows_with(
+    "--reason",
+    "reasons",
+    (*Reason, *FailureKind),
+    "Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
+    metavar="REASON",
+)
+FORMAT_HELP = "Output format; json prints one object per line."
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Print every column and full lines, whatever the terminal's width.",
+)
+OUTPUT = (choice("--format", Format.TABLE, FORMAT_HELP), WIDE)
+YES = click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation before groups are moved backwards."
+)
+STATE = click.option(
+    "--state",
+    type=_Directory(file_okay=False),
+    metavar="FOLDER",
+    help="Where translations are cached for the next cycle: a folder, or a URI such as"
+    " s3://bucket/prefix.  [default: state.dir, if set]",
+)
+LOG_FORMAT = choice(
     "--log-format", LogFormat.CONSOLE, "Format of logs and warnings on standard error."
 )
 DEBUG = click.option(
@@ -156,23 +258,5 @@ DEBUG = click.option(
 )
 
 
-def log_level(default: LogLevel) -> Callable[[F], F]:
-    """What is worth logging, where a command is asked for nothing else."""
-    return word_of("--log-level", default, "Log level.")
-
-
-def in_order(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """The options in the order in which help shows them."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-CONFIG = in_order(_CONFIG_FILE, _STRICT)
-selection = in_order(CONFIG, FLOW, GROUPS, TOPICS)
-quiet_logs = in_order(LOG_FORMAT, log_level(LogLevel.WARNING), DEBUG)
-daemon_logs = in_order(LOG_FORMAT, log_level(LogLevel.INFO), DEBUG)
+def _log_level(default: LogLevel) -> Option:
+    return choice("--log-level", default, "Log level.")

@@ -1,35 +1,142 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import structlog
-from rich.text import Text
 
-from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import flow_cycles
+from tsoffset.commands.options import (
+    EXIT_STATUS,
+    INPUT_FILE,
+    OUTCOME,
+    OUTPUT,
+    REASON,
+    SELECTION,
+    STATE,
+    YES,
+    command,
+    kafka_cluster,
+)
 from tsoffset.commands.scope import on_cluster, require_match
-from tsoffset.config.selection import Selection, only_planned
-from tsoffset.errors import CycleFailed
-from tsoffset.flow.settings import FlowSettings
-from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
-from tsoffset.terminal.rows import cycle_lines
 
 if TYPE_CHECKING:
+    from tsoffset.cluster import Connect
     from tsoffset.commands.snapshots.rewinding import Rewinding
+    from tsoffset.config.selection import Selection
+    from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
     from tsoffset.terminal.row_columns import RowFilter
 
 log = structlog.get_logger(__name__)
 
 
+@command(
+    "Show what `sync` would commit.",
+    f"""\b
+Examples:
+  tsoffset plan -c mm2.properties
+  tsoffset plan -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset plan -c mm2.properties --outcome failed --outcome skipped
+
+{EXIT_STATUS}""",
+    *(*SELECTION, OUTCOME, REASON, *OUTPUT, STATE),
+)
+def plan(
+    selection: "Selection",
+    output: Output,
+    notices: Notices,
+    *,
+    outcomes: tuple[str, ...],
+    reasons: tuple[str, ...],
+    state: str | None,
+) -> int:
+    """Show what `sync` would commit.
+
+    Runs one cycle that commits nothing. Prints a row for each group-partition that has a committed
+    offset on the source: its target offset, the precision of that offset, and the reason where the
+    row is skipped.
+    """
+    only = _only(outcomes, reasons)
+    return run_once(selection, output, notices, commit=False, state=state, only=only)
+
+
+@command(
+    "Translate all offsets and commit them on the target, once.",
+    f"""\b
+Examples:
+  tsoffset sync -c mm2.properties
+  tsoffset sync -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset sync -c mm2.properties --format json | jq 'select(.outcome == "failed")'
+  tsoffset sync -c mm2.properties --groups billing --allow-rewind
+
+{EXIT_STATUS}""",
+    *SELECTION,
+    click.option(
+        "--allow-rewind",
+        is_flag=True,
+        help="Also rewind groups that are ahead of their translated offset on the target. A"
+        " snapshot is written first, and you are asked to confirm.",
+    ),
+    click.option(
+        "--snapshot",
+        type=INPUT_FILE,
+        metavar="FILE",
+        help="With --allow-rewind: use this snapshot of the groups' current offsets.  [default: a"
+        " new one is written]",
+    ),
+    *(YES, OUTCOME, REASON, *OUTPUT, STATE),
+)
+def sync(
+    selection: "Selection",
+    output: Output,
+    notices: Notices,
+    *,
+    allow_rewind: bool,
+    snapshot: Path | None,
+    yes: bool,
+    outcomes: tuple[str, ...],
+    reasons: tuple[str, ...],
+    state: str | None,
+) -> int:
+    """Translate all groups' offsets and commit them on the target, once.
+
+    Never moves a group backwards unless --allow-rewind is given. Skips groups that have active
+    members on the target. With sync.group.offsets.enabled = false, commits nothing, like `plan`.
+    """
+    if not allow_rewind and (snapshot is not None or yes):
+        raise UsageError(
+            "sync: --snapshot and --yes need --allow-rewind; add it, or leave them out"
+        )
+    rewinding = None
+    if allow_rewind:
+        from tsoffset.commands.snapshots.rewinding import Rewinding
+
+        rewinding = Rewinding.of(selection, snapshot, yes=yes)
+    only = _only(outcomes, reasons)
+    return run_once(
+        selection, output, notices, commit=True, state=state, rewinding=rewinding, only=only
+    )
+
+
+def _only(outcomes: tuple[str, ...], reasons: tuple[str, ...]) -> "RowFilter | None":
+    if not (outcomes or reasons):
+        return None
+    from tsoffset.terminal.row_columns import RowFilter
+
+    return RowFilter(outcomes, reasons)
+
+
 def run_once(
-    selection: Selection,
+    selection: "Selection",
     output: Output,
     notices: Notices,
     *,
@@ -37,18 +144,21 @@ def run_once(
     state: str | None = None,
     rewinding: "Rewinding | None" = None,
     only: "RowFilter | None" = None,
-    connect: Connect = KafkaCluster,
+    connect: "Connect" = kafka_cluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` as in `flow_cycles`; `rewinding` is what of the groups goes back after that.
-    `only` says which rows are printed. A cycle
-    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, what
-    `Rewinding.rows` does, and UsageError where nothing matches.
+    `state` is as in `flow_cycles`; groups are rewound after the cycles of all flows. `only` selects
+    the rows that are printed. A cycle that Spark gives up on fails its own flow only. Raises what
+    keeps Spark from starting, what `Rewinding.rows` raises, and UsageError if nothing matches.
     """
+    from tsoffset.config.selection import only_planned
+    from tsoffset.terminal.rows import cycle_lines
+
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
-    done: list[tuple[FlowSettings, Sequence[Row]]] = []
+    config = selection.configuration.path
+    finished: list[tuple[FlowSettings, Sequence[Row]]] = []
     with flow_cycles(selection, notices, connect, only_plan=not commit, state=state) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:
@@ -63,34 +173,32 @@ def run_once(
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
-            status = hand_over(
-                result,
-                output,
-                notices,
-                commits=commit and flow.commits,
-                started=started,
-                config=selection.configuration.path,
-                only=only,
+            commits = commit and flow.commits
+            statuses.append(
+                print_cycle(
+                    result,
+                    output,
+                    notices,
+                    commits=commits,
+                    started=started,
+                    config=config,
+                    only=only,
+                )
             )
-            statuses.append(status)
-            done.append((flow, result.rows))
-    if rewinding is not None:
-        for flow, rows in done:
-            if flow.commits and (back := rewinding.rows(flow, rows, notices)):
-                tally = Tally.of(back)
-                config = selection.configuration.path
-                output.show(Row, back, partial(_went_back, flow.name, back, tally, config))
+            finished.append((flow, result.rows))
+    for flow, rows in finished:
+        if rewinding is not None and flow.commits:
+            rewound = rewinding.rows(flow, rows, notices)
+            if rewound:
+                tally = Tally.of(rewound)
+                title = f"{flow.name}, rewound"
+                lines = partial(cycle_lines, title, rewound, tally.in_words, config)
+                output.show(Row, rewound, lines)
                 statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
 
 
-def _went_back(
-    flow: str, rows: Sequence[Row], tally: Tally, config: str, width: int | None
-) -> Iterator[Text]:
-    return cycle_lines(f"{flow}, back", rows, tally.in_words, config, width)
-
-
-def hand_over(
+def print_cycle(
     result: "CycleResult",
     output: Output,
     notices: Notices,
@@ -100,26 +208,22 @@ def hand_over(
     config: str,
     only: "RowFilter | None" = None,
 ) -> int:
-    """Write the cycle's rows to standard output, then say in the log that it has finished, and
-    return the flow's exit status.
+    """Print the cycle's rows, log that it has finished, and return the flow's exit status.
 
-    `only` says which rows are written; the summary and the status count all.
-    A summary stands below the table, else it is for a person alone. `config` is the file of the
-    configuration, which next steps name. `started` is when the cycle
-    began, in seconds of the monotonic clock: what it took, it took with all that is written here.
+    `only` selects the rows that are printed; the summary and the status count all rows. `config` is
+    the configuration file that next steps name. `started` is when the cycle began, in seconds of
+    the monotonic clock: its duration includes the printing.
     """
     from tsoffset.spark.flow import Rows
     from tsoffset.terminal.row_columns import encoded, tally_of
+    from tsoffset.terminal.rows import cycle_lines
 
     tally = tally_of(result.rows.table)
     shown = result.rows if only is None else Rows(only.of(result.rows.table))
 
-    def seconds() -> float:
-        return time.monotonic() - started
-
     def summary() -> str:
         printed = "" if only is None else f"; {len(shown)} of {len(result.rows)} rows printed"
-        return f"{tally.in_words()}{printed}; {seconds():.1f} s"
+        return f"{tally.in_words()}{printed}; {time.monotonic() - started:.1f} s"
 
     try:
         if output.format is Format.TABLE:
@@ -128,14 +232,14 @@ def hand_over(
             output.encoded(shown.table.schema.names, encoded(shown.table, output.format))
         output.flush()
     finally:
-        # Groups have been moved, whatever becomes of the printing.
-        fields = result.facts(tally, commits=commits, seconds=seconds())
-        log.info("cycle_finished", **fields)
+        # The offsets are committed, whether printing succeeds or not.
+        seconds = time.monotonic() - started
+        log.info("cycle_finished", **result.facts(tally, commits=commits, seconds=seconds))
     if output.format is not Format.TABLE:
         notices.note(f"{result.flow}: {summary()}")
     return exit_status(tally, unreachable=result.unreachable)
 
 
 def exit_status(tally: Tally, *, unreachable: bool) -> int:
-    """Of one flow: 3 where a cluster could not be reached, 1 where a row failed, else 0."""
+    """Of one flow: 3 if a cluster could not be reached, 1 if a row failed, else 0."""
     return 3 if unreachable else int(tally.failed > 0)

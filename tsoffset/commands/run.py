@@ -1,43 +1,94 @@
-"""`tsoffset run`: the daemon with all that belongs to it."""
+"""`tsoffset run`: the daemon with its server, history and metrics."""
 
+import os
+import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import structlog
 
-from tsoffset.config.selecting import Selector
-from tsoffset.config.selection import Selection
-from tsoffset.daemon.cycle_log import CycleLog
-from tsoffset.daemon.cycles import SparkCycles
-from tsoffset.daemon.daemon import Daemon
-from tsoffset.daemon.election import Election
-from tsoffset.daemon.flow_loop import Peers
-from tsoffset.daemon.points import RecentCycles
-from tsoffset.daemon.signals import Ending, supervise
-from tsoffset.daemon.status import Board, Instance
-from tsoffset.flow.settings import FlowSettings
-from tsoffset.history.reading import last_known_and_when
-from tsoffset.history.writing import History
-from tsoffset.metrics.collector import Metrics
-from tsoffset.server.listeners import advertised, serve
-from tsoffset.spark.sessions import Sessions
+from tsoffset.commands.options import SELECTION, command
+from tsoffset.commands.scope import warn_of_no_match
+from tsoffset.logs import LogLevel
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tsoffset.config.selection import Selection, Selector
+    from tsoffset.daemon.cycles import CycleLog
+    from tsoffset.daemon.flow_loop import Peers
+    from tsoffset.daemon.signals import Ending
+    from tsoffset.flow.settings import FlowSettings
 
 log = structlog.get_logger(__name__)
 
-# For what is under way at the end; what is not written is lost, and harms nothing.
+# For pending writes at the end; what is not written is lost, which harms nothing.
 _HISTORY_SECONDS = 1.0
 
 
-def run_daemon(selector: Selector, selection: Selection) -> Ending:
+@command(
+    "Run as a daemon: a cycle of each flow at every interval.",
+    """\b
+Examples:
+  tsoffset run -c mm2.properties
+  tsoffset run -c mm2.properties --log-format json
+
+\b
+Exit status:
+  0  stopped by SIGTERM or Ctrl-C
+  1  Spark could not be started
+  2  bad usage or configuration""",
+    *SELECTION,
+    selects=False,
+    log_level=LogLevel.INFO,
+)
+def run(_output: Output, notices: Notices, **options: Any) -> int:
+    """Run as a daemon: a cycle of each flow at every interval.
+
+    The interval is sync.group.offsets.interval.seconds. Each flow runs in its own thread, and all
+    flows share one Spark session. A failed cycle is logged, and the next one runs at its time; an
+    unreachable cluster does not stop the daemon. A changed configuration file is loaded
+    automatically, or immediately on SIGHUP. SIGTERM and Ctrl-C stop the daemon within ten seconds.
+    """
+    from tsoffset.config.selection import Selector
+    from tsoffset.daemon.signals import Ending
+
+    selector = Selector(**options)
+    selection = selector.select()
+    notices.configuration_warnings(selection.settings.warnings)
+    warn_of_no_match(selection, notices)
+    if run_daemon(selector, selection) is Ending.ABANDONED:
+        # A thread hangs; Spark's JVM ends with its parent's pipe.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    return 0
+
+
+def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     """Run cycles until SIGTERM or SIGINT. Raises what keeps Spark from starting at all, and
     ListenerError before the first cycle."""
+    from tsoffset.daemon.cycles import SparkCycles
+    from tsoffset.daemon.daemon import Daemon
+    from tsoffset.daemon.election import Election
+    from tsoffset.daemon.points import RecentCycles
+    from tsoffset.daemon.signals import supervise
+    from tsoffset.daemon.status import Board, Instance
+    from tsoffset.history.reading import last_known_and_when
+    from tsoffset.history.writing import HistoryWriter
+    from tsoffset.metrics.collector import Metrics
+    from tsoffset.server.listeners import advertised, serve
+    from tsoffset.spark.sessions import Sessions
+
     sessions = Sessions.of(selection.settings.spark, len(selection.flows))
     board = Board(Instance.here())
 
-    def cycles(news: CycleLog) -> SparkCycles:
+    def cycles(news: "CycleLog") -> SparkCycles:
         return SparkCycles(sessions, news)
 
-    def peers(flow: FlowSettings) -> Peers | None:
+    def peers(flow: "FlowSettings") -> "Peers | None":
         if not flow.leader_election:
             return None
         election = Election(flow, board.instance)
@@ -46,10 +97,10 @@ def run_daemon(selector: Selector, selection: Selection) -> Ending:
 
     metrics = Metrics(board, selection.settings.metrics)
     kept = selection.settings.history
-    history = None if kept.directory is None else History(kept, board.instance)
+    history = None if kept.directory is None else HistoryWriter(kept, board.instance)
     past = history or RecentCycles()
 
-    def known(flow: str) -> tuple[pa.Table, float] | None:
+    def known(flow: str) -> "tuple[pa.Table, float] | None":
         return None if kept.directory is None else last_known_and_when(kept.directory, flow)
 
     daemon = Daemon(

@@ -1,45 +1,48 @@
-"""What a command's options and the configuration's lists match: where that is nothing at all, the
-command ends as bad usage before it does anything, and names what is near."""
+"""Whether a command's options and the configuration's lists match anything. If not, the command
+ends as bad usage before it does anything, and names similar groups or topics."""
 
 import difflib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tsoffset.cluster import Connect
-from tsoffset.config.selection import Selection
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, renamings_of
+from tsoffset.commands.options import kafka_cluster
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing, expression
 from tsoffset.flow.patterns import matches
-from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import counted
+
+if TYPE_CHECKING:
+    from tsoffset.cluster import Connect
+    from tsoffset.config.selection import Selection
+    from tsoffset.flow.settings import FlowSettings, Settings
 
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The groups that `place` has, such as `Cluster A`, and where they are asked for its topics."""
+    """The groups of `place` (such as `Cluster A`), and its topics if the command narrows them."""
 
     place: str
     groups: Collection[str]
     topics: Collection[str] = ()
 
 
-NamesOf = Callable[[FlowSettings], Names | None]
-"""The names from which a flow chooses; None where they are not known."""
+NamesOf = Callable[["FlowSettings"], Names | None]
+"""The names that a flow selects from; None if they are not known."""
 
 
 def on_cluster(
-    narrowing: Narrowing, connect: Connect = KafkaCluster, side: Side = Side.SOURCE
+    narrowing: Narrowing, connect: "Connect" = kafka_cluster, side: Side = Side.SOURCE
 ) -> NamesOf:
-    """The names on one cluster of a flow. Unknown where it cannot be reached, or a broker does not
-    list its groups: the command says so itself."""
+    """The names on one cluster of a flow. They are unknown if it cannot be reached or a broker does
+    not list its groups; the command reports that itself."""
+    from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 
-    def names(flow: FlowSettings) -> Names | None:
+    def names(flow: "FlowSettings") -> Names | None:
         settings = flow.source if side is Side.SOURCE else flow.target
         try:
             with connect(settings) as cluster:
@@ -55,12 +58,11 @@ def on_cluster(
     return names
 
 
-def in_history(settings: Settings) -> NamesOf:
-    """The names that history has of a flow; unknown where it has no cycle of it."""
-    # Loads pyarrow, which other commands do not need.
+def in_history(settings: "Settings") -> NamesOf:
+    """The names that the history has of a flow; unknown if it has no cycle of the flow."""
     from tsoffset.history.reading import last_known
 
-    def names(flow: FlowSettings) -> Names | None:
+    def names(flow: "FlowSettings") -> Names | None:
         directory = settings.history.directory
         known = None if directory is None else last_known(directory, flow.name)
         if known is None:
@@ -74,32 +76,32 @@ def in_history(settings: Settings) -> NamesOf:
 
 
 def require_match(
-    selection: Selection, notices: Notices, names_of: NamesOf, *, must_have_groups: bool = False
+    selection: "Selection", notices: Notices, names_of: NamesOf, *, must_have_groups: bool = False
 ) -> None:
-    """Raise UsageError where the selection matches nothing in any of its flows. Clusters without
-    any group are a warning, unless the command `must_have_groups` or is narrowed."""
-    said = []
+    """Raise UsageError if the selection matches nothing in any of its flows. Clusters without
+    any group are a warning, unless the command `must_have_groups` or has --groups or --topics."""
+    reasons = []
     empty = True
     for flow in selection.flows:
         names = names_of(flow)
-        why = None if names is None else _nothing(selection, flow, names)
+        why = None if names is None else _why_empty(selection, flow, names)
         if names is None or why is None:
             return
-        said.append(why)
+        reasons.append(why)
         empty = empty and not names.groups
-    sentence = " ".join(dict.fromkeys(said))
-    if empty and not must_have_groups and selection.narrowing == Narrowing():
+    sentence = " ".join(dict.fromkeys(reasons))
+    if empty and not must_have_groups and not selection.narrowing.narrows:
         notices.warning("no_groups", sentence)
-    elif said:
+    elif reasons:
         raise UsageError(sentence)
 
 
 def warn_of_no_match(
-    selection: Selection, notices: Notices, connect: Connect = KafkaCluster
+    selection: "Selection", notices: Notices, connect: "Connect" = kafka_cluster
 ) -> None:
-    """For a command that runs on, since groups may still be created: the sentence on `--groups` or
-    `--topics` that match nothing as a warning."""
-    if selection.narrowing == Narrowing():
+    """Warn if `--groups` or `--topics` match nothing yet: `run` goes on, since groups may still be
+    created."""
+    if not selection.narrowing.narrows:
         return
     try:
         require_match(selection, notices, on_cluster(selection.narrowing, connect))
@@ -110,13 +112,12 @@ def warn_of_no_match(
 
 
 def no_match(noun: str, wanted: str, names: Collection[str]) -> str:
-    """The sentence on an expression that matches none of the names."""
+    """The sentence for an expression that matches none of the names."""
     return f"No {noun} matches `{wanted}`.{did_you_mean(wanted, names)}"
 
 
 def did_you_mean(wanted: str, names: Collection[str]) -> str:
-    """The names that are near, as a question behind a sentence; empty where none is. Case does not
-    count."""
+    """A question with the most similar names, to follow a sentence; empty if there are none."""
     by_lower = {name.lower(): name for name in sorted(names)}
     close = difflib.get_close_matches(wanted.lower(), by_lower, n=_SHOWN)
     close += [name for name in by_lower if wanted.lower() in name and name not in close]
@@ -124,8 +125,10 @@ def did_you_mean(wanted: str, names: Collection[str]) -> str:
     return f" Did you mean {shown}?" if shown else ""
 
 
-def _nothing(selection: Selection, flow: FlowSettings, names: Names) -> str | None:
-    """Why the flow has nothing to work on; None where it has something."""
+def _why_empty(selection: "Selection", flow: "FlowSettings", names: Names) -> str | None:
+    """Why the flow has nothing to work on; None if it has something."""
+    from tsoffset.cycle.source_commits import renamings_of
+
     if not names.groups:
         return (
             f"{names.place} shows this user no consumer groups: check its addresses, and that"
@@ -153,7 +156,7 @@ def _no_name(
     names: Names,
     every: Collection[str],
     passing: Sequence[str],
-    flow: FlowSettings,
+    flow: "FlowSettings",
 ) -> str:
     lists = f"`{noun}s` and `{noun}s.exclude` of flow {flow.name}"
     if wanted is not None:

@@ -9,7 +9,6 @@ from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings, without
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS
-from tsoffset.config.places import Setting, client_names, consumer_names, first_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
     POLICY_PLUGIN,
@@ -25,6 +24,7 @@ from tsoffset.config.review import (
     TOPIC_FILTER_FAMILY,
     may_be_of_a_class,
 )
+from tsoffset.config.scopes import Setting, client_names, consumer_names, first_of
 from tsoffset.config.security import security_of
 from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.flow.narrowing import AssignedGroups

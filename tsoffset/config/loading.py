@@ -18,11 +18,11 @@ from tsoffset.config.flows import (
     review_of_offset_syncs,
 )
 from tsoffset.config.overrides import Overrides
-from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
 from tsoffset.config.review import TOP_NAMES, review
+from tsoffset.config.scopes import ScopedKey, Setting, merged, outranks, ranked, scoped_key
 from tsoffset.config.security import warn_of_unused
-from tsoffset.config.source import Format, format_of, parse, read_text
+from tsoffset.config.source import ConfigFormat, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.security import is_local
@@ -46,7 +46,7 @@ class Configuration:
 
     path: str
     text: str = field(repr=False)
-    format: Format = Format.PROPERTIES
+    format: ConfigFormat = ConfigFormat.PROPERTIES
     overrides: Mapping[str, Overrides] = field(default_factory=dict)
     strict: bool = False
 
@@ -83,7 +83,7 @@ def settings_of(
     dedicated = listed is not None
     clusters = () if listed is None else _aliases(listed, resolver, findings)
     places = _placed(entries, clusters, findings)
-    strict = origin.strict or _is_strict(places.get(Place(keys.UNKNOWN_KEYS.name)), resolver)
+    strict = origin.strict or _is_strict(places.get(ScopedKey(keys.UNKNOWN_KEYS.name)), resolver)
     settings = {
         place: replace(
             setting,
@@ -196,11 +196,11 @@ def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str
 
 def _placed(
     entries: Sequence[Entry], clusters: Sequence[str], findings: Findings
-) -> dict[Place, Entry]:
+) -> dict[ScopedKey, Entry]:
     """The entries by their places; two names of one key must not contradict each other."""
-    placed: dict[Place, Entry] = {}
+    placed: dict[ScopedKey, Entry] = {}
     for entry in ranked(entries):
-        place = place_of(entry.key, clusters, TOP_NAMES)
+        place = scoped_key(entry.key, clusters, TOP_NAMES)
         earlier = placed.get(place)
         if (
             earlier is not None
@@ -213,7 +213,7 @@ def _placed(
 
 
 def _pairs(
-    settings: Mapping[Place, Setting], top: Mapping[str, Setting], clusters: Sequence[str]
+    settings: Mapping[ScopedKey, Setting], top: Mapping[str, Setting], clusters: Sequence[str]
 ) -> list[tuple[str, str]]:
     """The flows that keys name; all there can be where `enabled` stands at the top level."""
     named = {place.flow for place in settings}
@@ -235,7 +235,7 @@ def _connect_pair(
     if source is None:
         if keys.SOURCE_ALIAS.name in top or (not top and findings.problems):
             return None
-        if origin.format is Format.JSON or any(name in top for name in _CONNECTOR_NAMES):
+        if origin.format is ConfigFormat.JSON or any(name in top for name in _CONNECTOR_NAMES):
             findings.missing(keys.SOURCE_ALIAS.name, "must name the source", origin.path)
         else:
             findings.missing(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry
-from tsoffset.config.places import Setting
+from tsoffset.config.scopes import Setting
 from tsoffset.flow.patterns import InvalidPattern, compile_list, split_list
 
 LIST_KEYS = tuple(key.name for key in keys.LISTS)

@@ -10,7 +10,7 @@ from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
-from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
+from tsoffset.config.scopes import CLIENT_PREFIX, CLUSTER_PREFIX, ScopedKey, Setting
 from tsoffset.config.security_keys import SECURITY_KEYS
 
 # Who misses one of these connects otherwise than meant: what is no key here is an error.
@@ -35,7 +35,7 @@ POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
-_ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
+_ACCEPTED = frozenset(name for name in ACCEPTED_KEYS if not name.endswith(".*"))
 _FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
 _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
@@ -63,12 +63,12 @@ TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
 def review(
-    place: Place,
+    place: ScopedKey,
     setting: Setting,
     *,
     dedicated: bool,
     findings: Findings,
-    placed: Mapping[Place, Entry],
+    placed: Mapping[ScopedKey, Entry],
     strict: bool,
 ) -> bool:
     """Report what is wrong with one setting, or odd about it; False where it is wrong.
@@ -103,18 +103,18 @@ def review(
     return True
 
 
-def _in_effect(place: Place, near: str | None, placed: Mapping[Place, Entry]) -> str:
+def _in_effect(place: ScopedKey, near: str | None, placed: Mapping[ScopedKey, Entry]) -> str:
     """What the key that may be meant is instead: a misspelt list changes what is synced."""
     key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
     if key is None:
         return ""
-    own = placed.get(replace(place, name=key.name)) or placed.get(Place(key.name))
+    own = placed.get(replace(place, name=key.name)) or placed.get(ScopedKey(key.name))
     if own is not None:
         return f" It has no effect: `{key.name}` is what {own.place} says"
     return f" It has no effect: `{key.name}` is now `{key.default_in_words}`, its default"
 
 
-def _flow_slip(place: Place, setting: Setting) -> str | None:
+def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:
     """What is wrong with a key that turns a flow on without effect; None where nothing."""
     if place.top and setting.value.startswith("->"):
         return "a space ends a key; write A->B.name = value without spaces around the arrow"
@@ -126,7 +126,7 @@ def _flow_slip(place: Place, setting: Setting) -> str | None:
     return None
 
 
-def known(place: Place, value: str, *, dedicated: bool) -> Known:
+def known(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
     """What a key at that place is: one that is read, a sentence on one that is not, or None where
     that is as it should be. `dedicated` as for `review`."""
     if value and _TRANSFORMATION.match(place.name):
@@ -134,7 +134,7 @@ def known(place: Place, value: str, *, dedicated: bool) -> Known:
     return _known(place, dedicated)
 
 
-def _known(place: Place, dedicated: bool) -> Known:
+def _known(place: ScopedKey, dedicated: bool) -> Known:
     """The first of the cases that holds."""
     name = place.name
     of_file = is_of_file(name)
@@ -232,7 +232,7 @@ def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
     return UnknownKey(f"unknown to Kafka's {prefix['client']} clients; it has no effect here")
 
 
-def _before(place: Place) -> str:
+def _before(place: ScopedKey) -> str:
     return "" if place.flow is None else f"{'->'.join(place.flow)}."
 
 

@@ -11,7 +11,7 @@ from tsoffset.config import security_keys as keys
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import LoginModule, login_module
 from tsoffset.config.key_table import Key
-from tsoffset.config.places import Setting
+from tsoffset.config.scopes import Setting
 from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.config.values import TLS_VERSIONS
 from tsoffset.flow.patterns import split_list

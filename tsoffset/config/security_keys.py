@@ -49,7 +49,7 @@ PROTOCOL = _key(
     "security.protocol",
     "PLAINTEXT",
     "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
-    values.word_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    values.one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
 )
 _key("security.providers", "none", "Java's; refused.", _of_java())
 
@@ -63,7 +63,7 @@ def _refused(why: str) -> Callable[[str], str]:
 
 # --- TLS -----------------------------------------------------------------------------------
 
-_STORE_TYPE = values.word_of("JKS", "PKCS12", "PEM")
+_STORE_TYPE = values.one_of("JKS", "PKCS12", "PEM")
 
 TRUST_TYPE = _key(
     "ssl.truststore.type",
@@ -101,7 +101,7 @@ HOST_NAME_CHECK = _key(
     "ssl.endpoint.identification.algorithm",
     "https",
     "`https`: a broker's certificate must name its host. Empty: not checked.",
-    values.word_or_nothing("https"),
+    values.one_of("https", ""),
 )
 PROTOCOLS = _key(
     "ssl.enabled.protocols",
@@ -113,7 +113,7 @@ _key(
     "ssl.protocol",
     "TLSv1.3",
     "Has no effect, as in Kafka on Java 17: `ssl.enabled.protocols` decides.",
-    values.word_of("TLS", "TLSv1.2", "TLSv1.3"),
+    values.one_of("TLS", "TLSv1.2", "TLSv1.3"),
 )
 CIPHER_SUITES = _key(
     "ssl.cipher.suites",
@@ -140,7 +140,7 @@ MECHANISM = _key(
     "GSSAPI",
     "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI (with the extra `kerberos`) or"
     " AWS_MSK_IAM (with the extra `msk`).",
-    values.word_of(
+    values.one_of(
         "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", MSK_MECHANISM
     ),
 )

@@ -1,4 +1,4 @@
-"""What a command works on: the configuration, the flows chosen, what narrows them."""
+"""What a command works on: a configuration, the chosen flows, and the filters of its options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,8 @@ from tsoffset.flow.settings import FlowSettings, Settings
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A configuration with the flows that the user chose, narrowed already."""
+    """A configuration with the chosen flows, which have the filters of the options already. `lists`
+    are the changes that `tsoffset lists` made, which the flows have, too."""
 
     configuration: Configuration
     settings: Settings
@@ -33,10 +34,10 @@ class Selection:
         strict: bool = False,
         may_be_none: bool = False,
     ) -> Self:
-        """Read the file, resolve it and choose.
+        """Read the file, resolve it, and choose the flows; without the changes of `tsoffset lists`.
 
-        Raises ConfigurationError, and UsageError where a flow is unknown, none is enabled (unless
-        that may be) or an expression is none.
+        Raises ConfigurationError, and UsageError for an unknown flow, an invalid expression, or if
+        no flow is enabled (unless `may_be_none`).
         """
         narrowing = Narrowing(groups, topics)
         configuration = Configuration.read(config, strict=strict)
@@ -45,7 +46,7 @@ class Selection:
     def with_lists(
         self, lists: KnownLists, flows: Sequence[str], *, may_be_none: bool = False
     ) -> Self:
-        """The same with what an operator changed of each flow; `flows` are those chosen by name."""
+        """The same file and options with these changed lists; `flows` are those chosen by name."""
         configuration = replace(self.configuration, overrides=lists.changes)
         selection = self._of(configuration, flows, self.narrowing, may_be_none=may_be_none)
         warnings = (*selection.settings.warnings, *lists.unread.values())
@@ -64,31 +65,83 @@ class Selection:
         settings = configuration.resolve()
         try:
             chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
-        except NoFlowEnabled as error:
-            if not may_be_none:
+        except UsageError as error:
+            if not (may_be_none and isinstance(error, NoFlowEnabled)):
                 error.warnings = settings.warnings
                 raise
             chosen = ()
-        except UsageError as error:
-            error.warnings = settings.warnings
-            raise
         return cls(configuration, settings, chosen, narrowing)
 
     def configured(self) -> Self:
-        """The same as the file alone has it."""
+        """The same flows without changed lists."""
         return self.with_lists(KnownLists(), [flow.name for flow in self.flows])
 
     def flow(self, name: str) -> FlowSettings:
-        """One of the flows chosen. Raises KeyError."""
+        """One of the chosen flows. Raises KeyError."""
         for flow in self.flows:
             if flow.name == name:
                 return flow
         raise KeyError(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """The options of a command that choose what it works on."""
+
+    config: str | Path
+    flows: Sequence[str] = ()
+    groups: str | None = None
+    topics: str | None = None
+    strict: bool = False
+
+    def select(self, known: KnownLists | None = None, *, may_be_none: bool = False) -> Selection:
+        """`Selection.of`, with the changes of `tsoffset lists`. Of a flow whose changes cannot be
+        read, those of `known` apply, and the settings have a warning. Raises as `Selection.of`."""
+        selection = Selection.of(
+            self.config,
+            self.flows,
+            self.groups,
+            self.topics,
+            strict=self.strict,
+            may_be_none=may_be_none,
+        )
+        lists = _lists(selection.settings, known or KnownLists())
+        if not (lists.changes or lists.unread):
+            return replace(selection, lists=lists)
+        return selection.with_lists(lists, self.flows, may_be_none=may_be_none)
+
+    def has_changed(self, selection: Selection) -> bool:
+        """True if `select` may return something else than this. Raises ConfigurationError if the
+        file cannot be read."""
+        if Configuration.read(self.config).text != selection.configuration.text:
+            return True
+        return _lists(selection.settings, selection.lists) != selection.lists
+
+
+def selected(
+    config: str | Path,
+    flows: Sequence[str],
+    groups: str | None,
+    topics: str | None,
+    *,
+    strict: bool = False,
+) -> Selection:
+    """The selection of these options. Raises as `Selector.select`."""
+    return Selector(config, flows, groups, topics, strict).select()
+
+
 def only_planned(flow: FlowSettings) -> str:
-    """Why a flow that is not to commit is planned instead, as a sentence."""
+    """Why a flow that does not commit is planned instead, as a sentence."""
     return (
         f"flow {flow.name}: sync.group.offsets.enabled is false, so this is a plan and nothing is "
         "committed; set it to true, or remove it, to commit"
     )
+
+
+def _lists(settings: Settings, known: KnownLists) -> KnownLists:
+    if settings.state_dir is None:
+        return KnownLists()
+    # Imported here: it loads pyarrow, which commands without `state.dir` do not need.
+    from tsoffset.config.overrides_files import OverridesFiles
+
+    return OverridesFiles(settings.state_dir).read([flow.name for flow in settings.flows], known)

@@ -26,7 +26,7 @@ _Lines = dict[tuple[int, str], list[tuple[int, int]]]
 which lines."""
 
 
-class Format(StrEnum):
+class ConfigFormat(StrEnum):
     """How a configuration is written."""
 
     PROPERTIES = "properties"
@@ -53,7 +53,7 @@ def read_text(path: str) -> str:
         return content.decode("latin-1")
 
 
-def format_of(path: str, text: str) -> Format:
+def format_of(path: str, text: str) -> ConfigFormat:
     """Told by the name's ending, else by the first character. Raises ConfigurationError."""
     suffix = Path(path).suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -63,16 +63,16 @@ def format_of(path: str, text: str) -> Format:
             " makes one of a Strimzi resource)",
         )
     if suffix == ".json" or (suffix != ".properties" and text.lstrip().startswith("{")):
-        return Format.JSON
-    return Format.PROPERTIES
+        return ConfigFormat.JSON
+    return ConfigFormat.PROPERTIES
 
 
-def parse(text: str, form: Format, file: str, findings: Findings) -> tuple[Entry, ...]:
+def parse(text: str, form: ConfigFormat, file: str, findings: Findings) -> tuple[Entry, ...]:
     """The entries in the file's order; of a key given twice only the last, with a warning.
 
     Text that cannot be parsed is a problem and gives no entries.
     """
-    parser = _json if form is Format.JSON else _properties
+    parser = _json if form is ConfigFormat.JSON else _properties
     last: dict[str, Entry] = {}
     for entry in parser(text, file, findings):
         key = entry.key.encode(errors="backslashreplace").decode()

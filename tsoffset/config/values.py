@@ -1,6 +1,5 @@
-"""From text to values. Each reader raises ValueError with a sentence of what is allowed.
-
-The texts never repeat the value: it may have come out of a `${...}` and be secret.
+"""Readers of values: a reader turns the text of a key into its value, and raises ValueError with a
+sentence that says what is allowed. The sentence never repeats the text, which may be a secret.
 """
 
 import re
@@ -12,71 +11,77 @@ from tsoffset.model import Isolation
 from tsoffset.records import OffsetHeader
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_ALIAS = re.compile(r"(?!.*->)[^\s,]+")
-_NAME_PART = re.compile(r"[0-9A-Za-z._-]+")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _ADDRESS = re.compile(
     r"(?:[A-Za-z_]+://)?"
     r"(?P<host>[0-9A-Za-z_](?:[0-9A-Za-z._-]*[0-9A-Za-z_])?|\[[0-9A-Fa-f:.]+(?:%[0-9A-Za-z]+)?\])"
     r":(?P<port>[0-9]{1,5})"
 )
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _HOST = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?")
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
-# Of examples/kubernetes/.
+_TOKEN_ADDRESS = re.compile(r"https?://[^\s/]+(?:/\S*)?|file:/\S.*")
+# The examples in examples/kubernetes/ contain it.
 _PLACEHOLDER = re.compile(r"change[._-]?me", re.IGNORECASE)
 _MOST_CLUSTERS = 100
 INT32_MAX = 2**31 - 1
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
-def text(value: str) -> str:
-    """The value without blanks around it; it must not be empty."""
-    stripped = value.strip()
-    if not stripped:
-        raise ValueError("must not be empty")
-    return stripped
+def matching(pattern: str, allowed: str) -> Callable[[str], str]:
+    """A reader of text that matches a pattern as a whole, without blanks around it."""
+    compiled = re.compile(pattern, re.DOTALL)
+
+    def read(value: str) -> str:
+        if compiled.fullmatch(stripped := value.strip()):
+            return stripped
+        raise ValueError(allowed)
+
+    return read
 
 
-def name_part(value: str) -> str:
-    """Text that may be part of a topic's name."""
-    stripped = value.strip()
-    if not _NAME_PART.fullmatch(stripped):
-        raise ValueError("must be made of letters, digits, `.`, `_` and `-`, as topic names are")
-    return stripped
-
-
-def alias(value: str) -> str:
-    """The name of a cluster, which stands in keys and before the names of topics."""
-    stripped = value.strip()
-    if not _ALIAS.fullmatch(stripped):
-        raise ValueError("must be a name without blanks, commas and arrows")
-    return stripped
+text = matching(".+", "must not be empty")
+# Part of a topic's name.
+name_part = matching(
+    "[0-9A-Za-z._-]+", "must be made of letters, digits, `.`, `_` and `-`, as topic names are"
+)
+# A cluster's name, which keys and remote topics begin with.
+alias = matching(r"(?!.*->)[^\s,]+", "must be a name without blanks, commas and arrows")
+# A list separated by commas; empty text is an empty list.
+names = split_list
 
 
 def aliases(value: str) -> tuple[str, ...]:
-    """A list of names of clusters, at least one."""
+    """A list of cluster names, at least one."""
     found = tuple(alias(item) for item in split_list(value))
     if not found:
         raise ValueError("must list the names of the clusters")
     if len(found) > _MOST_CLUSTERS:
-        # Each pair of them may be a flow.
+        # Each pair of clusters may be a flow.
         raise ValueError(f"must list {_MOST_CLUSTERS} clusters at most; give others another file")
     return found
 
 
-def names(value: str) -> tuple[str, ...]:
-    """A list with commas; empty text is an empty list."""
-    return split_list(value)
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """A reader of a few words, in any case; returns the word as in `allowed`."""
+    words = {word.lower(): word for word in allowed}
+    *others, last = (word or "empty" for word in allowed)
+
+    def read(value: str) -> str:
+        if (word := words.get(value.strip().lower())) is not None:
+            return word
+        raise ValueError(f"must be {', '.join(others)} or {last}" if others else f"must be {last}")
+
+    return read
 
 
 def boolean(value: str) -> bool:
     """`true` or `false`, in any case."""
-    match value.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise ValueError("must be true or false")
+    return one_of("true", "false")(value) == "true"
+
+
+def isolation(value: str) -> Isolation:
+    """One of Kafka's two isolation levels."""
+    return Isolation(one_of(*Isolation)(value))
 
 
 def integer(least: int, most: int = INT32_MAX) -> Callable[[str], int]:
@@ -98,40 +103,6 @@ def idle(value: str) -> int:
     return number
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """A reader of one of a few words, in any case."""
-
-    def read(value: str) -> str:
-        if (word := value.strip().lower()) in allowed:
-            return word
-        raise ValueError(f"must be {' or '.join(allowed)}")
-
-    return read
-
-
-def word_of(*allowed: str) -> Callable[[str], str]:
-    """A reader of one of a few words, in any case, which gives the word as it is listed."""
-
-    def read(value: str) -> str:
-        for word in allowed:
-            if word.lower() == value.strip().lower():
-                return word
-        raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}")
-
-    return read
-
-
-def word_or_nothing(word: str) -> Callable[[str], str]:
-    """A reader of one word, in any case, or of empty text."""
-
-    def read(value: str) -> str:
-        if (found := value.strip().lower()) in (word, ""):
-            return found
-        raise ValueError(f"must be {word}, or empty")
-
-    return read
-
-
 def number(least: float, most: float) -> Callable[[str], float]:
     """A reader of decimal numbers from `least` to `most`."""
 
@@ -144,54 +115,8 @@ def number(least: float, most: float) -> Callable[[str], float]:
     return read
 
 
-def tls_versions(value: str) -> str:
-    """Versions of TLS, of which those before 1.2 are left out as by Java 17."""
-    listed = split_list(value)
-    if not {*listed} <= {"TLSv1", "TLSv1.1", *TLS_VERSIONS} or not {*listed} & {*TLS_VERSIONS}:
-        raise ValueError(f"must be {' or '.join(TLS_VERSIONS)}, or both")
-    return ",".join(version for version in TLS_VERSIONS if version in listed)
-
-
-def token_address(value: str) -> str:
-    """An http or https address, or a file's."""
-    address = value.strip()
-    if re.fullmatch(r"(?:https?://[^\s/]+(?:/\S*)?|file:/\S.*)", address) and _has_port(address):
-        return address
-    raise ValueError("must be an https address, or file: and a path from the root on")
-
-
-def _has_port(address: str) -> bool:
-    """Whether the port is one, or there is none."""
-    try:
-        return urlsplit(address).port != 0
-    except ValueError:
-        return False
-
-
-def match(value: str) -> frozenset[str]:
-    """What must be equal for two records to be copies of each other.
-
-    The time lookup and the twin test rest on equal timestamps, and a timestamp alone tells
-    no record from another of its millisecond.
-    """
-    words = frozenset(word.lower() for word in split_list(value))
-    if "timestamp" in words and words & {"key", "value"} and words <= {"timestamp", "key", "value"}:
-        return words
-    raise ValueError("must be timestamp, key, value; or timestamp, key; or timestamp, value")
-
-
-def offset_header(value: str) -> OffsetHeader:
-    """`NAME`, `NAME:binary` or `NAME:text`; a name may hold colons itself."""
-    name, colon, form = text(value).rpartition(":")
-    if not colon or form not in ("binary", "text"):
-        name, form = text(value), "binary"
-    if not name:
-        raise ValueError("must be NAME, NAME:binary or NAME:text")
-    return OffsetHeader(name, text=form == "text")
-
-
 def as_text(read: Callable[[str], object]) -> Callable[[str], str]:
-    """A reader that checks as `read` does and gives the text, for what is handed on as text."""
+    """A reader that accepts what `read` accepts, and returns the text."""
 
     def checked(value: str) -> str:
         read(value)
@@ -200,17 +125,43 @@ def as_text(read: Callable[[str], object]) -> Callable[[str], str]:
     return checked
 
 
-def isolation(value: str) -> Isolation:
-    """One of Kafka's two isolation levels."""
-    return Isolation(one_of(*Isolation)(value))
+def listed(accepts: Callable[[str], bool], allowed: str) -> Callable[[str], tuple[str, ...]]:
+    """A reader of a list of which `accepts` accepts every item; empty text is an empty list."""
+
+    def read(value: str) -> tuple[str, ...]:
+        found = split_list(value)
+        if all(map(accepts, found)):
+            return found
+        raise ValueError(allowed)
+
+    return read
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != -1
+    except ValueError:
+        return False
+
+
+listeners = listed(
+    lambda item: _is_url(item) and urlsplit(item).port is not None,
+    "must be a list of http://host:port or https://host:port",
+)
+hosts = listed(
+    lambda item: item == "*" or _HOST.fullmatch(item) is not None,
+    "must be a list of host names without scheme and port, or *",
+)
+urls = listed(
+    lambda item: _is_url(item) and "@" not in urlsplit(item).netloc,
+    "must be a list of http or https addresses without user and password",
+)
 
 
 def addresses(value: str) -> tuple[str, ...]:
-    """A list of `host:port` (IPv6 in brackets), as `bootstrap.servers` holds them.
-
-    A leading `SSL://` or the like is dropped (`security.protocol` decides), and empty items are
-    passed over, as Kafka does.
-    """
+    """The `host:port` (IPv6 in brackets) of `bootstrap.servers`. As in Kafka, empty items and a
+    leading `SSL://` or the like are ignored; `security.protocol` decides."""
     found = []
     for item in filter(None, split_list(value)):
         address = _ADDRESS.fullmatch(item)
@@ -222,40 +173,50 @@ def addresses(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def listeners(value: str) -> tuple[str, ...]:
-    """A list of `http://host:port` or `https://host:port`, as Connect's; empty text is none."""
+def tls_versions(value: str) -> str:
+    """A list of TLS versions; those before 1.2 are ignored, as on Java 17."""
     found = split_list(value)
-    if all(_is_url(item) and urlsplit(item).port is not None for item in found):
-        return found
-    raise ValueError("must be a list of http://host:port or https://host:port")
+    if not {*found} <= {"TLSv1", "TLSv1.1", *TLS_VERSIONS} or not {*found} & {*TLS_VERSIONS}:
+        raise ValueError(f"must be {' or '.join(TLS_VERSIONS)}, or both")
+    return ",".join(version for version in TLS_VERSIONS if version in found)
 
 
-def hosts(value: str) -> tuple[str, ...]:
-    """A list of host names without port, or `*`."""
-    found = split_list(value)
-    if all(item == "*" or _HOST.fullmatch(item) for item in found):
-        return found
-    raise ValueError("must be a list of host names without scheme and port, or *")
+def token_address(value: str) -> str:
+    """An http, https or file address."""
+    address = value.strip()
+    if _TOKEN_ADDRESS.fullmatch(address) and _has_valid_port(address):
+        return address
+    raise ValueError("must be an https address, or file: and a path from the root on")
 
 
-def urls(value: str) -> tuple[str, ...]:
-    """A list of http or https addresses, without user and password."""
-    found = split_list(value)
-    if all(_is_url(item) and "@" not in urlsplit(item).netloc for item in found):
-        return found
-    raise ValueError("must be a list of http or https addresses without user and password")
-
-
-def _is_url(text: str) -> bool:
+def _has_valid_port(address: str) -> bool:
     try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != -1
+        return urlsplit(address).port != 0
     except ValueError:
         return False
 
 
+def match(value: str) -> frozenset[str]:
+    """The parts that must be equal in a record and its copy. Lookups need the timestamp; alone it
+    does not tell apart the records of one millisecond."""
+    words = frozenset(word.lower() for word in split_list(value))
+    if "timestamp" in words and words & {"key", "value"} and words <= {"timestamp", "key", "value"}:
+        return words
+    raise ValueError("must be timestamp, key, value; or timestamp, key; or timestamp, value")
+
+
+def offset_header(value: str) -> OffsetHeader:
+    """`NAME`, `NAME:binary` or `NAME:text`; a name may contain colons."""
+    name, colon, form = text(value).rpartition(":")
+    if not colon or form not in ("binary", "text"):
+        name, form = text(value), "binary"
+    if not name:
+        raise ValueError("must be NAME, NAME:binary or NAME:text")
+    return OffsetHeader(name, text=form == "text")
+
+
 def token(value: str) -> str:
-    """A bearer token (RFC 6750) that cannot be guessed by trying."""
+    """A bearer token (RFC 6750) that is too long to guess."""
     stripped = value.strip()
     if _PLACEHOLDER.match(stripped):
         raise ValueError("is the placeholder of an example, which everybody knows; make one up")

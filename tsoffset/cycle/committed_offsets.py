@@ -1,6 +1,6 @@
 """Fetching the offsets that groups have committed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.committed import CommittedColumns
@@ -12,16 +12,21 @@ def committed_columns(
     cluster: Cluster,
     groups: Sequence[str],
     *,
+    share_groups: Collection[str] = (),
     require_stable: bool,
     within_seconds: float | None = None,
 ) -> CommittedColumns:
-    """Fetches the committed offsets of the groups. A cluster that cannot be reached fails each of
+    """Fetches the committed offsets of the groups, of which `share_groups` are share groups (others
+    in it do not matter). A cluster that cannot be reached fails each of
     them; without groups nothing is asked."""
     if not groups:
         return CommittedColumns.of({})
     try:
         return cluster.committed(
-            groups, require_stable=require_stable, within_seconds=within_seconds
+            groups,
+            share_groups=share_groups,
+            require_stable=require_stable,
+            within_seconds=within_seconds,
         )
     except ClusterUnreachable as error:
         failed = all_failed(error)
@@ -29,7 +34,14 @@ def committed_columns(
 
 
 def committed_offsets(
-    cluster: Cluster, groups: Sequence[str], *, require_stable: bool
+    cluster: Cluster,
+    groups: Sequence[str],
+    *,
+    share_groups: Collection[str] = (),
+    require_stable: bool,
 ) -> Mapping[str, GroupOffsets | Failed]:
     """What `committed_columns` returns, by group."""
-    return committed_columns(cluster, groups, require_stable=require_stable).by_group()
+    found = committed_columns(
+        cluster, groups, share_groups=share_groups, require_stable=require_stable
+    )
+    return found.by_group()

@@ -1,6 +1,6 @@
 """Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,7 +26,11 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
+# What is synced: consumer groups to consumer groups, share groups to share groups.
+CONSUMER_GROUPS = frozenset(
+    {GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS, GroupType.UNKNOWN}
+)
+SUPPORTED_GROUPS = CONSUMER_GROUPS | {GroupType.SHARE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class SourceCommit:
     `verdict` is set where it is already known that nothing can be committed. A group that
     failed before its partitions were known has one, with `partition` and `target` None.
     `is_remote_topic` and `failback` are what the replication policy says of the topic.
+    `is_share_group` and `acknowledged` are as in the table SOURCE_COMMITS.
     """
 
     group: str
@@ -56,6 +61,8 @@ class SourceCommit:
     failback: bool = False
     target_active: bool = False
     verdict: Skipped | Failed | None = None
+    is_share_group: bool = False
+    acknowledged: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +174,15 @@ def _renamings(
 class Claims:
     """Which target partitions other flows write for the same group."""
 
-    def __init__(self, competing_flows: Sequence[CompetingFlow], groups: Sequence[str]) -> None:
+    def __init__(
+        self,
+        competing_flows: Sequence[CompetingFlow],
+        groups: Sequence[str],
+        share_groups: Collection[str] = (),
+    ) -> None:
         self._competing_flows = competing_flows
         self._groups = groups
+        self._share_groups = share_groups
         self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
         self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._may_write: dict[tuple[str, Renaming], bool] = {}
@@ -210,7 +223,12 @@ class Claims:
             groups = [
                 g for g in self._groups if competing.flow.group_filter.should_replicate_group(g)
             ]
-            self._offsets[name] = committed_offsets(competing.source, groups, require_stable=False)
+            self._offsets[name] = committed_offsets(
+                competing.source,
+                groups,
+                share_groups=self._share_groups,
+                require_stable=False,
+            )
         return self._offsets[name]
 
     def _targets(

@@ -10,10 +10,8 @@ import structlog
 
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.overrides_files import seconds_between_looks
-from tsoffset.config.selecting import Selector
-from tsoffset.config.selection import Selection, only_planned
-from tsoffset.daemon.cycle_log import CycleLog
-from tsoffset.daemon.cycles import Cycles
+from tsoffset.config.selection import Selection, Selector, only_planned
+from tsoffset.daemon.cycles import CycleLog, Cycles
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer

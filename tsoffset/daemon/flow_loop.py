@@ -14,8 +14,7 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.cycle_log import CycleLog
-from tsoffset.daemon.cycles import Cycles
+from tsoffset.daemon.cycles import CycleLog, Cycles
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError

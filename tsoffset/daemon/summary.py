@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.columns import Flags
 from tsoffset.cycle.schema import as_text
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.records import Numbers
+from tsoffset.records import Flags, Numbers
 from tsoffset.terminal.output import Readiness
 from tsoffset.terminal.row_columns import readiness_of
 
@@ -27,7 +26,7 @@ PRECISIONS = tuple(Precision)
 _ATTENTION = OUTCOMES.index(OutcomeKind.SKIPPED)
 
 
-class Key(StrEnum):
+class SummaryKey(StrEnum):
     """What the entries are of."""
 
     GROUP = "group"
@@ -49,7 +48,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SummaryEntry:
     """What is known of one group or source topic.
 
     `partitions` counts each source partition once, however many groups have a commit in it.
@@ -79,7 +78,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SummaryFilter:
     """Which entries: all that hold what is given. `search` is looked for in the name, in any
     case; the outcomes and precisions are the worst ones; a reason may be of any row."""
 
@@ -92,7 +91,7 @@ class Wanted:
 class Summary:
     """The entries of a table like PAIRS_KNOWN, in the order of their names."""
 
-    def __init__(self, pairs: pa.Table, key: Key) -> None:
+    def __init__(self, pairs: pa.Table, key: SummaryKey) -> None:
         column = pairs[key]
         if column.null_count:
             pairs = pairs.filter(column.is_valid())
@@ -105,7 +104,7 @@ class Summary:
         self._starts = np.searchsorted(number[self._rows], np.arange(len(self.names) + 1))
         self._rank = _ranks(pairs["outcome"], OUTCOMES)
         self._columns = _aggregated(pairs, number, self._rank)
-        if key is Key.GROUP:
+        if key is SummaryKey.GROUP:
             # A group has one row for each partition, of any of its topics.
             self._columns["partitions"] = self._columns["pairs"]
         # Which words stand in which entry, for the rows that have a reason.
@@ -132,7 +131,7 @@ class Summary:
         return self._pairs.take(pa.array(self._rows[self._starts[place] : self._starts[place + 1]]))
 
     def chosen(
-        self, wanted: Wanted, order: Order = Order.NAME, *, falling: bool = False
+        self, wanted: SummaryFilter, order: Order = Order.NAME, *, falling: bool = False
     ) -> Numbers:
         """The places of the entries that are wanted, ordered; what is not known comes last either
         way, and equal ones are in the order of their names."""
@@ -160,11 +159,11 @@ class Summary:
             values = -values
         return places[np.argsort(values, kind="stable")]
 
-    def entries(self, places: Numbers) -> list[Entry]:
+    def entries(self, places: Numbers) -> list[SummaryEntry]:
         """What is known of the entries at these places."""
         return [self.entry(int(place)) for place in places]
 
-    def entry(self, place: int) -> Entry:
+    def entry(self, place: int) -> SummaryEntry:
         """What is known of the entry at this place."""
 
         def known(name: str) -> float | None:
@@ -180,7 +179,7 @@ class Summary:
             worst = int(rows[np.argmax(self._rank[rows] == rank)])
             reason, message = (self._pairs[name][worst].as_py() for name in ("reason", "message"))
         told = np.searchsorted(self._reason_numbers, [place, place + 1])
-        return Entry(
+        return SummaryEntry(
             self.names[place].as_py(),
             int(self._columns["pairs"][place]),
             int(self._columns["partitions"][place]),
@@ -205,13 +204,13 @@ class Summary:
     def _readiness(self) -> Readiness:
         return readiness_of(self._pairs)
 
-    def totals(self) -> "Totals":
+    def totals(self) -> "SummaryTotals":
         """The sums over all entries."""
         columns = self._columns
         in_sync_at = columns["in_sync_at"]
         never = int(np.isnan(in_sync_at).sum())
         reasons = self._reasons.group_by("reason").aggregate([("count_all", "sum")]).to_pylist()
-        return Totals(
+        return SummaryTotals(
             len(self),
             int(columns["pairs"].sum()),
             _counted(columns["outcome"], OUTCOMES),
@@ -230,7 +229,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class SummaryTotals:
     """The sums over entries: how many have which worst outcome and precision, and how many rows
     which reason; `never_in_sync` counts entries with a pair that was never seen in place,
     `not_in_place` groups that are not in place now by reason, the others are as in Entry."""

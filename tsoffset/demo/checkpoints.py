@@ -9,8 +9,7 @@ from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, Failed
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoints, read_checkpoints
+from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 
 SETTINGS: Mapping[str, str] = {
     "emit.offset-syncs.enabled": "true",

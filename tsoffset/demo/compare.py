@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.compare.options import CompareOptions
+from tsoffset.commands.compare.run import run_compare
 from tsoffset.config.selection import Selection
 from tsoffset.demo import checkpoints
 from tsoffset.demo.clusters import FLOW
 from tsoffset.demo.story import Story
-from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.progress import progress
 
 
 class Compare(Story):
@@ -48,4 +48,4 @@ class Compare(Story):
         )
         self._narrator.lines([])
         selection = Selection.of(file, (FLOW,), None, None)
-        return run_compare(selection, Wanted(), Output(sys.stdout, Format.TABLE), Notices())
+        return run_compare(selection, CompareOptions(), Output(sys.stdout, Format.TABLE), Notices())

@@ -16,8 +16,8 @@ from tsoffset.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
+from tsoffset.terminal.notices import progress
 from tsoffset.terminal.output import Tally
-from tsoffset.terminal.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,8 @@ from tsoffset.demo.verdict import (
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
+from tsoffset.terminal.notices import progress
 from tsoffset.terminal.output import Tally
-from tsoffset.terminal.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

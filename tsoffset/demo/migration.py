@@ -8,15 +8,15 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tsoffset.commands.check.command import run_check
-from tsoffset.commands.compare.asked import By
-from tsoffset.commands.compare.command import Wanted, run_compare
-from tsoffset.commands.migrate.command import DEFAULT_FILE, run_migrate
+from tsoffset.commands.check.report import run_check
+from tsoffset.commands.compare.options import By, CompareOptions
+from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.run import DEFAULT_FILE, run_migrate
 from tsoffset.commands.migrate.sorting import SYNC, migration_of
-from tsoffset.commands.migrate.step import Command, Step
 from tsoffset.commands.migrate.steps import migration_steps
-from tsoffset.commands.snapshots.command import run_snapshot
+from tsoffset.commands.migrate.ways import Command, Step
+from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
@@ -32,9 +32,8 @@ from tsoffset.demo.verdict import GroupResult, Resumed, conclusion, group_verdic
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
-from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output, Tally
-from tsoffset.terminal.progress import progress
 from tsoffset.terminal.tables import Column
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class MigrationStory(Story):
             " checkpoints."
         )
         self._narrator.lines([])
-        wanted = Wanted(by=By.GROUP)
+        wanted = CompareOptions(by=By.GROUP)
         return run_compare(self._selection(), wanted, Output(sys.stdout, Format.TABLE), Notices())
 
     def _switch_off(self, step: Step) -> None:

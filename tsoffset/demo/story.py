@@ -34,8 +34,8 @@ from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
+from tsoffset.terminal.notices import progress
 from tsoffset.terminal.output import Tally
-from tsoffset.terminal.progress import progress
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.testing.embedded import KAFKA_VERSION
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tsoffset.errors import UsageError
 from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, name_written
@@ -13,7 +14,9 @@ from tsoffset.flow.policy import (
     TopicFilter,
     WrittenNames,
 )
-from tsoffset.flow.settings import FlowSettings
+
+if TYPE_CHECKING:
+    from tsoffset.flow.settings import FlowSettings
 
 # Characters with a meaning in an expression.
 _SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
@@ -77,7 +80,12 @@ class Narrowing:
         expression("--groups", self.groups)
         expression("--topics", self.topics)
 
-    def apply(self, flow: FlowSettings) -> FlowSettings:
+    @property
+    def narrows(self) -> bool:
+        """Whether --groups or --topics was given."""
+        return self != Narrowing()
+
+    def apply(self, flow: "FlowSettings") -> "FlowSettings":
         """The flow with narrowed filters."""
         groups = expression("--groups", self.groups)
         topics = expression("--topics", self.topics)

@@ -141,6 +141,7 @@ class _Committer:
         self._target = target
         self._floor = flow.translation.floor
         self._work = work
+        self._share_groups = frozenset(work.filter("is_share_group")["group"])
         self._commit = commit
         self._until = until
         self._clock = clock
@@ -168,8 +169,10 @@ class _Committer:
         # No commit is sent to groups with members, so their offsets need not be stable.
         others = rows.filter(~pl.col("is_open"))
         names = others.filter(has_members)["group"].unique(maintain_order=True).to_list()
-        current = target_commits(committed_columns(self._target, names, require_stable=False))
-        self._finish(decide(with_current(others, current), self._floor))
+        found = committed_columns(
+            self._target, names, share_groups=self._share_groups, require_stable=False
+        )
+        self._finish(decide(with_current(others, target_commits(found)), self._floor))
         return pl.concat(self._done).sort("row")
 
     def _finish(self, rows: pl.DataFrame) -> None:
@@ -205,7 +208,11 @@ class _Committer:
         read_at = self._clock.monotonic()
         names = part["group"].unique(maintain_order=True).to_list()
         found = committed_columns(
-            self._target, names, require_stable=True, within_seconds=READ_SECONDS
+            self._target,
+            names,
+            share_groups=self._share_groups,
+            require_stable=True,
+            within_seconds=READ_SECONDS,
         )
         # Always from the original work: deciding changes some of its columns.
         rows = self._work[part["row"]].hstack(part.drop("group"))
@@ -254,7 +261,7 @@ class _Committer:
                 return True
             return False
 
-        failures = send(self._target, pending, may_send, refused)
+        failures = send(self._target, pending, self._share_groups, may_send, refused)
         if refused:
             self._groups_at_once = max(1, self._groups_at_once // 2)
         return self._take_answers(pending, failures, sent)

@@ -15,6 +15,8 @@ REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
 
 _OUTCOMES = [kind.value for kind in OutcomeKind]
 _UNPROVEN = [Reason.NOT_MIRRORED.value, Reason.NO_PROOF.value]
+# What reading a share group says of a cluster that does not know its request.
+_NO_SHARE_GROUPS = FailureKind.UNSUPPORTED_VERSION.value
 _target, _current = pl.col("target_offset"), pl.col("current_target_offset")
 
 
@@ -43,6 +45,8 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         .then("reason")
         .when(_target.is_null())
         .then(pl.lit(FailureKind.INTERNAL))
+        .when(pl.col("is_share_group") & (pl.col("current_reason") == _NO_SHARE_GROUPS))
+        .then(pl.lit(Reason.UNSUPPORTED_GROUP))
         .when(pl.col("current_reason").is_not_null())
         .then("current_reason")
         .when(_current.is_between("equivalent_from", "equivalent_to"))
@@ -103,6 +107,11 @@ def _shortened(text: pl.Expr) -> pl.Expr:
 _partition = pl.format("{}-{}", "target_topic", "partition")
 _MESSAGES = {
     Reason.GROUP_ACTIVE: _shortened(pl.format(GROUP_ACTIVE, "group")),
+    Reason.UNSUPPORTED_GROUP: pl.format(
+        "{} is a share group, which the target does not support: it needs brokers of Kafka 4.2 or "
+        "later with the feature share.version=1",
+        "group",
+    ),
     Reason.TARGET_MISSING: pl.format(
         "{} does not exist on the target; check that the replicator mirrors it", _partition
     ),

@@ -29,7 +29,14 @@ from tsoffset.group_sync.cache import (
 )
 from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
 from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
-from tsoffset.group_sync.read import groups_frame, source_commits, target_commits, with_current
+from tsoffset.group_sync.read import (
+    groups_frame,
+    share_groups_of,
+    source_commits,
+    target_commits,
+    with_current,
+)
+from tsoffset.group_sync.rows import with_acknowledged
 from tsoffset.group_sync.tables import (
     ANSWER,
     CACHE,
@@ -109,6 +116,7 @@ class StepsHere:
                 committed_columns,
                 self.target,
                 names,
+                share_groups=share_groups_of(groups),
                 require_stable=True,
                 within_seconds=READ_SECONDS,
             )
@@ -255,7 +263,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
     cached = int(distinct["is_cached"].sum())
     return CycleTables(
-        rows.with_columns(flow=pl.lit(flow)).select(ROWS.names),
+        with_acknowledged(rows).with_columns(flow=pl.lit(flow)).select(ROWS.names),
         CarryOver(
             kept_pairs(rows, found.rest, void, rewriting),
             kept_partitions(before, found.logs, translated, learned, committed),

@@ -5,22 +5,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import (
-    SUPPORTED_GROUPS,
+    CONSUMER_GROUPS,
     Claims,
     CompetingFlow,
     GroupWork,
     renamings_of,
 )
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.tables import (
     CURRENT,
     GROUP_PARTITION,
     GROUPS,
+    PARTITION,
     SOURCE_COMMITS,
     TARGET_COMMITS,
     TARGET_PARTITION,
@@ -28,16 +30,22 @@ from tsoffset.group_sync.tables import (
     left_join,
     select,
 )
-from tsoffset.model import GroupType, Reason, TopicPartition
+from tsoffset.model import Failed, GroupType, Isolation, LogRange, Reason, TopicPartition
 from tsoffset.records import Numbers
 
-_SUPPORTED = [kind.value for kind in SUPPORTED_GROUPS]
+_CONSUMER_GROUPS = [kind.value for kind in CONSUMER_GROUPS]
+_is_share_group = pl.col("type") == GroupType.SHARE
 
 
 def groups_frame(groups: Sequence[GroupWork]) -> pl.DataFrame:
     """The groups as GROUPS."""
     rows = [(one.group, one.type, one.target_type, one.target_active) for one in groups]
     return pl.DataFrame(rows, GROUPS, orient="row")
+
+
+def share_groups_of(groups: pl.DataFrame) -> frozenset[str]:
+    """Those of GROUPS that are share groups on the source."""
+    return frozenset(groups.filter(_is_share_group)["group"])
 
 
 # --- source groups ----------------------------------------------------------------------
@@ -50,25 +58,26 @@ def source_commits(
     competing_flows: Sequence[CompetingFlow] = (),
 ) -> pl.DataFrame:
     """The commits of GROUPS that the flow syncs, as SOURCE_COMMITS in the order of group, topic and
-    partition. A group that cannot be read, or is a share group, is one row without a topic."""
-    is_share = pl.col("type") == GroupType.SHARE
-    readable = groups.filter(~is_share)["group"].to_list()
-    found = committed_columns(source, readable, require_stable=False)
+    partition. A group that cannot be read is one row without a topic."""
+    names_of_groups, share_groups = groups["group"].to_list(), share_groups_of(groups)
+    found = committed_columns(
+        source, names_of_groups, share_groups=share_groups, require_stable=False
+    )
     failures = _failures(found)
     there = pl.Series(list(found.topics), dtype=pl.String)
     names = pl.concat([there, failures["source_topic"].drop_nulls()]).unique()
     topics, renamings = _target_topics(flow, names)
-    of_group = in_one_chunk(groups).with_columns(_type_message().alias("type_message"))
+    of_group = in_one_chunk(groups).with_columns(
+        _type_message().alias("type_message"), is_share_group=_is_share_group
+    )
     entries = _offsets(found, topics, of_group)
     if not failures.is_empty():
         failures = left_join(left_join(failures, topics, ["source_topic"]), of_group, ["group"])
         entries = pl.concat([entries, failures], how="diagonal")
     entries = entries.filter(pl.col("is_synced").fill_null(True))
     entries = _with_several_topics(entries, topics)
-    entries = _with_claims(entries, renamings, Claims(competing_flows, readable))
-    share = of_group.filter(is_share).with_columns(
-        reason=pl.lit(Reason.UNSUPPORTED_GROUP), message="type_message"
-    )
+    claims = Claims(competing_flows, names_of_groups, share_groups)
+    entries = _with_claims(entries, renamings, claims)
     several_sources = pl.lit(Reason.SEVERAL_SOURCES)
     entries = entries.with_columns(
         reason=_first_reason(
@@ -76,10 +85,9 @@ def source_commits(
         ),
         message=_first_reason("type_message", "topics_message", "claim_message", "message"),
     )
-    rows = select(entries, SOURCE_COMMITS)
-    if failures.is_empty() and share.is_empty():
+    rows = select(_with_acknowledged(entries, source), SOURCE_COMMITS)
+    if failures.is_empty():
         return rows
-    rows = pl.concat([rows, select(share, SOURCE_COMMITS)])
     rows = rows.sort(GROUP_PARTITION, nulls_last=False, maintain_order=True)
     # Where a broker names a partition twice, a failure counts before any offset.
     is_last = pl.any_horizontal(
@@ -114,15 +122,17 @@ def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame
     rows = _rows_in_order(found)
     of_topic = left_join(_words("source_topic", found.topics), topics, ["source_topic"])
     of_group = left_join(_words("group", found.groups), groups, ["group"])
-    metadata = pl.lit(None, pl.String)
-    if found.metadata:
-        metadata = pl.lit(
-            pl.Series([found.metadata.get(n) for n in rows.tolist()], dtype=pl.String)
-        )
+    metadata, lag = (
+        pl.lit(pl.Series([of.get(n) for n in rows.tolist()], dtype=dtype) if of else None, dtype)
+        for of, dtype in ((found.metadata, pl.String), (found.lag, pl.Int64))
+    )
     offsets = pl.DataFrame(
         {"partition": found.partition[rows], "source_offset": found.offset[rows]}
     ).with_columns(
-        metadata=metadata, reason=pl.lit(None, pl.String), message=pl.lit(None, pl.String)
+        metadata=metadata,
+        lag=lag,
+        reason=pl.lit(None, pl.String),
+        message=pl.lit(None, pl.String),
     )
     return offsets.hstack(of_topic[found.topic[rows]]).hstack(of_group[found.group[rows]])
 
@@ -195,16 +205,65 @@ def _target_topics(
 
 def _type_message() -> pl.Expr:
     """Why a group's type is not synced; null where it is."""
-    here = pl.col("type").is_in(_SUPPORTED)
-    there = pl.col("target_type").is_in(_SUPPORTED).fill_null(True)
-    on_target = here & pl.col("target_type").is_not_null()
-    message = pl.format(
-        "{} is a {} group on the {}; only consumer groups are synced",
-        "group",
-        pl.when(on_target).then("target_type").otherwise("type"),
-        pl.when(on_target).then(pl.lit("target")).otherwise(pl.lit("source")),
+    is_consumer_group = pl.col("type").is_in(_CONSUMER_GROUPS)
+    is_other_there = pl.col("target_type").is_in(_CONSUMER_GROUPS) != is_consumer_group
+    is_other_there |= _is_share_group & (pl.col("target_type") != GroupType.SHARE)
+    return (
+        pl.when(~(is_consumer_group | _is_share_group))
+        .then(
+            pl.format(
+                "{} is a {} group on the source; only consumer groups and share groups are synced",
+                "group",
+                "type",
+            )
+        )
+        .when(is_other_there)
+        .then(
+            pl.format(
+                "{} is a {} group on the source and a {} group on the target; rename one of them, "
+                "or delete the group on the target",
+                *("group", "type", "target_type"),
+            )
+        )
     )
-    return pl.when(~(here & there)).then(message)
+
+
+def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
+    """With `acknowledged` for share groups. Where the broker tells their lag, the rest up to the
+    log's end has been acknowledged; the end is read after the lag, so that it is not too low.
+
+    `group.share.partition.max.record.locks` is no limit for them: a batch with more records than
+    that is delivered whole.
+    """
+    wanted = pl.col("is_share_group") & pl.col("reason").is_null()
+    share = entries.filter(wanted & pl.col("source_offset").is_not_null())
+    if share.is_empty():
+        return entries
+    places = [TopicPartition(*place) for place in share.select(PARTITION).unique().iter_rows()]
+    found: Mapping[TopicPartition, LogRange | Failed]
+    try:
+        found = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
+    except ClusterUnreachable as error:
+        found = dict.fromkeys(places, all_failed(error))
+    ends = pl.DataFrame(
+        [
+            (at.topic, at.partition, log.end, None, None)
+            if isinstance(log, LogRange)
+            else (at.topic, at.partition, None, log.kind, log.message)
+            for at, log in found.items()
+        ],
+        {
+            **{name: SOURCE_COMMITS[name] for name in PARTITION},
+            **{"log_end": pl.Int64, "no_end": pl.String, "no_end_message": pl.String},
+        },
+        orient="row",
+    )
+    behind = pl.col("log_end") - pl.col("source_offset") - pl.col("lag").fill_null(0)
+    return left_join(entries, ends, PARTITION).with_columns(
+        acknowledged=pl.when(wanted).then(behind.clip(lower_bound=0)),
+        reason=pl.when(wanted).then("no_end").otherwise("reason"),
+        message=pl.when(wanted).then("no_end_message").otherwise("message"),
+    )
 
 
 def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from tsoffset.cycle.schema import ROWS, TEXT, columns_table
 from tsoffset.group_sync.tables import Schema, select
+from tsoffset.model import Precision
 
 _ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
     pl.String: TEXT,
@@ -18,6 +19,19 @@ _ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The same columns as an Arrow schema."""
     return pa.schema([(name, _ARROW[dtype]) for name, dtype in schema.items()])
+
+
+def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what a share group reads again although its offset is translated exactly: all
+    records behind the start offset that it has acknowledged."""
+    again = pl.col("acknowledged").fill_null(0)
+    is_exact = pl.col("precision") == Precision.EXACT
+    return rows.with_columns(
+        reread_bound=pl.col("reread_bound") + again,
+        precision=pl.when(is_exact & (again > 0))
+        .then(pl.lit(Precision.BOUNDED))
+        .otherwise("precision"),
+    )
 
 
 def rows_table(rows: pl.DataFrame) -> pa.Table:

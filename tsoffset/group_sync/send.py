@@ -1,7 +1,7 @@
 """Sending commits: rows to requests, and answers to rows."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import polars as pl
 
@@ -26,6 +26,7 @@ REFUSALS: Schema = {
 def send(
     target: Cluster,
     pending: pl.DataFrame,
+    share_groups: Collection[str],
     may_send: Callable[[str], bool],
     refused: Mapping[str, Failed],
 ) -> pl.DataFrame:
@@ -35,7 +36,7 @@ def send(
     """
     commits = _commits(pending)
     try:
-        answers = target.commit(commits, may_send=may_send)
+        answers = target.commit(commits, share_groups=share_groups, may_send=may_send)
     except ClusterUnreachable as error:
         failed = all_failed(error)
         answers = {group: dict.fromkeys(offsets, failed) for group, offsets in commits.items()}

@@ -39,6 +39,9 @@ SOURCE_COMMITS: Schema = {
     "is_remote_topic": pl.Boolean,
     "failback": pl.Boolean,
     "target_active": pl.Boolean,
+    "is_share_group": pl.Boolean,
+    # Of a share group: at most so many records behind the offset have been acknowledged.
+    "acknowledged": pl.Int64,
     "reason": pl.String,
     "message": pl.String,
 }
@@ -180,6 +183,8 @@ COMMIT_WORK: Schema = {
     "metadata": pl.String,
     "target_topic": pl.String,
     "target_active": pl.Boolean,
+    "is_share_group": pl.Boolean,
+    "acknowledged": pl.Int64,
     **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,

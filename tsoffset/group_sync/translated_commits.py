@@ -9,7 +9,7 @@ import polars as pl
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import TranslatedPosition
-from tsoffset.group_sync.rows import rows_table
+from tsoffset.group_sync.rows import rows_table, with_acknowledged
 from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, select
 from tsoffset.model import (
     Basis,
@@ -68,6 +68,8 @@ def commits_of(commits: pl.DataFrame) -> Iterator[SourceCommit]:
             bool(row["failback"]),
             bool(row["target_active"]),
             verdict,
+            bool(row["is_share_group"]),
+            row["acknowledged"],
         )
 
 
@@ -113,6 +115,8 @@ def _work(one: TranslatedCommit) -> dict[str, object]:
     found: dict[str, object] = {
         "group": commit.group,
         "target_active": commit.target_active,
+        "is_share_group": commit.is_share_group,
+        "acknowledged": commit.acknowledged,
         **_reason(commit.verdict),
     }
     if commit.partition is not None and commit.target is not None:
@@ -155,4 +159,4 @@ def _reason(outcome: Outcome | None) -> dict[str, object]:
 def result_rows(flow: str, work: pl.DataFrame, results: pl.DataFrame) -> Iterator[Row]:
     """The rows of COMMIT_WORK with their COMMIT_RESULTS."""
     rows = work.drop(name for name in COMMIT_RESULTS if name in COMMIT_WORK).hstack(results)
-    return rows_of(rows_table(rows.with_columns(flow=pl.lit(flow))))
+    return rows_of(rows_table(with_acknowledged(rows).with_columns(flow=pl.lit(flow))))

@@ -1,17 +1,18 @@
 """The files of history: `pairs/flow=A-%3EB/day=2026-11-22/*.parquet`, and `cycles/` likewise.
 
-No file is ever changed. Each says in its metadata which cycles of which instances it covers, so
-one that covers all that another covers, and more, stands in its place: where a process is killed
-between writing the one and removing the other, both are there and the other is not read.
+A file never changes. Readers choose files by their names: `1795348800000-0123456789ab-1-9.parquet`
+has cycles 1 to 9 of the process 0123456789ab, the last of which ended at 1795348800000 ms since
+1970. A file with more cycles of the same process replaces those whose cycles it includes: if a
+process is killed after it has written the one and before it has removed the others, the others are
+not read.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -22,108 +23,138 @@ from tsoffset.cycle.schema import by_name, columns_table
 from tsoffset.history.tables import CYCLES, NEVER_NULL, PAIRS, VERSION
 from tsoffset.stores import UNREACHABLE, Place, in_words
 
-_VERSION, _COVERS, _FULL = b"tsoffset.history", b"tsoffset.covers", b"tsoffset.full"
-# So many files are looked at at a time.
-_AT_ONCE = 8
-_FLOW, _DAY, _PARQUET = "flow=", "day=", ".parquet"
+_VERSION = b"tsoffset.history"
+_FLOW, _DAY = "flow=", "day="
+_NAME = re.compile(
+    r"(?P<ended>\d{13})-(?P<instance>[^-]+)-(?P<first>\d{1,18})-(?P<last>\d{1,18})(?P<full>-full)?"
+    r"\.parquet"
+)
 
-Covers = Mapping[str, tuple[int, int]]
-"""The first and the last cycle of each instance."""
 
-
-class Kind(StrEnum):
-    """Which of the two tables."""
+class HistoryTable(StrEnum):
+    """One of the two tables."""
 
     PAIRS = "pairs"
     CYCLES = "cycles"
 
     @property
     def schema(self) -> pa.Schema:
-        """Of its files."""
-        return PAIRS if self is Kind.PAIRS else CYCLES
+        """The columns of its files."""
+        return PAIRS if self is HistoryTable.PAIRS else CYCLES
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What a file's name says. `ended_ms` is the end of its last cycle (ms since 1970 UTC); a
+    `full` file has all group-partitions of its one cycle."""
+
+    ended_ms: int
+    instance: str
+    first: int
+    last: int
+    full: bool = False
+
+    @classmethod
+    def parse(cls, name: str) -> "FileName | None":
+        """None for a file of other software."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            return None
+        first, last = int(found["first"]), int(found["last"])
+        return cls(int(found["ended"]), found["instance"], first, last, found["full"] is not None)
+
+    def __str__(self) -> str:
+        full = "-full" if self.full else ""
+        return f"{self.ended_ms:013d}-{self.instance}-{self.first}-{self.last}{full}.parquet"
+
+    def includes(self, other: "FileName") -> bool:
+        """True if this file has more cycles than the other one, and all of its cycles."""
+        return (
+            self.instance == other.instance
+            and self.first <= other.first
+            and other.last <= self.last
+            and self.last - self.first > other.last - other.first
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file with metadata of ours; `full` where it is of one cycle and has all pairs."""
+    """A file of one flow and day, which has not been opened yet."""
 
-    kind: Kind
+    kind: HistoryTable
     flow: str
     place: Place
-    name: str
-    covers: Covers
-    full: bool
-    rows: int
+    name: FileName
 
     def batches(self) -> Iterator[pa.Table]:
-        """Its rows, in parts, with the columns of this version; those that its version does not
-        have are null. Raises Damaged, and OSError where the place cannot be read."""
+        """Its rows, in parts, with the columns of this version; a column that the file lacks is
+        null. Raises Damaged, FileNotFoundError, and OSError if the store cannot be reached."""
         schema = self.kind.schema
-        text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        with self._opened() as file:
+            there = [name for name in schema.names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=there):
+                rows = pa.Table.from_batches([batch])
+                if any(rows[name].null_count for name in there if name in NEVER_NULL):
+                    raise Damaged(self, "it has cycles without a time, a number or a state")
+                yield columns_table(schema, len(rows), by_name(rows))
+
+    def count_rows(self) -> int:
+        """The number of its rows. Raises as `batches`."""
+        with self._opened() as file:
+            return int(file.metadata.num_rows)
+
+    def table(self) -> pa.Table:
+        """All its rows. Raises as `batches`."""
+        return concat(self.kind.schema, self.batches())
+
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        text = [field.name for field in self.kind.schema if pa.types.is_dictionary(field.type)]
         try:
-            with self.place.open(self.name) as source:
+            with self.place.open(str(self.name)) as source:
                 file = pq.ParquetFile(source, read_dictionary=text, page_checksum_verification=True)
-                there = [name for name in schema.names if name in file.schema_arrow.names]
-                for batch in file.iter_batches(columns=there):
-                    rows = pa.Table.from_batches([batch])
-                    if any(rows[name].null_count for name in there if name in NEVER_NULL):
-                        raise Damaged(self, "it has cycles without a time, a number or a state")
-                    yield columns_table(schema, len(rows), by_name(rows))
+                version = (file.metadata.metadata or {}).get(_VERSION, b"")
+                if not version.isdigit():
+                    raise Damaged(self, "this is not a history file of tsoffset")
+                if int(version) > VERSION:
+                    newer = f"version {int(version)}, this one reads {VERSION}"
+                    raise Damaged(self, f"a newer tsoffset wrote it ({newer})")
+                yield file
         except FileNotFoundError:
             raise
         except UNREACHABLE as error:
-            # Of a place that is away arrow says the same: its bytes cannot be had, either.
-            self.place.read(self.name)
+            # pyarrow raises the same errors for an unreachable store; then listing fails, too.
+            self.place.names()
             raise Damaged(self, in_words(self.place, error)) from error
-
-    def table(self) -> pa.Table:
-        """All its rows."""
-        return concat(self.kind.schema, self.batches())
-
-    @property
-    def is_of_one_cycle(self) -> bool:
-        """Whether it stands in the place of no other."""
-        return all(first == last for first, last in self.covers.values())
-
-    def replaced_by(self, other: "HistoryFile") -> bool:
-        """Whether the other one stands in the place of this one."""
-        if other.covers == self.covers:
-            return False
-        return all(
-            instance in other.covers
-            and other.covers[instance][0] <= first
-            and last <= other.covers[instance][1]
-            for instance, (first, last) in self.covers.items()
-        )
 
 
 class Damaged(Exception):
-    """What a file holds cannot be read, although its metadata can; the text names it."""
+    """A file cannot be read; the text names it."""
 
     def __init__(self, file: HistoryFile, why: str) -> None:
         super().__init__(file, why)
         self.file = file
 
     def __str__(self) -> str:
+        file = self.file
         return (
-            f"read history, flow {self.file.flow}: {self.file.place.path(self.file.name)}: "
-            f"{self.args[1]}; the file is damaged and ignored: remove it, or "
-            "restore it from a backup"
+            f"read history, flow {file.flow}: {file.place.path(str(file.name))}: {self.args[1]};"
+            " this file is ignored: let this user read it or, if it is damaged, restore it from a"
+            " backup or remove it"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The files of a day that are to be read, in the order of their names, which is that of time;
-    those in whose place others stand; and sentences about files that cannot be read."""
+class DayFiles:
+    """The files of a day, in the order of their last cycles' ends. Those in `files` are to be read;
+    those in `replaced` are included in one of these."""
 
     files: tuple[HistoryFile, ...]
     replaced: tuple[HistoryFile, ...]
-    warnings: tuple[str, ...]
 
 
 def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
-    """The tables behind each other, of one schema."""
+    """The rows of all tables, which have this schema."""
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
 
@@ -132,25 +163,20 @@ def day_of(time: float) -> date:
     return datetime.fromtimestamp(time, UTC).date()
 
 
-def file_name(time: float, *words: str | int) -> str:
-    """The name of a file that begins at this time."""
-    return "-".join([f"{round(time * 1000):013d}", *map(str, words)]) + _PARQUET
-
-
-def folder(root: Place, kind: Kind, flow: str, day: date | None = None) -> Place:
-    """Where a flow's files of one day lie; without a day, its days."""
+def folder(root: Place, kind: HistoryTable, flow: str, day: date | None = None) -> Place:
+    """The folder of a flow's files of one day; without a day, the folder of its days."""
     days = root.below(kind.value, _FLOW + quote(flow, safe=""))
     return days if day is None else days.below(_day_folder(day))
 
 
 def flows(root: Place) -> list[str]:
     """The flows that have a history. Raises OSError."""
-    names = root.below(Kind.CYCLES.value).names()
+    names = root.below(HistoryTable.CYCLES.value).names()
     return [unquote(name.removeprefix(_FLOW)) for name in names if name.startswith(_FLOW)]
 
 
-def days(root: Place, kind: Kind, flow: str) -> list[date]:
-    """The days on which there is something, in order. Raises OSError."""
+def days(root: Place, kind: HistoryTable, flow: str) -> list[date]:
+    """The days that have files, in order. Raises OSError."""
     found = []
     for name in folder(root, kind, flow).names():
         try:
@@ -160,53 +186,41 @@ def days(root: Place, kind: Kind, flow: str) -> list[date]:
     return found
 
 
-def remove_day(root: Place, kind: Kind, flow: str, day: date) -> None:
-    """Remove all of it. Raises OSError."""
+def remove_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
+    """Remove all files of a day. Raises OSError."""
     folder(root, kind, flow).remove(_day_folder(day))
 
 
-def look(root: Place, kind: Kind, flow: str, day: date) -> Found:
-    """What there is of a day. Raises OSError."""
+def files_of_day(root: Place, kind: HistoryTable, flow: str, day: date) -> DayFiles:
+    """The files of a day, by one listing; none is opened. Raises OSError."""
     place = folder(root, kind, flow, day)
-    # Most of the time goes by waiting where it is a store.
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        seen = list(pool.map(partial(_seen, kind, flow, place), names_of(place)))
-    files = [one for one in seen if isinstance(one, HistoryFile)]
-    wide = [file for file in files if not file.is_of_one_cycle]
-    replaced = [file for file in files if any(file.replaced_by(other) for other in wide)]
-    gone = {file.name for file in replaced}
-    left = tuple(file for file in files if file.name not in gone)
-    return Found(left, tuple(replaced), tuple(one for one in seen if isinstance(one, str)))
+    try:
+        found = [FileName.parse(name) for name in place.names()]
+    except NotADirectoryError:
+        found = []
+    # Sorted so that a file comes after all that include it.
+    names = [name for name in found if name is not None]
+    names.sort(key=lambda name: (name.instance, name.first, -name.last))
+    kept: list[FileName] = []
+    replaced: list[FileName] = []
+    for name in names:
+        gone = bool(kept) and kept[-1].includes(name)
+        (replaced if gone else kept).append(name)
+    kept.sort(key=lambda name: (name.ended_ms, str(name)))
+    return DayFiles(
+        tuple(HistoryFile(kind, flow, place, name) for name in kept),
+        tuple(HistoryFile(kind, flow, place, name) for name in replaced),
+    )
 
 
-def newest_first(root: Place, kind: Kind, flow: str, day: date) -> Iterator[HistoryFile | str]:
-    """The files of a day one by one, those too in whose place others stand, and sentences about
-    those that cannot be read. Raises OSError."""
-    place = folder(root, kind, flow, day)
-    for name in reversed(names_of(place)):
-        if (one := _seen(kind, flow, place, name)) is not None:
-            yield one
-
-
-def united(covers: Iterable[Covers]) -> Covers:
-    """What they cover together, with all that lies between."""
-    found: dict[str, tuple[int, int]] = {}
-    for one in covers:
-        for instance, (first, last) in one.items():
-            before = found.get(instance, (first, last))
-            found[instance] = min(first, before[0]), max(last, before[1])
-    return found
-
-
-def parquet(kind: Kind, covers: Covers, parts: Iterable[pa.Table], *, full: bool = False) -> bytes:
-    """A file with these parts, each a row group."""
-    facts = {_VERSION: str(VERSION), _COVERS: json.dumps(covers, sort_keys=True)}
+def parquet(kind: HistoryTable, parts: Iterable[pa.Table]) -> bytes:
+    """The bytes of a file with these parts, each a row group."""
     sink = pa.BufferOutputStream()
-    # Arrow's own schema is half of a small file, and says nothing that we need.
+    # Arrow's own schema would be half of a small file, and readers do not need it.
     with pq.ParquetWriter(sink, kind.schema, store_schema=False, **_ENCODING[kind]) as writer:
         for part in parts:
             writer.write_table(part)
-        writer.add_key_value_metadata(facts | ({_FULL: "true"} if full else {}))
+        writer.add_key_value_metadata({_VERSION: str(VERSION)})
     return bytes(sink.getvalue())
 
 
@@ -216,71 +230,12 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
         "compression": "zstd",
         "write_page_checksum": True,
         "use_dictionary": [name for name in schema.names if name not in numbers],
-        # Offsets seldom repeat, and lie close to each other.
+        # Offsets seldom repeat, and are close to each other.
         "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
     }
 
 
-_ENCODING = {kind: _encoding(kind.schema) for kind in Kind}
-
-
-class _Unusable(Exception):
-    """The file is none of ours, or not yet; the text says why."""
-
-
-def _seen(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile | str | None:
-    """The file, or a sentence that says why it cannot be read; None where there is none."""
-    if not name.endswith(_PARQUET):
-        return None
-    try:
-        return _file(kind, flow, place, name)
-    except FileNotFoundError:
-        # Merged since it was listed: what stands in its place is read the next time.
-        return None
-    except _Unusable as error:
-        return f"read history, flow {flow}: {place.path(name)}: {error}"
-
-
-def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
-    try:
-        with place.open(name) as source:
-            found = pq.read_metadata(source)
-    except FileNotFoundError:
-        raise
-    except UNREACHABLE as error:
-        raise _Unusable(
-            f"{in_words(place, error)}; the file is ignored: remove it, or let this user read it"
-        ) from error
-    facts = found.metadata or {}
-    try:
-        version = int(facts[_VERSION])
-        if version > VERSION:
-            raise _Unusable(
-                f"a newer tsoffset wrote it (version {version}, this one reads {VERSION}), so it "
-                "is ignored; use that version to read it"
-            )
-        covers = {one: _cycles(*span) for one, span in json.loads(facts[_COVERS]).items()}
-        if not covers:
-            raise ValueError("it has no cycle")
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _Unusable(
-            "this is not a history file of tsoffset, and is ignored; move it elsewhere"
-        ) from error
-    return HistoryFile(kind, flow, place, name, covers, _FULL in facts, found.num_rows)
-
-
-def _cycles(first: object, last: object) -> tuple[int, int]:
-    if type(first) is not int or type(last) is not int or first > last:
-        raise ValueError("no first and last cycle")
-    return first, last
-
-
-def names_of(place: Place) -> list[str]:
-    """The files of a day; none where a file has the day's name."""
-    try:
-        return place.names()
-    except NotADirectoryError:
-        return []
+_ENCODING = {kind: _encoding(kind.schema) for kind in HistoryTable}
 
 
 def _day_folder(day: date) -> str:

@@ -1,8 +1,8 @@
-"""What is written of one flow's cycles: pairs that changed, and a row a cycle.
+"""Writing the cycles of one flow: the group-partitions that changed, and a row for each cycle.
 
-Each file is put in place in one step, so a process that is killed leaves none of which half is
-there. Changes are told from what was written last, not from the cycle before: what could not be
-written is in the next file that can.
+A file appears atomically, so a killed process leaves no partial one. Changes are computed against
+the last written state, not against the previous cycle: the next successful write includes what an
+earlier one could not write.
 """
 
 import threading
@@ -17,20 +17,28 @@ import pyarrow.compute as pc
 
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import Cycle, FlowStatus
-from tsoffset.history.files import Covers, Kind, day_of, file_name, folder, parquet
-from tsoffset.history.tables import COUNTED, COUNTS, CYCLES, SECONDS, Kept, Known, changes
+from tsoffset.history.files import FileName, HistoryTable, day_of, folder, parquet
+from tsoffset.history.tables import (
+    COUNTED,
+    COUNTS,
+    CYCLES,
+    SECONDS,
+    KeptReason,
+    KnownPairs,
+    changes,
+)
 from tsoffset.logs import hide_secrets
 from tsoffset.stores import Place
 from tsoffset.terminal.output import IN_PLACE
 
-# A row a cycle is little for a file of its own: so many are in one, which the next one replaces.
+# One row is too little for a file: each file repeats the rows of the one before, up to this number.
 _CYCLES_IN_A_FILE = 100
-# Who has listed a file wants to read it, too; Spark takes its time.
+# A reader that has listed a replaced file, such as Spark, may still open it.
 _REPLACED_STAY_SECONDS = 600.0
-# Kept in memory while nothing can be written.
+# The rows that wait in memory while nothing can be written.
 _CYCLES_IN_MEMORY = 2_000
 
-# What a point says of rows; of the rest the summary has more.
+# The columns that a CyclePoint has already.
 _OF_ROWS = [one.name for one in fields(CyclePoint) if one.name in (*COUNTS, "lag_records")]
 
 _Row = dict[str, Any]
@@ -38,37 +46,35 @@ _Row = dict[str, Any]
 
 @dataclass(slots=True)
 class FlowHistory:
-    """The history of a flow as one process writes it. Cycles may be added while it writes."""
+    """The history of a flow as one process writes it. `add` and `write` may run in two threads."""
 
     root: Place
     flow: str
     instance: str
     full_every: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _latest: Known | None = None
+    _latest: KnownPairs | None = None
     _waiting: deque[_Row] = field(default_factory=lambda: deque(maxlen=_CYCLES_IN_MEMORY))
-    # What the files say: the pairs that were written last, the last cycle with all of them, and
-    # the day that this one is of.
-    _written: Known | None = None
+    # The group-partitions that were written last; the last cycle of which all were, and its day.
+    _written: KnownPairs | None = None
     _full: int = 0
     _day: date | None = None
-    # The last file of cycles, and its rows; those that it replaces, and when they were.
-    _file: tuple[date, str] | None = None
+    # The day, name and rows of the last file of cycles; since when it replaces which others.
+    _file: tuple[date, FileName] | None = None
     _rows: list[_Row] = field(default_factory=list)
-    _replaced: deque[tuple[float, date, str]] = field(default_factory=deque)
+    _replaced: deque[tuple[float, date, FileName]] = field(default_factory=deque)
 
     def add(self, cycle: Cycle, status: FlowStatus) -> None:
-        """Take in a cycle that has ended; writes nothing yet."""
+        """Add a finished cycle; `write` writes it."""
         row = _summary(cycle, status, self.instance)
         with self._lock:
             if cycle.reached:
-                self._latest = Known(cycle.number, cycle.ended_at, status.pairs)
+                self._latest = KnownPairs(cycle.number, cycle.ended_at, status.pairs)
             self._waiting.append(row)
 
     def write(self) -> None:
-        """Write what was added. Of several cycles at once the pairs of the last one are written.
-        Raises OSError and ArrowException where that cannot be done; what was not written stays
-        to be."""
+        """Write what was added: the row of each cycle, and the group-partitions of the last one.
+        Raises OSError and ArrowException; the next call writes what this one could not."""
         with self._lock:
             latest, self._latest = self._latest, None
         try:
@@ -77,23 +83,23 @@ class FlowHistory:
         except BaseException:
             with self._lock:
                 self._latest = self._latest or latest
-            # What was missed is covered by all pairs.
+            # So that the next file has all group-partitions.
             self._full = -self.full_every
             raise
         self._write_cycles()
 
-    def _write_pairs(self, now: Known) -> None:
+    def _write_pairs(self, now: KnownPairs) -> None:
         day = day_of(now.ended_at)
         whole = None
         if day != self._day:
-            whole = Kept.FIRST
+            whole = KeptReason.FIRST
         elif now.cycle - self._full >= self.full_every:
-            whole = Kept.FULL
+            whole = KeptReason.FULL
         rows = changes(self._written, now, self.instance, whole=whole)
         if len(rows) or whole is not None:
-            name = file_name(now.ended_at, self.instance, now.cycle)
-            covers = {self.instance: (now.cycle, now.cycle)}
-            self._put(Kind.PAIRS, day, name, covers, rows, full=whole is not None)
+            full = whole is not None
+            name = self._name(now.ended_at, now.cycle, now.cycle, full=full)
+            self._put(HistoryTable.PAIRS, day, name, rows)
         self._written = now
         if whole is not None:
             self._full, self._day = now.cycle, day
@@ -105,9 +111,8 @@ class FlowHistory:
             if old is None or old[0] != day or len(rows) >= _CYCLES_IN_A_FILE:
                 old, rows = None, []
             rows = [*rows, *added]
-            name = file_name(rows[0]["ended_at"], self.instance, rows[0]["cycle"], last)
-            covers = {self.instance: (rows[0]["cycle"], last)}
-            self._put(Kind.CYCLES, day, name, covers, pa.Table.from_pylist(rows, CYCLES))
+            name = self._name(added[-1]["ended_at"], rows[0]["cycle"], last)
+            self._put(HistoryTable.CYCLES, day, name, pa.Table.from_pylist(rows, CYCLES))
             if old is not None:
                 self._replaced.append((added[-1]["ended_at"], *old))
             self._file, self._rows = (day, name), rows
@@ -120,20 +125,20 @@ class FlowHistory:
         now = self._rows[-1]["ended_at"] if self._rows else 0.0
         while self._replaced and self._replaced[0][0] <= now - _REPLACED_STAY_SECONDS:
             _, day, name = self._replaced[0]
-            folder(self.root, Kind.CYCLES, self.flow, day).remove(name)
+            folder(self.root, HistoryTable.CYCLES, self.flow, day).remove(str(name))
             self._replaced.popleft()
 
     def _next_rows(self) -> list[_Row]:
-        """What is to be written next: rows of one day."""
+        """The oldest rows that are not written yet, of one day."""
         with self._lock:
             of_each_day = groupby(self._waiting, lambda row: day_of(row["ended_at"]))
             return [row for _, rows in islice(of_each_day, 1) for row in rows]
 
-    def _put(
-        self, kind: Kind, day: date, name: str, covers: Covers, rows: pa.Table, full: bool = False
-    ) -> None:
-        content = parquet(kind, covers, [rows], full=full)
-        folder(self.root, kind, self.flow, day).write(name, content)
+    def _name(self, ended_at: float, first: int, last: int, *, full: bool = False) -> FileName:
+        return FileName(round(ended_at * 1000), self.instance, first, last, full)
+
+    def _put(self, kind: HistoryTable, day: date, name: FileName, rows: pa.Table) -> None:
+        folder(self.root, kind, self.flow, day).write(str(name), parquet(kind, [rows]))
 
 
 def _summary(cycle: Cycle, status: FlowStatus, instance: str) -> _Row:

@@ -1,4 +1,4 @@
-"""Questions that are often asked of the history, in Spark SQL over `tsoffset.history.views`."""
+"""The queries of `tsoffset history` in Spark SQL, over `tsoffset.history.views`."""
 
 import logging
 from enum import StrEnum
@@ -12,23 +12,20 @@ from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.spark.jobs import SPARK_ERRORS, cause
 
 
-class Question(StrEnum):
-    """The ready questions."""
+class HistoryQuery(StrEnum):
+    """The queries."""
 
     STUCK = "stuck"
-    """Pairs that are behind on the target and have not advanced there for so many cycles."""
+    """Group-partitions that are behind on the target and have not advanced there for a number of
+    cycles."""
     WORST = "worst"
-    """The largest bound on re-reads of each pair, the worst pairs first."""
+    """The largest re-read bound of each group-partition, the largest first."""
     ACCURACY = "accuracy"
-    """Of each day how many translations were exact, on average over its cycles."""
-    CYCLES = "cycles"
-    """The last cycles."""
-    GROUP = "group"
-    """Each change of some groups' pairs, oldest first."""
+    """Exact translations per day, averaged over its cycles."""
 
 
 _TEXTS = {
-    Question.STUCK: """
+    HistoryQuery.STUCK: """
 WITH numbered AS (
   SELECT flow, instance, cycle, row_number() OVER (PARTITION BY flow ORDER BY ended_at) AS number,
     count(*) OVER (PARTITION BY flow) AS total
@@ -44,7 +41,7 @@ WITH numbered AS (
   SELECT flow, `group`, source_topic, `partition`,
     max_by(struct(*), since) AS latest,
     max(if(target_moved, since, NULL)) AS target_since,
-    -- A pair from before the time that is looked at has stood still all the time.
+    -- A row from before the first cycle in the views has not changed in any of them.
     coalesce(max(if(target_moved, number, NULL)), 0) AS target_number,
     coalesce(max(if(source_moved, number, NULL)), 0) AS source_number
   FROM moves GROUP BY flow, `group`, source_topic, `partition`
@@ -59,7 +56,7 @@ WHERE latest.until IS NULL AND counted.total - target_number >= :cycles
   AND (latest.outcome IN ('skipped', 'failed') OR latest.on_target < latest.target_offset)
 ORDER BY cycles DESC, flow, `group`, source_topic, `partition`
 """,
-    Question.WORST: """
+    HistoryQuery.WORST: """
 SELECT flow, `group`, source_topic, `partition`, max(reread_bound) AS reread_bound,
   max_by(since, reread_bound) AS since, max_by(until, reread_bound) AS until,
   max_by(precision, reread_bound) AS precision,
@@ -68,7 +65,7 @@ SELECT flow, `group`, source_topic, `partition`, max(reread_bound) AS reread_bou
 FROM pairs GROUP BY flow, `group`, source_topic, `partition` HAVING max(reread_bound) > 0
 ORDER BY reread_bound DESC, flow, `group`, source_topic, `partition`
 """,
-    Question.ACCURACY: """
+    HistoryQuery.ACCURACY: """
 SELECT flow, date(ended_at) AS day, count(*) AS cycles, count_if(NOT reached) AS failed_cycles,
   round(100 * sum(exact) / nullif(sum(exact + bounded + frontier + unproven), 0), 3)
     AS exact_percent,
@@ -77,34 +74,23 @@ SELECT flow, date(ended_at) AS day, count(*) AS cycles, count_if(NOT reached) AS
   max(lag_records_max) AS lag_records_max, round(max(lag_seconds_max), 1) AS lag_seconds_max
 FROM cycles GROUP BY flow, day ORDER BY day DESC, flow
 """,
-    Question.CYCLES: """
-SELECT flow, ended_at, state, round(seconds, 3) AS seconds, groups, committed, would_commit,
-  unchanged, skipped, failed, reread_bound, lag_records,
-  round(lag_seconds_max, 1) AS lag_seconds_max, error
-FROM cycles ORDER BY ended_at DESC, flow
-""",
-    Question.GROUP: """
-SELECT since, until, flow, `group`, source_topic, `partition`, source_offset, target_offset,
-  on_target, outcome, reason, precision, reread_bound, lag_records, message
-FROM pairs ORDER BY since, flow, `group`, source_topic, `partition`
-""",
 }
 
 
-def answer(session: SparkSession, question: Question, *, cycles: int, limit: int) -> pa.Table:
-    """At most `limit` rows that answer the question, over the views `cycles` and `pairs`. `cycles`
-    is for how many a pair has to stand still to be stuck. Raises HistoryFailed."""
-    named = {"limit": limit} | ({"cycles": cycles} if question is Question.STUCK else {})
-    return _asked(session, f"{_TEXTS[question]} LIMIT :limit", named)
+def answer(session: SparkSession, question: HistoryQuery, *, cycles: int, limit: int) -> pa.Table:
+    """At most `limit` rows, from the views `cycles` and `pairs`. `cycles`: after so many without a
+    change, a group-partition is stuck. Raises HistoryFailed."""
+    named = {"limit": limit} | ({"cycles": cycles} if question is HistoryQuery.STUCK else {})
+    return _query(session, f"{_TEXTS[question]} LIMIT :limit", named)
 
 
 def own_answer(session: SparkSession, sql: str) -> pa.Table:
-    """All rows that a question of somebody's own comes to, over the same views. Raises UsageError
-    where Spark does not understand it, and HistoryFailed."""
-    # It writes the error with both tracebacks to standard error, beside the sentence below.
+    """All rows of a user's query on the same views. Raises HistoryFailed, and UsageError if Spark
+    does not accept the query."""
+    # This logger would write both tracebacks to standard error.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     try:
-        return _asked(session, sql, {})
+        return _query(session, sql, {})
     except AnalysisException as error:
         raise UsageError(
             f"--sql: {cause(error)}; the views are `cycles` and `pairs`, and "
@@ -112,13 +98,13 @@ def own_answer(session: SparkSession, sql: str) -> pa.Table:
         ) from error
 
 
-def _asked(session: SparkSession, sql: str, named: dict[str, int]) -> pa.Table:
+def _query(session: SparkSession, sql: str, named: dict[str, int]) -> pa.Table:
     try:
         return session.sql(sql, args=named).toArrow()
     except AnalysisException:
         raise
     except SPARK_ERRORS as error:
         raise HistoryFailed(
-            f"ask history: Spark failed: {cause(error)}; select less with --since, --flow or "
-            "--groups, or give Spark more memory by the spark.* keys"
+            f"query history: Spark failed: {cause(error)}; select less with --since, --flow or"
+            " --groups, or give Spark more memory with the spark.* keys"
         ) from error

@@ -22,7 +22,7 @@ VERSION = 1
 """Of both schemas. A version may have more columns than the one before it, and has no fewer."""
 
 
-class Kept(StrEnum):
+class KeptReason(StrEnum):
     """Why a pair has a row."""
 
     FIRST = "first"
@@ -89,7 +89,7 @@ _COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in P
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPairs:
     """The rows of a cycle (PAIRS_KNOWN), its number, and when it ended."""
 
     cycle: int
@@ -97,20 +97,22 @@ class Known:
     pairs: pa.Table
 
 
-def changes(before: Known | None, now: Known, instance: str, *, whole: Kept | None) -> pa.Table:
+def changes(
+    before: KnownPairs | None, now: KnownPairs, instance: str, *, whole: KeptReason | None
+) -> pa.Table:
     """The rows (PAIRS) that a cycle has beside those that `before` has. With `whole` the pairs
     that did not change have one, too, which says that. Every row is a changed one where nothing
     was before."""
     if before is None:
-        return _marked(now.pairs, now, instance, pa.scalar(Kept.CHANGED))
+        return _marked(now.pairs, now, instance, pa.scalar(KeptReason.CHANGED))
     same = _same(before.pairs.take(places(now.pairs, before.pairs, PAIR)), before.ended_at, now)
     rows = now.pairs
-    kept = pc.if_else(same, whole or "", Kept.CHANGED)
+    kept = pc.if_else(same, whole or "", KeptReason.CHANGED)
     if whole is None:
         changed = pc.invert(same)
         rows, kept = rows.filter(changed), kept.filter(changed)
     gone = before.pairs.filter(places(before.pairs, now.pairs, PAIR).is_null())
-    gone = _marked(gone, now, instance, pa.scalar(Kept.GONE))
+    gone = _marked(gone, now, instance, pa.scalar(KeptReason.GONE))
     return joined([_marked(rows, now, instance, kept), gone])
 
 
@@ -122,7 +124,7 @@ def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
         keys.with_row_index("place").sort("cycle", maintain_order=True).unique(PAIR, keep="last")
     )
     last = rows.take(latest["place"].sort().to_arrow())
-    last = last.filter(pc.not_equal(last["kept"].cast(pa.string()), Kept.GONE))
+    last = last.filter(pc.not_equal(last["kept"].cast(pa.string()), KeptReason.GONE))
     in_sync = pc.fill_null(pc.equal(last["in_sync_at"], last["at"]), False)
     columns = by_name(last)
     columns["in_sync_at"] = pc.if_else(in_sync, ended_at, last["in_sync_at"])
@@ -131,7 +133,7 @@ def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
 
 
 def _marked(
-    pairs: pa.Table, now: Known, instance: str, kept: pa.Scalar | pa.ChunkedArray
+    pairs: pa.Table, now: KnownPairs, instance: str, kept: pa.Scalar | pa.ChunkedArray
 ) -> pa.Table:
     rows = len(pairs)
     if isinstance(kept, pa.Scalar):
@@ -145,7 +147,7 @@ def _marked(
     return columns_table(PAIRS, rows, marks | by_name(pairs))
 
 
-def _same(before: pa.Table, ended_at: float, now: Known) -> pa.Array:
+def _same(before: pa.Table, ended_at: float, now: KnownPairs) -> pa.Array:
     """Whether each pair is as it was; `before` has one row for each pair of now, null where it is
     new."""
     same = before["outcome"].is_valid()

@@ -1,127 +1,119 @@
-"""Days that are over become few files, and days that are old go.
+"""Merging the files of past days, and removing days past the retention.
 
-A file that merges others covers what they cover, and readers take it in their place; the others
-are removed the next time, so that nobody who has listed them misses them. A kill at any point
-leaves nothing that is read twice, or lost. Two processes that merge one day come to the
-same file, or to two of which one covers the other.
+The files that one process wrote on a day become one file, which includes and so replaces them
+(`files`). The replaced files are removed the next day, so that a reader that has listed them can
+finish. A process killed at any point leaves nothing that is read twice or lost. Two processes that
+merge the same files write a file of the same name and content.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
-from hashlib import blake2b
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 
 from tsoffset.history.files import (
-    Covers,
     Damaged,
     HistoryFile,
-    Kind,
+    HistoryTable,
     concat,
     days,
+    files_of_day,
     folder,
-    look,
-    names_of,
     parquet,
     remove_day,
-    united,
 )
-from tsoffset.history.tables import Kept
+from tsoffset.history.tables import KeptReason
 from tsoffset.stores import Place
 
 log = structlog.get_logger(__name__)
 
-# A file is made in memory: some tens of megabytes.
+# A merged file is made in memory: some tens of megabytes.
 _ROWS_IN_A_FILE = 4_000_000
 _ROWS_IN_A_GROUP = 128 * 1024
 
 
 def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> None:
-    """Merge what the flow has of the days before `today`, from `merged` on where those before it
-    have been. What cannot be read stays as it is, and is logged. Raises OSError and
-    ArrowException; it may be ended at any point, and goes on with the next."""
-    for kind in Kind:
+    """Merge the flow's files of the days before `today`; if the days before `merged` have been
+    merged, only from that day on. A file that cannot be read stays, and is logged. Raises OSError
+    and ArrowException; it may be stopped at any point, and continues with the next call."""
+    for kind in HistoryTable:
         for day in days(root, kind, flow):
             if day < today and (merged is None or day >= merged):
                 _merge_day(root, kind, flow, day)
 
 
 def remove_before(root: Place, flow: str, oldest: date) -> None:
-    """Remove what the flow has of the days before `oldest`. Raises OSError."""
-    for kind in Kind:
+    """Remove the flow's files of the days before `oldest`. Raises OSError."""
+    for kind in HistoryTable:
         for day in days(root, kind, flow):
             if day < oldest:
                 remove_day(root, kind, flow, day)
 
 
-def _merge_day(root: Place, kind: Kind, flow: str, day: date) -> None:
-    place = folder(root, kind, flow, day)
-    place.sweep()
-    # Most days have been merged long ago, and no file of theirs needs to be looked at.
-    if len(names_of(place)) < 2:
-        return
-    found = look(root, kind, flow, day)
-    runs = [found.files]
-    while runs:
-        files = runs.pop()
-        damaged = _merge(place, kind, files)
-        if damaged is not None:
-            # A file that covers both sides of it would stand in its place, too.
-            runs += (files[:damaged], files[damaged + 1 :])
-    # Those of an earlier time: somebody may be reading what was replaced just now.
+def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
+    folder(root, kind, flow, day).sweep()
+    found = files_of_day(root, kind, flow, day)
+    in_order = sorted(found.files, key=lambda file: (file.name.instance, file.name.first))
+    for _, files in groupby(in_order, key=lambda file: file.name.instance):
+        runs = [list(files)]
+        while runs:
+            run = runs.pop()
+            damaged = _merge(run)
+            if damaged is not None:
+                # A file that included cycles on both sides of the damaged one would replace it.
+                runs += (run[:damaged], run[damaged + 1 :])
+    # Replaced before this call: a reader may have listed those that it has replaced.
     for file in found.replaced:
-        place.remove(file.name)
+        file.place.remove(str(file.name))
 
 
-def _merge(place: Place, kind: Kind, run: Sequence[HistoryFile]) -> int | None:
-    """Write the files that stand in the place of those of the run. Which of them cannot be read,
-    and what is behind it is as it was; None where all can."""
-    for files in _batches(run):
-        if len(files) > 1:
-            covers = united(file.covers for file in files)
-            # Of the time of the first one, so that names are in the order of time.
-            name = f"{files[0].name.partition('-')[0]}-day-{_digest(covers)}.parquet"
-            try:
-                place.write(name, parquet(kind, covers, _row_groups(files)))
-            except Damaged as error:
-                log.warning("history_not_read", flow=files[0].flow, message=str(error))
-                return run.index(error.file)
+def _merge(run: Sequence[HistoryFile]) -> int | None:
+    """Merge files of one process. Returns the index of one that cannot be read, and leaves that one
+    and those after it unmerged; None if all can be read."""
+    try:
+        for files in _batches(run):
+            if len(files) > 1:
+                first, last = files[0], files[-1]
+                name = replace(last.name, first=first.name.first, full=False)
+                first.place.write(str(name), parquet(first.kind, _row_groups(files)))
+    except Damaged as error:
+        log.warning("history_not_read", flow=error.file.flow, message=str(error))
+        return run.index(error.file)
     return None
 
 
-def _batches(files: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:
-    """Neighbours that together have no more rows than a file should; larger ones alone."""
+def _batches(run: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:
+    """Consecutive files with at most `_ROWS_IN_A_FILE` rows together; larger ones alone."""
+    if len(run) < 2:
+        return
     batch: list[HistoryFile] = []
     rows = 0
-    for file in files:
-        if batch and rows + file.rows > _ROWS_IN_A_FILE:
+    for file in run:
+        more = file.count_rows()
+        if batch and rows + more > _ROWS_IN_A_FILE:
             yield batch
             batch, rows = [], 0
         batch.append(file)
-        rows += file.rows
-    if batch:
-        yield batch
+        rows += more
+    yield batch
 
 
 def _row_groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
-    """The rows of the files without those that only say again what is known."""
+    """The rows of the files, without those that repeat known values."""
     waiting: list[pa.Table] = []
     schema = None
     for file in files:
         schema = file.kind.schema
         for rows in file.batches():
-            if file.kind is Kind.PAIRS:
-                rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), Kept.FULL))
+            if file.kind is HistoryTable.PAIRS:
+                rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), KeptReason.FULL))
             waiting.append(rows)
             if sum(map(len, waiting)) >= _ROWS_IN_A_GROUP:
                 yield concat(schema, waiting)
                 waiting = []
     if schema is not None and waiting:
         yield concat(schema, waiting)
-
-
-def _digest(covers: Covers) -> str:
-    return blake2b(json.dumps(covers, sort_keys=True).encode(), digest_size=6).hexdigest()

@@ -1,14 +1,14 @@
-"""History as views of Spark SQL, read by its tasks with what wrote it: the same from folders and
-stores, whatever Spark's own libraries know.
+"""History as views of Spark SQL. Spark's tasks read the files with pyarrow, so folders and stores
+work alike, without further libraries of Spark.
 
-`cycles` has a row a cycle. `pairs` has a row for each time that a pair stayed as it was, from
-`since` to `until` (null: still), so that `since <= T AND (until > T OR until IS NULL)` gives all
-pairs as they were at a time T.
+`cycles` has a row for each cycle. `pairs` has a row for each period in which a group-partition did
+not change, from `since` to `until` (null: until now), so `since <= T AND (until > T OR until IS
+NULL)` returns all group-partitions as of the time T.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -22,11 +22,19 @@ from pyspark.util import PythonEvalType
 
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
-from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, flows, look
+from tsoffset.history.files import (
+    Damaged,
+    HistoryFile,
+    HistoryTable,
+    day_of,
+    days,
+    files_of_day,
+    flows,
+)
 from tsoffset.stores import ObjectStore, Place
 
 _FILES = "file binary"
-# Those that Spark's Java reads: text is text there, and the flow is a column.
+# Without dictionaries, which Spark's Java does not read, and with the flow as a column.
 _PLAIN = {
     kind: pa.schema(
         [
@@ -37,7 +45,7 @@ _PLAIN = {
             ),
         ]
     )
-    for kind in Kind
+    for kind in HistoryTable
 }
 
 _CYCLES = """
@@ -47,7 +55,7 @@ SELECT * EXCEPT (started_at, ended_at),
 FROM (SELECT DISTINCT * FROM tsoffset_cycles)
 WHERE ended_at >= :start
 """
-# An instance that is followed by another ends what it says with its last cycle.
+# If another process follows, the periods of this one end with its last cycle.
 _PAIRS = """
 WITH instances AS (
   SELECT flow, instance, max(ended_at) AS last,
@@ -74,9 +82,9 @@ WHERE kept <> 'gone' AND (ended IS NULL OR (ended > at AND ended > :start))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What of the history is to be seen: of which flows (none named: all), from when on in seconds
-    since 1970 UTC, and of which groups in `pairs`."""
+class ViewScope:
+    """What the views show: these flows (empty: all), from `start` on (seconds since 1970 UTC), and
+    in `pairs` only matching groups."""
 
     flows: Sequence[str] = ()
     start: float = 0.0
@@ -85,21 +93,21 @@ class Asked:
 
 @dataclass(slots=True)
 class Opened:
-    """How many files the views are of, and sentences about those that are left out; about the
-    damaged ones once a question has been answered."""
+    """The number of files of the views, and what Spark's tasks say of those that they cannot
+    read."""
 
     damaged: Accumulator[set[str]]
     files: int = 0
-    unusable: list[str] = field(default_factory=list)
 
     @property
     def warnings(self) -> list[str]:
-        """All of them."""
-        return [*self.unusable, *sorted(self.damaged.value)]
+        """A sentence for each file that could not be read; complete once a query has been
+        answered."""
+        return sorted(self.damaged.value)
 
 
 class _Union(AccumulatorParam[set[str]]):
-    """Adds up sets of sentences."""
+    """Unites sets of sentences."""
 
     def zero(self, value: set[str]) -> set[str]:
         """As `AccumulatorParam.zero`."""
@@ -111,45 +119,43 @@ class _Union(AccumulatorParam[set[str]]):
 
 
 def open_views(
-    session: SparkSession, root: Place, asked: Asked, again: Callable[[], Place] | None = None
+    session: SparkSession, root: Place, asked: ViewScope, again: Callable[[], Place] | None = None
 ) -> Opened:
-    """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException where
-    the history cannot be listed.
+    """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException if the
+    history cannot be listed.
 
-    With `again`, which Spark's tasks call for the root, a store's URI with its credentials is not
-    sent to them.
+    With `again`, Spark's tasks call it for the root, and are not sent a store's URI, which may hold
+    credentials.
     """
     opened = Opened(session.sparkContext.accumulator(set(), _Union()))
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    # Ours is off, since it would cost each cycle time. How much these come to nobody knows.
+    # Off for cycles, which it would slow down; on here, as the number of rows is not known.
     session.conf.set("spark.sql.adaptive.enabled", "true")
-    for kind in Kind:
-        files = list(_files(root, kind, asked, opened))
+    for kind in HistoryTable:
+        files = list(_files(root, kind, asked))
         opened.files += len(files)
         if again is not None:
             files = [without_root(file) for file in files]
-        groups = asked.groups if kind is Kind.PAIRS else None
+        groups = asked.groups if kind is HistoryTable.PAIRS else None
         rows = _rows(session, kind, files, partial(_read, groups, opened.damaged, again))
         rows.createOrReplaceTempView(f"tsoffset_{kind.value}")
-    for name, text in ((Kind.CYCLES, _CYCLES), (Kind.PAIRS, _PAIRS)):
+    for name, text in ((HistoryTable.CYCLES, _CYCLES), (HistoryTable.PAIRS, _PAIRS)):
         view = session.sql(text, args={"start": asked.start})
         view.createOrReplaceTempView(name.value)
     return opened
 
 
-def _files(root: Place, kind: Kind, asked: Asked, opened: Opened) -> Iterator[HistoryFile]:
+def _files(root: Place, kind: HistoryTable, asked: ViewScope) -> Iterator[HistoryFile]:
     first = day_of(asked.start)
     for flow in asked.flows or flows(root):
         for day in days(root, kind, flow):
             if day >= first:
-                found = look(root, kind, flow, day)
-                opened.unusable += found.warnings
-                yield from found.files
+                yield from files_of_day(root, kind, flow, day).files
 
 
 def _rows(
     session: SparkSession,
-    kind: Kind,
+    kind: HistoryTable,
     files: Sequence[HistoryFile],
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
@@ -166,8 +172,7 @@ def map_in_arrow(
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """`DataFrame.mapInArrow`, which refuses to run without pandas, though neither it nor its
-    workers use pandas."""
+    """`DataFrame.mapInArrow` without pandas, which pyspark asks for and does not use here."""
     function = UserDefinedFunction(
         read, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )
@@ -176,14 +181,14 @@ def map_in_arrow(
 
 
 def without_root(file: HistoryFile) -> HistoryFile:
-    """The file as a task is told of it: a store's URI may hold credentials."""
+    """The file without its store's URI, which may hold credentials, to be sent to a task."""
     if isinstance(file.place, ObjectStore):
         return replace(file, place=replace(file.place, uri=""))
     return file
 
 
 def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
-    """What the file was before `without_root`, below the root that `again` makes."""
+    """The reverse of `without_root`, with the root that `again` returns."""
     if isinstance(file.place, ObjectStore) and isinstance(root := again(), ObjectStore):
         return replace(file, place=replace(file.place, uri=root.uri))
     return file
@@ -195,8 +200,7 @@ def _read(
     again: Callable[[], Place] | None,
     cells: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What a task does: the rows of the files that it is given, of a damaged one as far as they can
-    be read."""
+    """Runs in a task: the rows of its files; of a damaged file, the rows before the damage."""
     for batch in cells:
         for cell in batch["file"].to_pylist():
             file: HistoryFile = from_cell(cell)

@@ -28,7 +28,7 @@ _TIDIED_AFTER_SECONDS = 3600.0
 _REMOVED_AFTER_SECONDS = 3600.0
 
 
-class History:
+class HistoryWriter:
     """An `Observer` and `PastCycles` that keeps cycles at `settings.directory`, which is set."""
 
     def __init__(

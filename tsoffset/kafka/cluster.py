@@ -175,15 +175,18 @@ class KafkaCluster:
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         if within_seconds is None:
-            return self._committed.committed(groups, require_stable, self._deadline())
+            return self._committed.committed(groups, share_groups, require_stable, self._deadline())
         deadline = Deadline.after(
             self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
         )
-        return self._committed.committed(groups, require_stable, deadline, single_attempt=True)
+        return self._committed.committed(
+            groups, share_groups, require_stable, deadline, single_attempt=True
+        )
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -216,9 +219,10 @@ class KafkaCluster:
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        return self._committed.commit(commits, self._deadline(), may_send)
+        return self._committed.commit(commits, share_groups, self._deadline(), may_send)
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
         deadline = self._deadline()

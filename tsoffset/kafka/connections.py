@@ -33,7 +33,7 @@ from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
-N = TypeVar("N", bound=Node)
+N = TypeVar("N")
 
 # The most brokers with requests at the same time, each over its own socket; few clusters have more.
 _NODES_AT_ONCE = 200
@@ -137,8 +137,8 @@ class BrokerConnections:
     async def at_each(
         self, by_node: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run `ask` for each node with its items, many nodes at the same time, until all are
-        done."""
+        """Run `ask` for each node with its items, many nodes at the same time, until all are done.
+        (A key of `by_node` may have a node and something else.)"""
         waiting = iter(by_node.items())
 
         async def work() -> None:

@@ -290,6 +290,8 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.FencedInstanceIdError: _MEMBERS,
     kafka_errors.FencedMemberEpochError: _MEMBERS,
     kafka_errors.StaleMemberEpochError: _MEMBERS,
+    # A share group with members, which AlterShareGroupOffsets refuses.
+    kafka_errors.NonEmptyGroupError: _MEMBERS,
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
         "the group is of a type without committed offsets, such as a share group",

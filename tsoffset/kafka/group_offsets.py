@@ -1,4 +1,8 @@
-"""Committed offsets of groups: OffsetFetch has many groups in a request, OffsetCommit one."""
+"""Committed offsets of groups: OffsetFetch has many groups in a request, OffsetCommit one.
+
+A share group has share-partition start offsets instead, with their own requests. The caller says
+which groups are share groups.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +20,7 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import GroupLookup
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
-from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec
+from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec, share_offsets_codec
 from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.kafka.wire.offset_commit_codec import (
     OffsetCommitAnswer,
@@ -27,6 +31,11 @@ from tsoffset.kafka.wire.offset_fetch_codec import (
     MANY_SINCE,
     OffsetFetchAnswer,
     OffsetFetchFrames,
+)
+from tsoffset.kafka.wire.share_offsets_codec import (
+    AlterShareOffsetsFrames,
+    DescribeShareOffsetsFrames,
+    alter_share_offsets_answer,
 )
 from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
@@ -42,6 +51,20 @@ OFFSET_FETCH = Api(
 )
 OFFSET_COMMIT = Api(
     "offset_commit", OffsetCommitRequest, offset_commit_codec.LOWEST, offset_commit_codec.HIGHEST
+)
+DESCRIBE_SHARE_OFFSETS = Api(
+    "describe_share_group_offsets",
+    share_offsets_codec.DESCRIBE,
+    share_offsets_codec.DESCRIBE.min_version,
+    share_offsets_codec.DESCRIBE.max_version,
+    at_most=50,
+    answer_bytes=32_000_000,
+)
+ALTER_SHARE_OFFSETS = Api(
+    "alter_share_group_offsets",
+    share_offsets_codec.ALTER,
+    share_offsets_codec.ALTER.min_version,
+    share_offsets_codec.ALTER.max_version,
 )
 
 # A commit becomes one batch of __consumer_offsets, and the size of batches is limited.
@@ -60,7 +83,8 @@ _Found = tuple[OffsetFetchAnswer, int]
 
 
 class CommittedOffsets:
-    """OffsetFetch and OffsetCommit over all coordinators of a cluster."""
+    """OffsetFetch and OffsetCommit over all coordinators of a cluster; for share groups
+    DescribeShareGroupOffsets and AlterShareGroupOffsets."""
 
     def __init__(self, connections: BrokerConnections, groups: GroupLookup) -> None:
         self._connections = connections
@@ -71,13 +95,19 @@ class CommittedOffsets:
     def committed(
         self,
         groups: Collection[str],
+        share_groups: Collection[str],
         require_stable: bool,
         deadline: Deadline,
         *,
         single_attempt: bool = False,
     ) -> CommittedColumns:
         """All committed offsets of each group; with `single_attempt`, nothing is retried."""
-        attempt = partial(self._fetch_round, require_stable=require_stable, deadline=deadline)
+        attempt = partial(
+            self._fetch_round,
+            share_groups=frozenset(share_groups),
+            require_stable=require_stable,
+            deadline=deadline,
+        )
         asked = tuple(dict.fromkeys(groups))
         found = in_rounds(
             self._connections,
@@ -91,27 +121,40 @@ class CommittedOffsets:
         return self._columns(asked, found)
 
     async def _fetch_round(
-        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+        self,
+        groups: Collection[str],
+        share_groups: frozenset[str],
+        require_stable: bool,
+        deadline: Deadline,
     ) -> dict[str, _Found | Failed | Again]:
         answers: dict[str, _Found | Failed | Again] = {}
         coordinators = await self._groups.coordinators(groups, _READ, deadline)
-        by_node: dict[Node, list[str]] = defaultdict(list)
+        by_node: dict[tuple[Node, bool], list[str]] = defaultdict(list)
         for group, node in coordinators.items():
             if isinstance(node, Failed | Again):
                 answers[group] = node
             else:
-                by_node[node].append(group)
+                by_node[node, group in share_groups].append(group)
+
+        client_id = self._connections.client.client_id
 
         def codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
-            client_id = self._connections.client.client_id
             frames = OffsetFetchFrames(client_id, version, deadline, require_stable=require_stable)
+            return Codec(frames.frame, frames.answer)
+
+        def share_codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
+            frames = DescribeShareOffsetsFrames(client_id, version, deadline)
             return Codec(frames.frame, frames.answer)
 
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
             answers.update(self._fetched(some, response))
 
-        async def ask(node: Node, items: list[str]) -> None:
-            await self._connections.stream_many(node, OFFSET_FETCH, items, codec, take, deadline)
+        async def ask(where: tuple[Node, bool], items: list[str]) -> None:
+            node, is_share = where
+            api, of_kind = (
+                (DESCRIBE_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_FETCH, codec)
+            )
+            await self._connections.stream_many(node, api, items, of_kind, take, deadline)
 
         await self._connections.at_each(by_node, ask)
         return answers
@@ -169,6 +212,9 @@ class CommittedOffsets:
         kept = (group >= 0) & (answer.error_code == 0) & (answer.offset >= 0)
         kept &= answer.partition >= 0
         number_of = np.where(kept, np.cumsum(kept) - 1, -1)[list(answer.metadata)].tolist()
+        lag = {}
+        if answer.lag is not None:
+            lag = {n: each for n, each in enumerate(answer.lag[kept].tolist()) if each >= 0}
         return CommittedColumns(
             groups,
             answer.topics,
@@ -183,6 +229,7 @@ class CommittedOffsets:
             },
             {},
             failed_entries,
+            lag,
         )
 
     # --- committing ------------------------------------------------------------------------
@@ -190,6 +237,7 @@ class CommittedOffsets:
     def commit(
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        share_groups: Collection[str],
         deadline: Deadline,
         may_send: Callable[[str], bool] | None = None,
     ) -> dict[str, dict[TopicPartition, Failed | None]]:
@@ -206,7 +254,13 @@ class CommittedOffsets:
             for group, offsets in sorted(commits.items())
             for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
         ]
-        attempt = partial(self._commit_round, parts=parts, deadline=deadline, may_send=may_send)
+        attempt = partial(
+            self._commit_round,
+            parts=parts,
+            share_groups=frozenset(share_groups),
+            deadline=deadline,
+            may_send=may_send,
+        )
         done = in_rounds(
             self._connections,
             range(len(parts)),
@@ -228,30 +282,39 @@ class CommittedOffsets:
         self,
         numbers: Collection[int],
         parts: Sequence[_Part],
+        share_groups: frozenset[str],
         deadline: Deadline,
         may_send: Callable[[str], bool] | None,
     ) -> dict[int, _Accepted | Failed | Again]:
         answers: dict[int, _Accepted | Failed | Again] = {}
         groups = {parts[number][0] for number in numbers}
         coordinators = await self._groups.coordinators(groups, _COMMIT, deadline)
-        by_node: dict[Node, list[int]] = defaultdict(list)
+        by_node: dict[tuple[Node, bool], list[int]] = defaultdict(list)
         for number in numbers:
-            node = coordinators[parts[number][0]]
+            group = parts[number][0]
+            node = coordinators[group]
             if isinstance(node, Failed | Again):
                 answers[number] = node
             else:
-                by_node[node].append(number)
+                by_node[node, group in share_groups].append(number)
         sent: set[int] = set()
         moved: set[str] = set()
 
+        client_id = self._connections.client.client_id
+
         def codec(version: int) -> Codec[int, OffsetCommitAnswer]:
-            frames = OffsetCommitFrames(self._connections.client.client_id, version)
+            frames = OffsetCommitFrames(client_id, version)
+            return Codec(partial(encode, frames), offset_commit_answer)
 
-            def encode(number: int, correlation_id: int) -> bytes:
-                sent.add(number)
-                return frames.frame(*parts[number], correlation_id)
+        def share_codec(version: int) -> Codec[int, OffsetCommitAnswer]:
+            frames = AlterShareOffsetsFrames(client_id, version)
+            return Codec(partial(encode, frames), alter_share_offsets_answer)
 
-            return Codec(encode, offset_commit_answer)
+        def encode(
+            frames: OffsetCommitFrames | AlterShareOffsetsFrames, number: int, correlation_id: int
+        ) -> bytes:
+            sent.add(number)
+            return frames.frame(*parts[number], correlation_id)
 
         def take(number: int, response: OffsetCommitAnswer | KafkaError) -> None:
             answers[number] = self._accepted(parts[number], response, number in sent, moved)
@@ -259,9 +322,13 @@ class CommittedOffsets:
         def may_send_part(number: int) -> bool:
             return may_send is None or may_send(parts[number][0])
 
-        async def ask(node: Node, items: list[int]) -> None:
+        async def ask(where: tuple[Node, bool], items: list[int]) -> None:
+            node, is_share = where
+            api, of_kind = (
+                (ALTER_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_COMMIT, codec)
+            )
             await self._connections.stream_once(
-                node, OFFSET_COMMIT, items, codec, take, deadline, may_send_part
+                node, api, items, of_kind, take, deadline, may_send_part
             )
 
         await self._connections.at_each(by_node, ask)
@@ -278,6 +345,7 @@ class CommittedOffsets:
         error_codes: Mapping[tuple[str, int], int] = {}
         if not isinstance(response, KafkaError):
             error_codes = response.error_codes
+            silence = response.error_code or silence
         elif sent:
             silence = response
         else:

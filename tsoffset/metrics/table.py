@@ -10,7 +10,7 @@ from enum import StrEnum
 from prometheus_client.core import Metric
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """What kind of metric it is, as Prometheus calls it."""
 
     GAUGE = "gauge"
@@ -20,10 +20,10 @@ class Kind(StrEnum):
 
 
 _SUFFIXES = {
-    Kind.GAUGE: ("",),
-    Kind.COUNTER: ("_total",),
-    Kind.HISTOGRAM: ("_bucket", "_sum", "_count"),
-    Kind.INFO: ("_info",),
+    MetricKind.GAUGE: ("",),
+    MetricKind.COUNTER: ("_total",),
+    MetricKind.HISTOGRAM: ("_bucket", "_sum", "_count"),
+    MetricKind.INFO: ("_info",),
 }
 
 
@@ -32,7 +32,7 @@ class Declared:
     """A metric. `unit` is empty where it is a plain number."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     labels: tuple[str, ...]
     unit: str
     meaning: str
@@ -53,7 +53,7 @@ METRICS: dict[str, Declared] = {}
 """All of them by name, in the order in which they are documented."""
 
 
-def _declare(name: str, kind: Kind, labels: str, meaning: str, unit: str = "") -> Declared:
+def _declare(name: str, kind: MetricKind, labels: str, meaning: str, unit: str = "") -> Declared:
     assert name not in METRICS, name
     known = [word for word in ("seconds", "bytes", "records") if name.endswith(f"_{word}")]
     found = Declared(name, kind, tuple(labels.split()), known[0] if known else unit, meaning)
@@ -62,22 +62,22 @@ def _declare(name: str, kind: Kind, labels: str, meaning: str, unit: str = "") -
 
 
 def _gauge(name: str, labels: str, meaning: str, unit: str = "") -> Declared:
-    return _declare(f"tsoffset_{name}", Kind.GAUGE, labels, meaning, unit)
+    return _declare(f"tsoffset_{name}", MetricKind.GAUGE, labels, meaning, unit)
 
 
 def _counter(name: str, labels: str, meaning: str, unit: str = "") -> Declared:
-    return _declare(f"tsoffset_{name}", Kind.COUNTER, labels, meaning, unit)
+    return _declare(f"tsoffset_{name}", MetricKind.COUNTER, labels, meaning, unit)
 
 
 def _histogram(name: str, labels: str, meaning: str) -> Declared:
-    return _declare(f"tsoffset_{name}", Kind.HISTOGRAM, labels, meaning)
+    return _declare(f"tsoffset_{name}", MetricKind.HISTOGRAM, labels, meaning)
 
 
 # --- this process -----------------------------------------------------------------------
 
 BUILD = _declare(
     "tsoffset_build",
-    Kind.INFO,
+    MetricKind.INFO,
     "version python pyspark instance",
     "Always 1: the versions of tsoffset, Python and PySpark, and the id of this process.",
 )

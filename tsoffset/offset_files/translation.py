@@ -148,7 +148,12 @@ class _FileAsCluster:
         return CommittedColumns.of({name: groups[name] for name in sorted(groups)})
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool, within_seconds: float | None = None
+        self,
+        groups: Collection[str],
+        *,
+        share_groups: Collection[str] = (),
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> CommittedColumns:
         """As `Cluster.committed`."""
         return self.columns()

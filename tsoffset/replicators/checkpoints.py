@@ -1,41 +1,104 @@
-"""Reading a checkpoints topic: the newest checkpoint of each group and partition."""
+"""MirrorMaker 2's checkpoints: their bytes, and the newest of each group and partition in a topic.
 
+The layout is that of org.apache.kafka.connect.mirror.Checkpoint, big-endian, a STRING being
+an int16 length and that many bytes of UTF-8. Key: STRING group, STRING topic (its name on the
+target), int32 partition. Value: int16 version (0), int64 upstream offset, int64 downstream
+offset, STRING metadata.
+"""
+
+import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
 from tsoffset.records import RawRecord
-from tsoffset.replicators.checkpoint import (
-    CheckpointKey,
-    MalformedCheckpoint,
-    decode_key,
-    decode_value,
-)
 
 _BYTES_PER_READ = 1_000_000
+_LENGTH = struct.Struct(">h")
+_PARTITION = struct.Struct(">i")
+_VALUE = struct.Struct(">hqq")
+_VERSION = 0
+
+
+class MalformedCheckpoint(ValueError):
+    """Bytes that are no checkpoint; the text says in what they differ from one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKey:
+    """Whose checkpoint: a group on a partition of the target."""
+
+    group: str
+    target: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The newest checkpoint of a group and partition; `timestamp_ms` is when it was written.
 
-    `source_offset` is the committed offset that was translated.
+    `source_offset` is the group's commit that was translated.
     """
 
     source_offset: int
     target_offset: int
-    timestamp_ms: int | None
+    timestamp_ms: int | None = None
+
+
+def decode_key(content: bytes | None) -> CheckpointKey:
+    """The key of a checkpoint. Raises MalformedCheckpoint."""
+    if content is None:
+        raise MalformedCheckpoint("a checkpoint without a key")
+    group, position = _string(content, 0)
+    topic, position = _string(content, position)
+    if position + _PARTITION.size != len(content):
+        raise MalformedCheckpoint("a key with bytes after its end")
+    (partition,) = _PARTITION.unpack_from(content, position)
+    if partition < 0:
+        raise MalformedCheckpoint(f"partition {partition}")
+    return CheckpointKey(group, TopicPartition(topic, partition))
+
+
+def decode_value(content: bytes, timestamp_ms: int | None = None) -> Checkpoint:
+    """The value of a checkpoint. Raises MalformedCheckpoint."""
+    try:
+        version, source_offset, target_offset = _VALUE.unpack_from(content)
+    except struct.error:
+        raise MalformedCheckpoint("a value that is too short") from None
+    if version != _VERSION:
+        raise MalformedCheckpoint(f"a value of the unknown version {version}")
+    _, position = _string(content, _VALUE.size)
+    if position != len(content):
+        raise MalformedCheckpoint("a value with bytes after its end")
+    if source_offset < 0 or target_offset < 0:
+        raise MalformedCheckpoint("a negative offset")
+    return Checkpoint(source_offset, target_offset, timestamp_ms)
+
+
+def _string(content: bytes, position: int) -> tuple[str, int]:
+    try:
+        (length,) = _LENGTH.unpack_from(content, position)
+    except struct.error:
+        raise MalformedCheckpoint("a string without its length") from None
+    start = position + _LENGTH.size
+    end = start + length
+    if length < 0 or end > len(content):
+        raise MalformedCheckpoint(f"a string of {length} bytes that is cut off")
+    try:
+        return content[start:end].decode(), end
+    except UnicodeDecodeError:
+        raise MalformedCheckpoint("a string that is not UTF-8") from None
 
 
 @dataclass(slots=True)
 class Checkpoints:
-    """Translations of another tool for the selected groups, usually from a checkpoints topic.
+    """What somebody else says of the groups that are wanted, most often in a checkpoints topic.
 
-    `once` has the keys with a checkpoint, the newest or an earlier one, equal to what the target
-    group has `committed`. `unanswered` says for keys why there is no newest one. `malformed` counts
-    records that are no checkpoints. With `missing` the topic does not exist. `failures` say which
-    partitions could not be read; then no checkpoint is known to be the newest.
+    `once` holds the keys of which some checkpoint, the newest or an earlier one, is what the
+    target group has `committed`. `unanswered` says of keys why there is nothing newest.
+    `malformed` counts records that are no checkpoints. With `missing` the topic does not exist;
+    `failures` say which partitions could not be read, and with any of them nothing is known to be
+    the newest.
     """
 
     committed: Mapping[CheckpointKey, int] = field(default_factory=dict)
@@ -47,12 +110,12 @@ class Checkpoints:
     failures: tuple[Failed, ...] = ()
 
     def add(self, key: CheckpointKey, checkpoint: Checkpoint) -> None:
-        """Keep the checkpoint if it is newer than the known one."""
+        """Take in what was written later than what is known, unless their times say otherwise."""
         if self.committed.get(key) == checkpoint.target_offset:
             self.once.add(key)
         known = self.newest.get(key)
-        # In one partition the later record replaces the earlier; over several partitions, where a
-        # key should never be, the time decides.
+        # Of one partition the later record replaces the earlier; of several, over which a key
+        # should never be spread, the time tells.
         if known is None or (known.timestamp_ms or 0) <= (checkpoint.timestamp_ms or 0):
             self.newest[key] = checkpoint
 
@@ -65,10 +128,10 @@ def read_checkpoints(
     committed: Mapping[CheckpointKey, int],
     last: int | None = None,
 ) -> Checkpoints:
-    """Read all partitions of the topic to their ends, and keep the wanted checkpoints.
+    """Read all partitions of the topic to their ends, and keep what is wanted.
 
-    `committed` has the target groups' offsets; `last` is the number of records to read of each
-    partition (None: all). Raises ClusterUnreachable.
+    `committed` is what the target groups have; `last` how many records of each partition are read
+    (None: all). Raises ClusterUnreachable.
     """
     found = Checkpoints(committed)
     described = cluster.topics([topic])[topic]
@@ -90,7 +153,7 @@ def _records(
     failures: list[Failed],
     last: int | None,
 ) -> Iterator[RawRecord]:
-    """The records of the partitions, each in order, up to the present end of its log."""
+    """The records of the partitions, each in order, up to where its log ends now."""
     left: dict[TopicPartition, LogRange] = {}
     for partition, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(log, Failed):
@@ -113,7 +176,7 @@ def _records(
 def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey], bool]) -> None:
     try:
         key = decode_key(record.key)
-        value = None if record.value is None else decode_value(record.value)
+        value = None if record.value is None else decode_value(record.value, record.timestamp_ms)
     except MalformedCheckpoint:
         found.malformed += 1
         return
@@ -122,4 +185,4 @@ def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey
     if value is None:
         found.newest.pop(key, None)
         return
-    found.add(key, Checkpoint(value.source_offset, value.target_offset, record.timestamp_ms))
+    found.add(key, value)

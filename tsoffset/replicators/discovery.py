@@ -1,26 +1,31 @@
-"""What replicators have created on the clusters of flows."""
+"""Finds what replicators have created on the clusters of flows, and the age of heartbeats.
 
+The value of a heartbeat is that of org.apache.kafka.connect.mirror.Heartbeat, big-endian: int16
+version (0), int64 timestamp in milliseconds. Its key names the connector that emits; only the
+topic's name tells where it came from.
+"""
+
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import Failed, TopicDescription
-from tsoffset.replicators.heartbeats import newest_heartbeats
-from tsoffset.replicators.topic_names import Found, Kind, found_topics, upstream_clusters
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicDescription, TopicPartition
+from tsoffset.replicators.topic_names import Found, TopicKind, found_topics, upstream_clusters
 
-_TIMED = (Kind.UPSTREAM, Kind.HEARTBEATS)
+_TIMED = (TopicKind.UPSTREAM, TopicKind.HEARTBEATS)
 
 # By cluster and topic.
 _Emitted = dict[str, dict[str, int | Failed | None]]
 
 
 def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
-    """Upstream clusters and topics, cluster by cluster, in the order of the flows. An unreachable
-    cluster is FAILED."""
+    """What was found, cluster by cluster, in the order of the flows: the clusters upstream first.
+    One that cannot be reached is FAILED."""
     clusters: dict[str, ClusterSettings] = {}
     for flow in flows:
         for settings in (flow.source, flow.target):
@@ -33,7 +38,7 @@ def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
 
 
 def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dict[str, list[Found]]:
-    """The findings by cluster."""
+    """What was found, by cluster."""
     topics: dict[str, dict[str, int]] = {}
     found: dict[str, list[Found]] = {alias: [] for alias in clusters}
     for alias, cluster in clusters.items():
@@ -44,14 +49,14 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
                 if isinstance(described, TopicDescription)
             }
         except ClusterUnreachable as error:
-            found[alias] = [_failed(Found(alias, Kind.FAILED), all_failed(error))]
+            found[alias] = [_failed(Found(alias, TopicKind.FAILED), all_failed(error))]
     for alias in topics:
-        # The name of a remote topic says where it is from, even while that cluster is unreachable.
+        # The name of a remote topic says where it is from, also while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
         there = found_topics(alias, topics[alias], flows, elsewhere)
         upstream = upstream_clusters(alias, there, flows)
         found[alias] = [*upstream, *there]
-    # A target before its source, so that no lag is understated.
+    # A target before its source, so that no lag is told too short.
     emitted = {
         alias: _newest(clusters[alias], found[alias], topics[alias]) for alias in reversed(topics)
     }
@@ -70,7 +75,7 @@ def _newest(
     wanted = {
         one.topic: partitions[one.topic]
         for one in found
-        if one.kind is Kind.HEARTBEATS and one.topic is not None
+        if one.kind is TopicKind.HEARTBEATS and one.topic is not None
     }
     try:
         return dict(newest_heartbeats(cluster, wanted)) if wanted else {}
@@ -79,8 +84,8 @@ def _newest(
 
 
 def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
-    """The same with the time of its topic's newest heartbeat, and how much newer the newest one
-    upstream is, if that cluster answered."""
+    """With the time of the newest heartbeat of its topic, and, where the cluster upstream could be
+    asked for its own, how much newer that is."""
     assert one.topic is not None
     newest = emitted.get(one.cluster, {}).get(one.topic)
     if isinstance(newest, Failed):
@@ -94,9 +99,46 @@ def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
         one,
         heartbeat_timestamp_ms=newest,
         heartbeat_age_ms=max(0, now_ms - newest),
-        replication_lag_ms=lag_ms if one.kind is Kind.UPSTREAM else None,
+        replication_lag_ms=lag_ms if one.kind is TopicKind.UPSTREAM else None,
     )
 
 
 def _failed(one: Found, failed: Failed) -> Found:
     return replace(one, reason=failed.kind, message=failed.message)
+
+
+_VALUE = struct.Struct(">hq")
+_VERSION = 0
+
+
+def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
+    """When the heartbeat was emitted; None for what is none."""
+    if value is None or len(value) != _VALUE.size:
+        return None
+    version, timestamp_ms = _VALUE.unpack(value)
+    return timestamp_ms if version == _VERSION and timestamp_ms >= 0 else None
+
+
+def newest_heartbeats(
+    cluster: Cluster, topics: Mapping[str, int]
+) -> Mapping[str, int | Failed | None]:
+    """When the newest heartbeat of each topic was emitted, in milliseconds; None where there is
+    none. `topics` are names with their numbers of partitions. One batch of each partition is read,
+    the last. Raises ClusterUnreachable."""
+    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
+    found: dict[str, int | Failed | None] = dict.fromkeys(topics)
+    requests = []
+    for one, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
+        if isinstance(log, Failed):
+            found[one.topic] = log
+        elif log.start < log.end:
+            requests.append(ReadFrom(one, log.end - 1))
+    for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
+        topic = request.partition.topic
+        known = found[topic]
+        if isinstance(stretch, Failed):
+            found[topic] = stretch
+        elif not isinstance(known, Failed):
+            emitted = [heartbeat_timestamp_ms(record.value) for record in stretch.records]
+            found[topic] = max((it for it in (known, *emitted) if it is not None), default=None)
+    return found

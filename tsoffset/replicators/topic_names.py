@@ -1,12 +1,13 @@
-"""The meaning of topic names, as MirrorMaker 2's MirrorClient reads them.
+"""What the names of a cluster's topics tell (pure), as MirrorMaker 2's MirrorClient reads them.
 
-It uses the replication policies of the flows that lead to the cluster; if none does, of those that
-begin there.
+It asks the replication policies of the flows that lead to the cluster; where none does, of those
+that begin there.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tsoffset.flow.policy import (
     ReplicationPolicy,
@@ -15,12 +16,14 @@ from tsoffset.flow.policy import (
     is_internal_topic,
     replicated_through,
 )
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import FailureKind
 
+if TYPE_CHECKING:
+    from tsoffset.flow.settings import FlowSettings
 
-class Kind(StrEnum):
-    """The kinds of findings on a cluster."""
+
+class TopicKind(StrEnum):
+    """What was found on a cluster."""
 
     UPSTREAM = "upstream"
     REMOTE = "remote"
@@ -32,18 +35,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A topic that a replicator created on `cluster`, or an upstream cluster; fields that do not
-    apply are None.
+    """A topic that a replicator made on `cluster`, or a cluster upstream of it; what does not
+    apply is None.
 
-    `source` is the cluster that it comes from: for a topic the nearest one, for checkpoints and
-    offset syncs the other one. `original_topic` is its name on its first cluster, and `hops` the
-    number of clusters it crossed (0: it began here). `heartbeat_timestamp_ms` is when the newest
-    heartbeat was emitted, `heartbeat_age_ms` its age by this machine's clock, and
-    `replication_lag_ms` how much newer the newest one upstream is.
+    `source` is the cluster that it comes from: of a topic the nearest, of checkpoints and offset
+    syncs the other one. `original_topic` is its name where it began, `hops` how many clusters away
+    that is (0: here). `heartbeat_timestamp_ms` is when the newest heartbeat was emitted,
+    `heartbeat_age_ms` how long ago that is by this machine's clock, and `replication_lag_ms` how
+    much newer the newest one upstream is.
     """
 
     cluster: str
-    kind: Kind
+    kind: TopicKind
     topic: str | None = None
     source: str | None = None
     original_topic: str | None = None
@@ -59,15 +62,15 @@ class Found:
 def found_topics(
     cluster: str,
     topics: Mapping[str, int],
-    flows: Sequence[FlowSettings],
+    flows: "Sequence[FlowSettings]",
     elsewhere: Mapping[str, Collection[str]],
 ) -> list[Found]:
-    """The topics of a cluster that replicators have created, by kind and name.
+    """The topics of a cluster that replicators have made, by kind and name.
 
-    `topics` are all its topics, with their numbers of partitions; `elsewhere` are the names on the
-    other configured clusters. A remote topic's first part is the alias of one of these, or of a
-    cluster that a heartbeats topic names. A name without a prefix (under IdentityReplicationPolicy)
-    is a remote topic if the flow selects it and its source has it.
+    `topics` are all that it has, with their numbers of partitions; `elsewhere` are the names on the
+    other clusters of the configuration. A remote topic's first part is the alias of one of these,
+    or of a cluster that a heartbeats topic names. A name that does not tell (under
+    IdentityReplicationPolicy) is a remote topic's where the flow takes it and its source has it.
     """
     leading_here = [flow for flow in flows if flow.target.alias == cluster]
     about = leading_here or [flow for flow in flows if flow.source.alias == cluster]
@@ -83,7 +86,7 @@ def found_topics(
                 told = _told(cluster, topic, partitions, flow, aliases, elsewhere)
                 if told is not None:
                     found[topic] = told
-    order = list(Kind)
+    order = list(TopicKind)
     return sorted(found.values(), key=lambda one: (order.index(one.kind), one.topic or ""))
 
 
@@ -91,7 +94,7 @@ def _told(
     cluster: str,
     topic: str,
     partitions: int,
-    flow: FlowSettings,
+    flow: "FlowSettings",
     aliases: Collection[str],
     elsewhere: Mapping[str, Collection[str]],
 ) -> Found | None:
@@ -100,7 +103,13 @@ def _told(
         chain, original = replicated_through(policy, topic)
         source = chain[0] if chain else None
         return Found(
-            cluster, Kind.HEARTBEATS, topic, source, original, len(chain), partitions=partitions
+            cluster,
+            TopicKind.HEARTBEATS,
+            topic,
+            source,
+            original,
+            len(chain),
+            partitions=partitions,
         )
     if is_internal_topic(policy, topic):
         for kind, other in _own_topics(policy, topic, aliases):
@@ -113,40 +122,41 @@ def _told(
         flow.topic_filter.should_replicate_topic(topic) and topic in elsewhere.get(chain[0], ())
     ):
         return None
-    return Found(cluster, Kind.REMOTE, topic, chain[0], original, len(chain), partitions)
+    return Found(cluster, TopicKind.REMOTE, topic, chain[0], original, len(chain), partitions)
 
 
 def _own_topics(
     policy: ReplicationPolicy, topic: str, aliases: Collection[str]
-) -> Iterator[tuple[Kind, str]]:
-    """The kind of MirrorMaker 2's own topic, and the other cluster it belongs to."""
+) -> Iterator[tuple[TopicKind, str]]:
+    """What a topic of MirrorMaker 2's own is, and with which cluster."""
     names = internal_topics(policy)
     for alias in sorted(aliases):
         if topic == names.checkpoints_topic(alias):
-            yield Kind.CHECKPOINTS, alias
+            yield TopicKind.CHECKPOINTS, alias
         if topic == names.offset_syncs_topic(alias):
-            yield Kind.OFFSET_SYNCS, alias
+            yield TopicKind.OFFSET_SYNCS, alias
 
 
 def upstream_clusters(
-    cluster: str, found: Sequence[Found], flows: Sequence[FlowSettings]
+    cluster: str, found: Sequence[Found], flows: "Sequence[FlowSettings]"
 ) -> list[Found]:
-    """The upstream clusters, the nearest first, each with its heartbeats topic of the fewest hops,
-    and these hops (`replicationHops`); without heartbeats, found by remote topics."""
+    """The clusters upstream, the nearest first, each with the heartbeats topic that came over the
+    fewest hops from it, and these hops (`replicationHops`); where no heartbeats came, by its remote
+    topics, without one."""
     policies = [flow.policy for flow in flows if flow.target.alias == cluster]
     ways = [
-        (one.kind is Kind.REMOTE, hops, hops != one.hops, alias, one)
+        (one.kind is TopicKind.REMOTE, hops, hops != one.hops, alias, one)
         for one in found
-        if one.kind in (Kind.HEARTBEATS, Kind.REMOTE) and one.topic is not None
+        if one.kind in (TopicKind.HEARTBEATS, TopicKind.REMOTE) and one.topic is not None
         for policy in policies
         for hops, alias in enumerate(replicated_through(policy, one.topic)[0], 1)
         if hops <= (one.hops or 0) and alias != cluster
     ]
     nearest: dict[str, Found] = {}
     for by_remote_topic, hops, on_the_way, alias, one in sorted(ways, key=lambda way: way[:4]):
-        upstream = Found(cluster, Kind.UPSTREAM, source=alias, hops=hops)
+        upstream = Found(cluster, TopicKind.UPSTREAM, source=alias, hops=hops)
         if not by_remote_topic:
-            # Heartbeats that only passed through it have no heartbeat of its own to compare with.
+            # Of heartbeats that only came through it, it has none of its own to compare.
             original = None if on_the_way else one.original_topic
             upstream = replace(upstream, topic=one.topic, original_topic=original)
         nearest.setdefault(alias, upstream)

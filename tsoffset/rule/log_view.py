@@ -20,7 +20,16 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.records import ALL, Record, Stretch, UnreadableRecords, matched
+from tsoffset.records import (
+    ALL,
+    Flags,
+    Numbers,
+    Record,
+    Stretch,
+    UnreadableRecords,
+    is_within,
+    matched,
+)
 
 Identity = tuple[int | None, bytes | None, bytes | None]
 """What must be equal in a record and its copy: the timestamp always, key and value if they
@@ -204,6 +213,10 @@ class LogView:
         """The end of the known part that holds `offset`; `offset` if none does."""
         at = bisect_right(self._starts, offset) - 1
         return self._ends[at] if at >= 0 and self._ends[at] > offset else offset
+
+    def covers(self, offsets: Numbers) -> Flags:
+        """Which of the offsets are in a known part."""
+        return is_within(offsets, self._starts, self._ends)
 
     def covered_from(self, offset: int) -> int:
         """The start of the known part that reaches up to `offset`."""

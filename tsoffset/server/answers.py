@@ -26,7 +26,7 @@ Sentence = Annotated[str, AfterValidator(_told)]
 """A text for a person; contains no secrets."""
 
 
-class Instance(BaseModel):
+class InstanceAnswer(BaseModel):
     """A tsoffset process."""
 
     id: Name = Field(description="New at each start.")
@@ -58,7 +58,7 @@ class CycleAnswer(BaseModel):
     )
 
 
-class Totals(BaseModel):
+class TotalsAnswer(BaseModel):
     """The sums over all groups of a flow, of the last cycle that reached both clusters."""
 
     groups: int = Field(description="Groups with a row.")
@@ -102,7 +102,7 @@ class Totals(BaseModel):
     )
 
 
-class Flow(BaseModel):
+class FlowAnswer(BaseModel):
     """What is known of one flow."""
 
     name: Name = Field(description="`A->B`.")
@@ -151,7 +151,7 @@ class Flow(BaseModel):
         description="When the next cycle is due (seconds since 1970 UTC)."
     )
     lists: list[Sentence] = Field(description="Changes to the selection made by `tsoffset lists`.")
-    others: list[Instance] = Field(
+    others: list[InstanceAnswer] = Field(
         description="Other instances in the leader election of the flow."
     )
     leads: bool = Field(
@@ -159,30 +159,30 @@ class Flow(BaseModel):
         description="True if this instance runs the flow. If not, its answers may be older, and"
         " only the leader can pause, resume and sync.",
     )
-    leader: Instance | None = Field(
+    leader: InstanceAnswer | None = Field(
         default=None,
         description="The instance that runs the flow, if that is another one and is known.",
     )
     age_seconds: float | None = Field(
         default=None, description="Age of `totals`: seconds since its cycle ended."
     )
-    totals: Totals
+    totals: TotalsAnswer
 
 
-class Flows(BaseModel):
+class FlowsAnswer(BaseModel):
     """All flows of this process, in the order of the configuration file."""
 
-    instance: Instance
+    instance: InstanceAnswer
     at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     warnings: list[Sentence] = Field(description="Warnings about the configuration.")
-    flows: list[Flow]
+    flows: list[FlowAnswer]
 
 
 class RemoteAnswer(BaseModel):
     """Another instance of `status.remote.urls`."""
 
     url: Name = Field(description="Address of the instance, without user and password.")
-    answer: Flows | None = Field(
+    answer: FlowsAnswer | None = Field(
         description="Its last answer to /api/v1/flows; null if it has never answered."
     )
     answered_at: float | None = Field(
@@ -208,7 +208,7 @@ class ReasonCount(BaseModel):
     rows: int
 
 
-class NextStep(BaseModel):
+class NextStepAnswer(BaseModel):
     """What to do about a group."""
 
     when: str = Field(description="When to run the command, as the beginning of a sentence.")
@@ -218,7 +218,7 @@ class NextStep(BaseModel):
     )
 
 
-class Entry(BaseModel):
+class EntryAnswer(BaseModel):
     """What is known of the pairs of one group, or of one source topic."""
 
     name: Name = Field(description="Name of the group or the source topic.")
@@ -235,7 +235,9 @@ class Entry(BaseModel):
         description="The message of the first row with the worst outcome, if that is skipped or"
         " failed."
     )
-    next_step: NextStep | None = Field(description="What to do about that row; null for a topic.")
+    next_step: NextStepAnswer | None = Field(
+        description="What to do about that row; null for a topic."
+    )
     lag_records: int | None = Field(
         description="Most records that consumers would re-read if they failed over right after the"
         " cycle. The sum over the group-partitions where it is known; null if it is"
@@ -285,13 +287,13 @@ class Page(BaseModel):
     total: int = Field(description="Number of items on all pages.")
 
 
-class Groups(Page):
+class GroupsAnswer(Page):
     """Groups of a flow."""
 
-    groups: list[Entry]
+    groups: list[EntryAnswer]
 
 
-class Topic(Entry):
+class TopicAnswer(EntryAnswer):
     """What is known of one source topic."""
 
     replication_lag_records: int | None = Field(
@@ -302,10 +304,10 @@ class Topic(Entry):
     )
 
 
-class Topics(Page):
+class TopicsAnswer(Page):
     """Source topics of a flow."""
 
-    topics: list[Topic]
+    topics: list[TopicAnswer]
 
 
 class PairRow(BaseModel):
@@ -339,7 +341,9 @@ class PairRow(BaseModel):
         description="Log end of the source partition minus the group's committed offset; null if"
         " the cycle did not read the log end."
     )
-    next_step: NextStep | None = Field(description="What to do, if the row was skipped or failed.")
+    next_step: NextStepAnswer | None = Field(
+        description="What to do, if the row was skipped or failed."
+    )
     lag_records: int | None = Field(
         description="Most records that a consumer would re-read if it failed over right after the"
         " cycle."
@@ -353,14 +357,14 @@ class PairRow(BaseModel):
     )
 
 
-class Group(Page):
+class GroupAnswer(Page):
     """One group with its rows."""
 
-    group: Entry
+    group: EntryAnswer
     rows: list[PairRow]
 
 
-class Point(BaseModel):
+class PointAnswer(BaseModel):
     """A past cycle."""
 
     at: float = Field(description="End time (seconds since 1970 UTC).")
@@ -382,11 +386,11 @@ class Point(BaseModel):
     lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")
 
 
-class History(BaseModel):
+class HistoryAnswer(BaseModel):
     """Past cycles of a flow, the oldest first."""
 
     flow: Name
-    points: list[Point]
+    points: list[PointAnswer]
 
 
 class Resumption(BaseModel):
@@ -414,10 +418,12 @@ class Resumption(BaseModel):
     outcome: OutcomeKind = Field(description="Outcome in the last cycle.")
     reason: str | None = Field(description="Why it was skipped or failed.")
     message: Sentence | None = Field(description="The cause and what to do.")
-    next_step: NextStep | None = Field(description="What to do, if the row was skipped or failed.")
+    next_step: NextStepAnswer | None = Field(
+        description="What to do, if the row was skipped or failed."
+    )
 
 
-class Translation(BaseModel):
+class TranslationAnswer(BaseModel):
     """What a failover of one group would use now."""
 
     flow: Name

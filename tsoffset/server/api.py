@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 from tsoffset.cluster import Connect
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
-from tsoffset.daemon.summary import Key, Summary
+from tsoffset.daemon.summary import Summary, SummaryKey
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
@@ -35,7 +35,7 @@ from tsoffset.server.flows import (
     step_of,
 )
 from tsoffset.server.pages import add_pages
-from tsoffset.server.parameters import Choice, Paging, only_documented
+from tsoffset.server.parameters import EntryChoice, Paging, only_documented
 from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
@@ -188,7 +188,7 @@ class _Routes:
             self.router, lambda name: self._known(unquote(name)), connect, list(change)
         )
 
-    def flows(self, request: Request, response: Response) -> answers.Flows:
+    def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
         """All flows of this process."""
         statuses = [(status, self._lead(status.name)) for status in self._board.statuses()]
         _tag(request, response, _state(self._board, *statuses))
@@ -201,7 +201,7 @@ class _Routes:
         _tag(request, response, known)
         return remotes_answer(known)
 
-    def flow(self, request: Request, response: Response, flow: str) -> answers.Flow:
+    def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, with messages, its last cycle and its totals."""
         status = self._known(unquote(flow))
         lead = self._lead(status.name)
@@ -213,18 +213,18 @@ class _Routes:
         request: Request,
         response: Response,
         flow: str,
-        choice: Annotated[Choice, Depends()],
+        choice: Annotated[EntryChoice, Depends()],
         paging: Annotated[Paging, Depends()],
-    ) -> answers.Groups:
+    ) -> answers.GroupsAnswer:
         """The groups of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
-        summary = self._summaries.of(status, Key.GROUP)
+        summary = self._summaries.of(status, SummaryKey.GROUP)
         places = choice.of(summary)
         entries = [
-            answers.Entry(**entry_fields(entry, now, self._steps(status)))
+            answers.EntryAnswer(**entry_fields(entry, now, self._steps(status)))
             for entry in summary.entries(places[paging.part])
         ]
-        return answers.Groups(**paging.fields(status, now, len(places)), groups=entries)
+        return answers.GroupsAnswer(**paging.fields(status, now, len(places)), groups=entries)
 
     def group(
         self,
@@ -233,16 +233,18 @@ class _Routes:
         flow: str,
         group: str,
         paging: Annotated[Paging, Depends()],
-    ) -> answers.Group:
+    ) -> answers.GroupAnswer:
         """One group with the row of each of its partitions."""
         status, now = self._informed(request, response, unquote(flow))
         name = unquote(group)
-        summary = self._summaries.of(status, Key.GROUP)
+        summary = self._summaries.of(status, SummaryKey.GROUP)
         place = self._place(status, summary, name)
         rows = summary.rows_at(place)
-        return answers.Group(
+        return answers.GroupAnswer(
             **paging.fields(status, now, len(rows)),
-            group=answers.Entry(**entry_fields(summary.entry(place), now, self._steps(status))),
+            group=answers.EntryAnswer(
+                **entry_fields(summary.entry(place), now, self._steps(status))
+            ),
             rows=row_answers(rows[paging.part], now, self._steps(status)),
         )
 
@@ -251,22 +253,22 @@ class _Routes:
         request: Request,
         response: Response,
         flow: str,
-        choice: Annotated[Choice, Depends()],
+        choice: Annotated[EntryChoice, Depends()],
         paging: Annotated[Paging, Depends()],
-    ) -> answers.Topics:
+    ) -> answers.TopicsAnswer:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
-        summary = self._summaries.of(status, Key.TOPIC)
+        summary = self._summaries.of(status, SummaryKey.TOPIC)
         places = choice.of(summary)
         lags = replication_lags(status)
         topics = [
-            answers.Topic(
+            answers.TopicAnswer(
                 **entry_fields(entry, now, no_step),
                 replication_lag_records=lags.get(entry.name),
             )
             for entry in summary.entries(places[paging.part])
         ]
-        return answers.Topics(**paging.fields(status, now, len(places)), topics=topics)
+        return answers.TopicsAnswer(**paging.fields(status, now, len(places)), topics=topics)
 
     def history(
         self,
@@ -287,7 +289,7 @@ class _Routes:
             int,
             Query(ge=1, le=MOST_POINTS, description="Most points to return; the latest are kept."),
         ] = 500,
-    ) -> answers.History:
+    ) -> answers.HistoryAnswer:
         """A point for each past cycle of a flow, the oldest first."""
         status = self._known(unquote(flow))
         lead = self._lead(status.name)
@@ -296,9 +298,11 @@ class _Routes:
         points = self._history.points(status.name, since, end, limit)
         if not points and status.known_at is None and not lead.here:
             raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of")
-        return answers.History(
+        return answers.HistoryAnswer(
             flow=status.name,
-            points=[answers.Point.model_validate(point, from_attributes=True) for point in points],
+            points=[
+                answers.PointAnswer.model_validate(point, from_attributes=True) for point in points
+            ],
         )
 
     def translate(
@@ -307,13 +311,13 @@ class _Routes:
         response: Response,
         flow: Annotated[str, Query(description="`A->B`.")],
         group: Annotated[str, Query(description="The group's full name.")],
-    ) -> answers.Translation:
+    ) -> answers.TranslationAnswer:
         """What a failover of a group would use now, partition by partition."""
         status, now = self._informed(request, response, flow)
-        summary = self._summaries.of(status, Key.GROUP)
+        summary = self._summaries.of(status, SummaryKey.GROUP)
         rows = summary.rows_at(self._place(status, summary, group))
         cycle = status.last_reached
-        return answers.Translation(
+        return answers.TranslationAnswer(
             flow=status.name,
             group=group,
             at=now,

@@ -25,7 +25,7 @@ CONNECTIONS = 128
 _ENDING_AT_ONCE = 4
 
 
-class Connections:
+class ClientConnections:
     """The open connections of all listeners; used from their loop's thread alone."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Connections:
 class Connection(socket.socket):
     """A connection, counted from when it is accepted, before any handshake, until it is closed."""
 
-    def __init__(self, descriptor: int, connections: Connections) -> None:
+    def __init__(self, descriptor: int, connections: ClientConnections) -> None:
         super().__init__(fileno=descriptor)
         self._connections = connections
         self.protocol: TimedProtocol | None = None
@@ -89,7 +89,9 @@ class Connection(socket.socket):
 class ListeningSocket(socket.socket):
     """A socket of which `connections` accepts what comes."""
 
-    def __init__(self, connections: Connections, family: int, kind: int, protocol: int) -> None:
+    def __init__(
+        self, connections: ClientConnections, family: int, kind: int, protocol: int
+    ) -> None:
         super().__init__(family, kind, protocol)
         self._connections = connections
 
@@ -104,7 +106,7 @@ class TimedProtocol(H11Protocol):
     exchange_seconds = EXCHANGE_SECONDS
     _deadline: asyncio.TimerHandle | None = None
 
-    def __init__(self, connections: Connections, *args: Any, **more: Any) -> None:
+    def __init__(self, connections: ClientConnections, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._counted = connections
 

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
-from tsoffset.daemon.status import Board, Cycle, FlowStatus, Lead
-from tsoffset.daemon.status import Instance as KnownInstance
-from tsoffset.daemon.summary import Entry as KnownEntry
-from tsoffset.daemon.summary import Key, Summary
+from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance, Lead
+from tsoffset.daemon.summary import Summary, SummaryEntry, SummaryKey
 from tsoffset.logs import redacted
 from tsoffset.server import answers
 from tsoffset.server.answers import clean
@@ -25,9 +23,9 @@ class Summaries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, Key], tuple[pa.Table, Summary]] = {}
+        self._made: dict[tuple[str, SummaryKey], tuple[pa.Table, Summary]] = {}
 
-    def of(self, status: FlowStatus, key: Key) -> Summary:
+    def of(self, status: FlowStatus, key: SummaryKey) -> Summary:
         """The summary of a flow's pairs by group or by topic."""
         # Whoever asks meanwhile waits, rather than make it a second time.
         with self._lock:
@@ -40,10 +38,10 @@ class Summaries:
 
 def flows_answer(
     board: Board, statuses: Iterable[tuple[FlowStatus, Lead]], summaries: Summaries
-) -> answers.Flows:
+) -> answers.FlowsAnswer:
     """All flows."""
     now = board.now()
-    return answers.Flows(
+    return answers.FlowsAnswer(
         instance=instance_answer(board.instance),
         at=now,
         warnings=list(board.warnings),
@@ -51,11 +49,13 @@ def flows_answer(
     )
 
 
-def flow_answer(status: FlowStatus, lead: Lead, summaries: Summaries, now: float) -> answers.Flow:
+def flow_answer(
+    status: FlowStatus, lead: Lead, summaries: Summaries, now: float
+) -> answers.FlowAnswer:
     """One flow."""
     flow = status.flow
-    totals = summaries.of(status, Key.GROUP).totals()
-    return answers.Flow(
+    totals = summaries.of(status, SummaryKey.GROUP).totals()
+    return answers.FlowAnswer(
         name=status.name,
         source=flow.source.alias,
         target=flow.target.alias,
@@ -81,7 +81,7 @@ def flow_answer(status: FlowStatus, lead: Lead, summaries: Summaries, now: float
         leads=lead.here,
         leader=None if lead.leader is None else instance_answer(lead.leader),
         age_seconds=seconds_since(status.known_at, now),
-        totals=answers.Totals(
+        totals=answers.TotalsAnswer(
             groups=totals.entries,
             lag_seconds=seconds_since(totals.in_sync_at, now),
             **_without(asdict(totals), "entries", "in_sync_at"),
@@ -89,9 +89,9 @@ def flow_answer(status: FlowStatus, lead: Lead, summaries: Summaries, now: float
     )
 
 
-def instance_answer(instance: KnownInstance) -> answers.Instance:
+def instance_answer(instance: Instance) -> answers.InstanceAnswer:
     """A tsoffset process."""
-    return answers.Instance(**asdict(instance))
+    return answers.InstanceAnswer(**asdict(instance))
 
 
 def cycle_answer(cycle: Cycle) -> answers.CycleAnswer:
@@ -125,16 +125,20 @@ def remotes_answer(remotes: Iterable[Remote]) -> answers.RemotesAnswer:
     )
 
 
-StepOf = Callable[[str | None, str | None], answers.NextStep | None]
+StepOf = Callable[[str | None, str | None], answers.NextStepAnswer | None]
 """The next step for a group and a reason."""
 
 
 def step_of(config: str, flow: str) -> StepOf:
     """Next steps in a flow, with commands that take this configuration file."""
 
-    def step(group: str | None, reason: str | None) -> answers.NextStep | None:
+    def step(group: str | None, reason: str | None) -> answers.NextStepAnswer | None:
         found = next_step(config, flow, group, reason)
-        return None if found is None else answers.NextStep(when=found.when, command=found.command)
+        return (
+            None
+            if found is None
+            else answers.NextStepAnswer(when=found.when, command=found.command)
+        )
 
     return step
 
@@ -143,7 +147,7 @@ def no_step(_group: str | None, _reason: str | None) -> None:
     """What is of many groups has no step of one."""
 
 
-def entry_fields(entry: KnownEntry, now: float, step: StepOf) -> dict[str, Any]:
+def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any]:
     """The fields of a group or topic."""
     reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
     return {

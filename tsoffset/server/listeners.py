@@ -27,7 +27,7 @@ from tsoffset.server.api import Metrics, application
 from tsoffset.server.connections import (
     HANDSHAKE_SECONDS,
     IDLE_SECONDS,
-    Connections,
+    ClientConnections,
     ListeningSocket,
     TimedProtocol,
 )
@@ -44,7 +44,7 @@ _KEY_PASSWORD = "listeners.https.ssl.key.password"  # noqa: S105 (the name of a 
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BoundListener:
     """A socket that clients can connect to already; `host` is as configured."""
 
     socket: socket.socket
@@ -76,8 +76,8 @@ def serve(
     way at the end have a second.
     """
     with ExitStack() as stack:
-        certificate = Certificate(settings)
-        connections = Connections()
+        certificate = ListenerCertificate(settings)
+        connections = ClientConnections()
         listeners = [_bound(url, certificate, connections, stack) for url in settings.listeners]
         if not listeners:
             yield ()
@@ -131,7 +131,7 @@ def _own_host(scheme: str) -> str:
     return name
 
 
-class Certificate:
+class ListenerCertificate:
     """The certificate of the https listeners, read anew when its file has changed."""
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -193,8 +193,8 @@ class Certificate:
 
 
 def _bound(
-    url: str, certificate: Certificate, connections: Connections, stack: ExitStack
-) -> Listener:
+    url: str, certificate: ListenerCertificate, connections: ClientConnections, stack: ExitStack
+) -> BoundListener:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 0
     tls = certificate.context(url) if parts.scheme == "https" else None
@@ -210,7 +210,7 @@ def _bound(
     except OSError as error:
         raise ListenerError(f"listen on {url}: {_why(error)}") from None
     made.setblocking(False)
-    return Listener(made, host, tls)
+    return BoundListener(made, host, tls)
 
 
 def _why(error: OSError) -> str:
@@ -236,7 +236,7 @@ def _why(error: OSError) -> str:
     return f"{os.strerror(error.errno or 0).lower()}; {step}"
 
 
-def _server(app: Any, listener: Listener, connections: Connections) -> uvicorn.Server:
+def _server(app: Any, listener: BoundListener, connections: ClientConnections) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=partial(TimedProtocol, connections),  # type: ignore[arg-type]
@@ -266,7 +266,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 async def _run(
-    servers: list[uvicorn.Server], listeners: list[Listener], certificate: Certificate
+    servers: list[uvicorn.Server], listeners: list[BoundListener], certificate: ListenerCertificate
 ) -> None:
     async def renew() -> None:
         while True:

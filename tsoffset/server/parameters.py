@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from tsoffset.daemon.status import FlowStatus
-from tsoffset.daemon.summary import Order, Summary, Wanted
+from tsoffset.daemon.summary import Order, Summary, SummaryFilter
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.records import Numbers
 from tsoffset.server.answers import well_formed
@@ -56,7 +56,7 @@ class Paging:
         }
 
 
-class Choice:
+class EntryChoice:
     """Which groups or topics, and in which order."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Choice:
         ] = Order.NAME,
         order: Annotated[Direction, Query(description="Sort direction.")] = Direction.ASC,
     ) -> None:
-        self._wanted = Wanted(search, outcome, precision, reason)
+        self._wanted = SummaryFilter(search, outcome, precision, reason)
         self._order, self._falling = sort, order is Direction.DESC
 
     def of(self, summary: Summary) -> Numbers:

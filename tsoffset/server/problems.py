@@ -15,7 +15,7 @@ MEDIA_TYPE = "application/problem+json"
 _ERRORS_TOLD = 10
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """Why a request was not answered."""
 
     type: str = Field(description="Always `about:blank`; see `title`.")
@@ -51,7 +51,7 @@ class Refused(Exception):
     def response(self) -> Response:
         """The answer."""
         status = self.status
-        problem = Problem(
+        problem = ProblemDocument(
             type="about:blank",
             title=status.phrase,
             status=status,
@@ -70,7 +70,7 @@ def documented(description: str = "A problem.") -> dict[str, Any]:
     """A problem as a response in the OpenAPI document."""
     return {
         "description": description,
-        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+        "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}},
     }
 
 

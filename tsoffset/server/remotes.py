@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.answers import Flows
+from tsoffset.server.answers import FlowsAnswer
 
 FRESH_SECONDS = 5.0
 CONNECT_SECONDS = 3.0
@@ -39,7 +39,7 @@ class Remote:
     """
 
     url: str
-    flows: Flows | None = None
+    flows: FlowsAnswer | None = None
     answered_at: float | None = None
     error: str | None = None
 
@@ -98,7 +98,7 @@ def _may_hold_a_secret(url: str) -> bool:
     return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
-def flows_of(url: str, token: str | None) -> Flows:
+def flows_of(url: str, token: str | None) -> FlowsAnswer:
     """What the instance at this address answers of its flows. Raises NoAnswer."""
     headers = {"Accept": "application/json"}
     safe = _may_hold_a_secret(url)
@@ -141,7 +141,7 @@ def _body(answer: Any) -> bytes:
     return body
 
 
-def _understood(status: int, body: bytes, *, safe: bool) -> Flows:
+def _understood(status: int, body: bytes, *, safe: bool) -> FlowsAnswer:
     if status in (401, 403) and safe:
         raise NoAnswer("it rejects this token; give all instances the same listeners.read.token")
     if status in (401, 403):
@@ -154,7 +154,7 @@ def _understood(status: int, body: bytes, *, safe: bool) -> Flows:
             f"it answers with status {status}; check what listens at this address, and its log"
         )
     try:
-        return Flows.model_validate_json(body)
+        return FlowsAnswer.model_validate_json(body)
     except ValidationError:
         raise NoAnswer(
             "its answer is not one of this version of tsoffset; check what listens at this address"

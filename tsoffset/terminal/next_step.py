@@ -9,7 +9,7 @@ from tsoffset.model import FailureKind, Reason
 
 
 @dataclass(frozen=True, slots=True)
-class NextStep:
+class SuggestedCommand:
     """A command, and when to run it, as words that lead to it."""
 
     when: str
@@ -65,7 +65,9 @@ _STEPS: dict[str, tuple[str, str]] = {
 }
 
 
-def next_step(config: str, flow: str, group: str | None, reason: str | None) -> NextStep | None:
+def next_step(
+    config: str, flow: str, group: str | None, reason: str | None
+) -> SuggestedCommand | None:
     """The step for a row of the group, whose reason may be one of a row or of a verdict, or several
     with blanks between (the first counts); None where there is none. `config` is the file."""
     if reason is None:
@@ -83,4 +85,4 @@ def next_step(config: str, flow: str, group: str | None, reason: str | None) -> 
         groups=shlex.quote(whole_name(group or "")),
     )
     command, _, rest = named.partition(" ")
-    return NextStep(when, f"tsoffset {command} -c {shlex.quote(config)} {rest}")
+    return SuggestedCommand(when, f"tsoffset {command} -c {shlex.quote(config)} {rest}")

@@ -1,6 +1,7 @@
-"""What a command says to a person beside its result: on standard error, a sentence each."""
+"""What a command tells a person beside its result, on standard error: sentences, and progress."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import structlog
 from rich.console import Console
@@ -12,6 +13,9 @@ from tsoffset.printable import printable
 
 log = structlog.get_logger(__name__)
 
+Report = Callable[[str, int, int], None]
+"""Called with the name of a stage, how much of it is done, and of how much (0: not known)."""
+
 
 class Notices:
     """Sentences for a person, or the same as log events where logs are JSON."""
@@ -20,24 +24,24 @@ class Notices:
         self.format = format
 
     def note(self, sentence: str) -> None:
-        """Something for a person alone: where logs are JSON, events tell it."""
+        """Print a sentence for a person; where logs are JSON, events have the facts."""
         if self.format is LogFormat.CONSOLE:
             _print(Text(printable(sentence)))
 
     def warning(self, event: str, sentence: str) -> None:
-        """Something that a person should look at although the command goes on."""
+        """Report a problem that does not stop the command."""
         if self.format is LogFormat.JSON:
             log.warning(event, message=sentence)
         else:
             _say("warning", "yellow", sentence)
 
     def configuration_warnings(self, warnings: Iterable[str]) -> None:
-        """What the configuration was warned of."""
+        """Report the warnings about a configuration."""
         for warning in warnings:
             self.warning("configuration_warning", warning)
 
     def error(self, error: BaseException, *, trace: bool) -> None:
-        """What stopped the command, with a traceback only where it is asked for."""
+        """Report what stopped the command, with a traceback if `trace` is true."""
         if isinstance(error, TsoffsetError):
             self.configuration_warnings(error.warnings)
         for sentence in sentences(error):
@@ -48,9 +52,13 @@ class Notices:
         if trace:
             log.error("command_failed_at", exc_info=error)
 
+    def progress(self, title: str) -> AbstractContextManager[Report | None]:
+        """Show progress as `progress` does, unless logs are JSON."""
+        return progress(title, wanted=self.format is LogFormat.CONSOLE)
+
 
 def sentences(error: BaseException) -> list[str]:
-    """What the error says to a person: one sentence for each thing that is wrong."""
+    """The sentences of an error, one for each problem."""
     if isinstance(error, ConfigurationError):
         return [str(problem) for problem in error.problems]
     if isinstance(error, TsoffsetError):
@@ -67,3 +75,36 @@ def _say(word: str, color: str, sentence: str) -> None:
 
 def _print(text: Text) -> None:
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
+
+
+@contextmanager
+def progress(title: str, *, wanted: bool = True) -> Iterator[Report | None]:
+    """Show a line with the current stage, and remove it at the end. Yields None where standard
+    error is no terminal. `title` is shown alone until the first report."""
+    # Loaded when it is needed, so that help is quick.
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[of]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bars:
+        task = bars.add_task(title, total=None, of="")
+
+        def report(stage: str, done: int, total: int) -> None:
+            bars.update(
+                task,
+                description=f"{title}: {stage}",
+                completed=done,
+                total=total or None,
+                of=f"{done}/{total}" if total else "",
+            )
+
+        yield report

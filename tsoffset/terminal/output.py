@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, TextIO, TypeVar
@@ -161,7 +162,7 @@ WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
 )
 
 
-class Standing(NamedTuple):
+class GroupCounts(NamedTuple):
     """So many groups that are not in sync for one reason (`why` is a place in WHY_NOT; None: they
     are in place); the most records that they read again from the offsets they have on the target;
     their group-partitions without a usable offset there."""
@@ -187,22 +188,22 @@ class Readiness:
     @classmethod
     def of(cls, rows: Iterable[Row], *, after_sync: bool) -> "Readiness":
         """Count the groups of the rows."""
-        by_group: dict[str, Standing] = {}
+        by_group: dict[str, GroupCounts] = {}
         for row in rows:
             if row.group is None:
                 continue
-            before = by_group.get(row.group, Standing(None, 1, 0, 0))
+            before = by_group.get(row.group, GroupCounts(None, 1, 0, 0))
             again = reread(row, after_sync=after_sync)
             why, unusable = before.why, before.unusable
             if not is_in_place(row.outcome, after_sync=after_sync):
                 rank = WHY_NOT.index((row.outcome, row.reason))
                 why = rank if why is None else min(why, rank)
                 unusable += again is None and row.partition is not None
-            by_group[row.group] = Standing(why, 1, before.reread + (again or 0), unusable)
+            by_group[row.group] = GroupCounts(why, 1, before.reread + (again or 0), unusable)
         return cls.sum(by_group.values())
 
     @classmethod
-    def sum(cls, standings: Iterable[Standing]) -> "Readiness":
+    def sum(cls, standings: Iterable[GroupCounts]) -> "Readiness":
         """Count groups that were counted in parts."""
         reasons: Counter[str] = Counter()
         groups = again = others = unusable = 0
@@ -235,7 +236,7 @@ class Readiness:
         return words
 
 
-class Alike(NamedTuple):
+class RowCounts(NamedTuple):
     """How many rows have this outcome and reason, and a translation or none; how many of these
     have a bound on re-reads, and what their bounds add up to."""
 
@@ -270,7 +271,7 @@ class Tally:
         """Count the rows."""
         rows = list(rows)
         alike = (
-            Alike(
+            RowCounts(
                 row.outcome,
                 row.reason,
                 row.target_offset is not None,
@@ -284,7 +285,7 @@ class Tally:
         return cls.sum(alike, now, after_sync)
 
     @classmethod
-    def sum(cls, counts: Iterable[Alike], now: Readiness, after_sync: Readiness) -> "Tally":
+    def sum(cls, counts: Iterable[RowCounts], now: Readiness, after_sync: Readiness) -> "Tally":
         """Count rows that were counted in parts."""
         outcomes: Counter[OutcomeKind] = Counter()
         reasons: Counter[str] = Counter()
@@ -335,6 +336,21 @@ class Tally:
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def in_utc(timestamp_ms: float, timespec: str = "seconds") -> str:
+    """The moment in UTC, as ISO 8601; the number if no calendar has it."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def by_name(counts: Counter[str]) -> str:

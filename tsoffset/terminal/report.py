@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from tsoffset.printable import printable
-from tsoffset.terminal.next_step import NextStep
+from tsoffset.terminal.next_step import SuggestedCommand
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.tables import elided, wrapped
 
@@ -29,19 +29,19 @@ def total(text: str, width: int | None) -> Iterator[Text]:
     return wrapped(printable(text), width, "", "  ", style="bold")
 
 
-class Said(NamedTuple):
+class RowMessage(NamedTuple):
     """What is said of a row: under which name, and what to do."""
 
     name: str
     message: str | None
-    step: NextStep | None = None
+    step: SuggestedCommand | None = None
 
 
-def notes(said: Iterable[Said], noun: str, width: int | None) -> Iterator[Text]:
+def notes(said: Iterable[RowMessage], noun: str, width: int | None) -> Iterator[Text]:
     """What is said of the rows of a table, by name: each distinct message once, with the next step
     of its first row, of many only the first few. `noun` is what a row is called."""
     found: dict[str, Counter[str]] = {}
-    steps: dict[tuple[str, str], NextStep | None] = {}
+    steps: dict[tuple[str, str], SuggestedCommand | None] = {}
     for name, message, step in said:
         if message is not None:
             found.setdefault(name, Counter())[message] += 1

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from tsoffset.model import OutcomeKind
 from tsoffset.terminal.output import (
     WHY_NOT,
-    Alike,
     Format,
+    GroupCounts,
     Readiness,
-    Standing,
+    RowCounts,
     Tally,
     csv_line,
     is_in_place,
@@ -56,7 +56,7 @@ def tally_of(rows: pa.Table) -> Tally:
         .aggregate([("outcome", "count"), ("bound", "count"), ("bound", "sum")])
     )
     alike = (
-        Alike(
+        RowCounts(
             OutcomeKind(one["outcome"]),
             one["reason"],
             one["translated"],
@@ -106,7 +106,7 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     sums = [([], "count_all"), ("again_sum", "sum"), ("unusable_sum", "sum")]
     found = groups.group_by("why_min").aggregate(sums)
     return Readiness.sum(
-        Standing(
+        GroupCounts(
             one["why_min"], one["count_all"], one["again_sum_sum"] or 0, one["unusable_sum_sum"]
         )
         for one in found.to_pylist()

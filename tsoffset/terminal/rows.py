@@ -6,7 +6,7 @@ from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.next_step import next_step
-from tsoffset.terminal.report import Said, head, notes, total
+from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 _STYLES = {
@@ -28,7 +28,7 @@ def cycle_lines(
         yield from table(_COLUMNS, rows, width)
         yield Text()
         said = (
-            Said(
+            RowMessage(
                 row.reason or row.outcome,
                 row.message,
                 next_step(config, row.flow, row.group, row.reason),

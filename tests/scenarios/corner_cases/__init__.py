@@ -2,7 +2,7 @@
 
 Some have their place elsewhere: MirrorMaker 2 killed in mid-stream, and stopped inside the
 repeat that follows (`test_crash`); transactions with aborts on the source alone, and compaction
-on both sides (`test_failover`); a target group that becomes idle, and groups of the new protocol
-on either side (`test_commits`); topics made anew under what is remembered of them
+on both sides (`test_failover`); groups of the newer protocols on either side
+(`test_group_protocols`); topics made anew under what is remembered of them
 (`tests/cycle/test_memory_on_brokers.py`).
 """

@@ -24,7 +24,6 @@ from tests.scenarios.corner_cases.holdings import (
     LARGE_FUTURE,
     LARGE_ONE_TIME,
     ONE_TIME,
-    ORDINARY,
     PAID,
     SHORT_LIVED,
     SIEVED,
@@ -43,7 +42,7 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 TOPICS = {
     PLAIN: (
-        *(ORDINARY, DELETED, SOURCE_ANEW, TARGET_ANEW, EMPTIED),
+        *(DELETED, SOURCE_ANEW, TARGET_ANEW, EMPTIED),
         *(FAR_FUTURE, ONE_TIME, LARGE_FUTURE, LARGE_ONE_TIME),
     ),
     EXACTLY_ONCE: (PAID,),

@@ -16,7 +16,6 @@ EMPTIED = "emptied"
 DELETED = "deleted"
 SOURCE_ANEW = "source-anew"
 TARGET_ANEW = "target-anew"
-ORDINARY = "ordinary"
 # By the others.
 PAID = "payments"
 SIEVED = "sieved"
@@ -64,7 +63,7 @@ TIERING = {**_CLOSING, "remote.storage.enable": "true", "local.retention.ms": "1
 def fill(corners: Corners, *, tiered: bool) -> None:
     """Create and fill what is mirrored from the beginning."""
     here = corners.contents["here"]
-    for topic in (ORDINARY, DELETED, SOURCE_ANEW, TARGET_ANEW):
+    for topic in (DELETED, SOURCE_ANEW, TARGET_ANEW):
         fill_trimmed(here, topic)
     now = int(time.time() * 1000)
     centuries_ahead = Written(now + CENTURY_MS, b"a century ahead", b"early")

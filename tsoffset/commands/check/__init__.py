@@ -1,5 +1,6 @@
-"""`tsoffset check`: look at both clusters of each flow and say what stands in the way.
+"""`tsoffset check`: look at both clusters of each flow, and report problems.
 
-Asks, never writes, and needs no Spark. `survey` asks, and `samples` by way of the rule;
-`clusters`, `groups`, `topics` and `copies` decide what the answers mean.
+It never writes and needs no Spark. `flow_check` has the order of the checks. `survey` and `samples`
+read from the clusters; `clusters`, `groups`, `topics`, `configs`, `copies` and `rights` decide what
+that means.
 """

@@ -1,11 +1,15 @@
-"""What the clusters say of themselves, and what a flow's settings mean (pure)."""
+"""Findings on connections, brokers, a flow's settings, and this machine."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
+from tsoffset.errors import EmbeddedError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.java import java_version
 from tsoffset.model import ClusterDescription
 from tsoffset.terminal.output import counted
 
@@ -14,7 +18,7 @@ _CLOCKS_APART_MS = 5_000
 
 
 def unreachable(flow: str, cluster: str, message: str) -> Finding:
-    """A cluster that cannot be reached at all."""
+    """Report a cluster that cannot be reached at all."""
     return Scope(flow, cluster).error("connection", *cause_and_step(message))
 
 
@@ -24,18 +28,18 @@ def connection(
     description: ClusterDescription,
     clock_ahead_ms: int | None = None,
 ) -> Iterator[Finding]:
-    """How a cluster was reached: its addresses, its brokers, their versions, its clock."""
+    """Report a cluster's addresses, brokers and their versions, and its clock."""
     at = Scope(flow, settings.alias)
     versions = Counter(one.version for one in description.brokers if one.version is not None)
-    told = f"cluster id {description.cluster_id or 'unknown'}"
-    told += f", {counted(len(description.brokers), 'broker')}"
+    found = f"cluster id {description.cluster_id or 'unknown'}"
+    found += f", {counted(len(description.brokers), 'broker')}"
     if versions:
-        told += ", Kafka " + ", ".join(
+        found += ", Kafka " + ", ".join(
             f"{one} ({number})" for one, number in sorted(versions.items())
         )
     if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
-        told += ", clock in sync with this host"
-    yield at.ok("connection", told)
+        found += ", clock in sync with this host"
+    yield at.ok("connection", found)
     yield from _clock(at, clock_ahead_ms)
     for address in description.dead_addresses:
         yield at.warning(
@@ -51,8 +55,8 @@ def _clock(at: Scope, ahead_ms: int | None) -> Iterator[Finding]:
         way = "ahead of" if ahead_ms > 0 else "behind"
         yield at.warning(
             "clock",
-            f"the controller's is {abs(ahead_ms) / 1000:.0f} s {way} this machine's: ages that "
-            "are told (of the last cycle, of checkpoints) are wrong by as much",
+            f"the controller's is {abs(ahead_ms) / 1000:.0f} s {way} this machine's: reported ages"
+            " (of the last cycle, of checkpoints) are wrong by as much",
             "synchronize both clocks by NTP",
         )
 
@@ -60,17 +64,17 @@ def _clock(at: Scope, ahead_ms: int | None) -> Iterator[Finding]:
 def same_cluster(
     flow: FlowSettings, source: ClusterDescription, target: ClusterDescription
 ) -> Iterator[Finding]:
-    """Source and target that are one cluster: only names keep copies and originals apart."""
+    """Report a source and a target that are one cluster."""
     if source.cluster_id is None or source.cluster_id != target.cluster_id:
         return
-    at, here, there = Scope(flow.name), flow.source.alias, flow.target.alias
-    what = f"{here} and {there} are the same cluster ({source.cluster_id})"
-    if flow.policy.format_remote_topic(here, "orders") == "orders":
+    at, source_alias, target_alias = Scope(flow.name), flow.source.alias, flow.target.alias
+    what = f"{source_alias} and {target_alias} are the same cluster ({source.cluster_id})"
+    if flow.policy.format_remote_topic(source_alias, "orders") == "orders":
         yield at.error(
             "cluster ids",
             f"{what}, and the replication policy keeps topic names, so each topic would be a copy"
             " of itself",
-            f"correct {here}.bootstrap.servers or {there}.bootstrap.servers",
+            f"correct {source_alias}.bootstrap.servers or {target_alias}.bootstrap.servers",
         )
     else:
         yield at.warning(
@@ -81,7 +85,7 @@ def same_cluster(
 
 
 def settings_of(flow: FlowSettings) -> Iterator[Finding]:
-    """What the settings of a flow mean for its commits."""
+    """Report settings that keep a flow from committing, or from proving its translations."""
     at = Scope(flow.name)
     if not flow.commits:
         yield at.warning(
@@ -97,8 +101,8 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
         )
 
 
-def untold_youngest(description: ClusterDescription) -> bool:
-    """Whether a broker cannot tell its logs' youngest records (KIP-734)."""
+def lacks_max_timestamp(description: ClusterDescription) -> bool:
+    """Whether a broker cannot look up a log's largest timestamp (KIP-734)."""
     versions = (broker.version for broker in description.brokers)
     return any(version is not None and _is_older(version, (3, 0)) for version in versions)
 
@@ -134,3 +138,62 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
                 f" {'.'.join(map(str, OLDEST_TESTED))}, the oldest version that tsoffset supports",
                 "upgrade it, or check the results of the first cycles",
             )
+
+
+# Each of these may provide tsoffset to executors.
+_PROVIDES_PACKAGES = (
+    "spark.archives",
+    "spark.kubernetes.container.image",
+    "spark.kubernetes.executor.container.image",
+    "spark.pyspark.python",
+    "spark.yarn.dist.archives",
+)
+_ARCHIVES = ("spark.archives", "spark.yarn.dist.archives")
+_SCHEME = re.compile(r"(?:file|local):(?://)?(?=/)")
+
+
+def machine(
+    spark: Mapping[str, str],
+    *,
+    find_java: Callable[[], int] = java_version,
+    find_version: Callable[[str], str] = version,
+) -> Iterator[Finding]:
+    """Report Java and Spark on this machine, and whether remote executors can import tsoffset.
+    Starts nothing. `spark` are the user's `spark.*` keys."""
+    at = Scope(None)
+    versions = []
+    try:
+        versions.append(f"PySpark {find_version('pyspark')}")
+    except PackageNotFoundError:
+        yield at.error("PySpark", "is not installed", "pip install tsoffset")
+    try:
+        versions.append(f"Java {find_java()}")
+    except EmbeddedError as error:
+        cause, step = cause_and_step(str(error))
+        yield at.error("Java", f"{cause}: sync, plan and run start Spark, which needs Java", step)
+    master = spark.get("spark.master", "local[*]")
+    if len(versions) == 2:
+        yield at.ok("Spark", f"{' on '.join(versions)}, spark.master {master}")
+    if not master.startswith("local"):
+        yield from _executors(at, master, spark)
+    yield from _archives(at, spark)
+
+
+def _executors(at: Scope, master: str, spark: Mapping[str, str]) -> Iterator[Finding]:
+    if not any(spark.get(key) for key in _PROVIDES_PACKAGES):
+        yield at.warning(
+            "executors",
+            f"no setting tells the executors of {master} where to import tsoffset from",
+            "set spark.archives to a packed environment (examples/pack-environment.sh), or"
+            " spark.kubernetes.container.image, unless tsoffset is installed on each executor",
+        )
+
+
+def _archives(at: Scope, spark: Mapping[str, str]) -> Iterator[Finding]:
+    for key in _ARCHIVES:
+        for archive in filter(None, map(str.strip, spark.get(key, "").split(","))):
+            path = _SCHEME.sub("", archive.partition("#")[0])
+            if "://" not in path and not Path(path).exists():
+                yield at.error(
+                    key, f"{path} does not exist", "create it with examples/pack-environment.sh"
+                )

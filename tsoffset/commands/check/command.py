@@ -1,34 +1,38 @@
-"""`tsoffset check` as the command line calls it."""
+"""`tsoffset check`."""
 
-from functools import partial
+from typing import Any
 
-from tsoffset.cluster import Connect
-from tsoffset.commands.check.findings import Finding, Scope
-from tsoffset.commands.check.flow_check import Checked, check
-from tsoffset.commands.check.machine import machine
-from tsoffset.commands.check.report import finding_lines
-from tsoffset.commands.scope import on_cluster, require_match
-from tsoffset.config.selection import Selection
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import LogFormat
+from tsoffset.commands.options import OUTPUT, SELECTION, command, select
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.progress import progress
 
 
-def run_check(
-    selection: Selection, output: Output, notices: Notices, connect: Connect = KafkaCluster
-) -> int:
-    """Check the flows, print the findings and return the exit status. Raises UsageError where no
-    group or topic matches: after the findings, which may say that this user sees no names."""
-    with progress("checking", wanted=notices.format is LogFormat.CONSOLE) as report:
-        checked = check(selection.flows, connect, all_flows=selection.settings.flows, report=report)
-    warnings = tuple(
-        Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
-    )
-    here = tuple(machine(selection.settings.spark))
-    findings = warnings + here + checked.findings
-    output.show(Finding, findings, partial(finding_lines, findings))
-    if not checked.unreachable:
-        require_match(selection, notices, on_cluster(selection.narrowing, connect))
-    return Checked(findings, checked.unreachable).exit_status
+@command(
+    "Check both clusters and report problems.",
+    """\b
+Examples:
+  tsoffset check -c mm2.properties
+  tsoffset check -c mm2.properties --format json | jq 'select(.severity != "ok")'
+
+\b
+Exit status:
+    0  no errors (there may be warnings)
+    1  at least one error
+    2  bad usage or configuration
+    3  a cluster could not be reached at all
+  130  interrupted by Ctrl-C""",
+    *(*SELECTION, *OUTPUT),
+    selects=False,
+)
+def check(output: Output, notices: Notices, **options: Any) -> int:
+    """Check both clusters of each flow and report problems.
+
+    Checks connections, broker versions, rights, selected groups and topics, target topics that are
+    missing or have fewer partitions, and flows that write the same topics. Samples a few records of
+    each topic to see what the replicator or the target changes in them, and suggests the setting
+    that fits. Each finding says what to do. Writes nothing and does not start Spark.
+    """
+    from tsoffset.commands.check.report import run_check
+
+    # The findings include the warnings about the configuration.
+    return run_check(select(options), output, notices)

@@ -1,27 +1,28 @@
-"""Whether copies are kept as long as their originals, and take their timestamps (pure)."""
+"""Findings on topic configurations: retention, timestamp limits, compaction (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tsoffset.commands.check.findings import Finding, Scope, names
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
-from tsoffset.cycle.cleanup_policy import Configs
+from tsoffset.cycle.cleanup_policy import Configs, is_compacted, needs_cleanup_policy
+from tsoffset.flow.policy import target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, Operation, Resource
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import counted, few
 
 _UNLIMITED = float("inf")
 _NO_LIMIT = 2**63 - 1
 _DAY_MS = 86_400_000
 _UNITS = ((_DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-# Producers' clocks differ by a little.
+# Tolerance for the clocks of producers.
 _FUTURE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A topic with the configurations of both sides, and the times of its records."""
+class TopicConfigs:
+    """A topic's configurations on both sides, and the times of its records."""
 
     topic: SyncedTopic
     original: Configs
@@ -31,18 +32,18 @@ class Compared:
 
 def compared_configs(
     flow: FlowSettings,
-    pairs: Sequence[Compared],
+    pairs: Sequence[TopicConfigs],
     now_ms: int,
     source: Granting,
     target: Granting,
 ) -> Iterator[Finding]:
-    """What is narrower on the target; one line where nothing is. `now_ms` is our clock's."""
+    """Report what is narrower on the target. `now_ms` is this host's clock."""
     at = Scope(flow.name, flow.target.alias)
     originals = {pair.topic.source: pair.original for pair in pairs}
     copies = {pair.topic.target: pair.copy for pair in pairs}
-    yield from _unseen(flow.name, source, originals, only_check=True)
-    # Cycles use the target's, too (`tsoffset.commands.check.proofs`).
-    yield from _unseen(flow.name, target, copies, only_check=False)
+    yield from _unreadable(flow.name, source, originals, only_check=True)
+    # Cycles use those of the target, too (`allowed_proofs`).
+    yield from _unreadable(flow.name, target, copies, only_check=False)
     findings = [
         *_retention(flow, at, pairs),
         *_compaction(flow, at, pairs),
@@ -59,10 +60,10 @@ def compared_configs(
 
 
 def newest_in_the_future(
-    flow: FlowSettings, pairs: Sequence[Compared], now_ms: int
+    flow: FlowSettings, pairs: Sequence[TopicConfigs], now_ms: int
 ) -> Iterator[Finding]:
-    """For a source that does not tell its clock: that its records come from a clock ahead of ours.
-    It rests on times that producers give, so it may be meant."""
+    """Report records with timestamps ahead of this host's clock, for a source that does not report
+    its own clock. Producers set these timestamps, so they may be intended."""
     ahead = [
         (pair.times.newest_ms - now_ms, pair.topic.source)
         for pair in pairs
@@ -73,21 +74,21 @@ def newest_in_the_future(
         yield Scope(flow.name, flow.source.alias).warning(
             "clock",
             f"newest records have timestamps up to {duration(furthest_ms)} ahead of this host's"
-            f" clock ({names([topic for _, topic in ahead])})",
+            f" clock ({few([topic for _, topic in ahead])})",
             "synchronize producers, brokers and this host by NTP, unless these timestamps are"
             " intended",
         )
 
 
 def duration(milliseconds: float) -> str:
-    """`7 d`, `90 min`: in the largest unit of which it is a whole number, or at least ten."""
+    """`7 d`, `90 min`: in the largest unit with a whole number, or with at least ten."""
     for unit, name in _UNITS:
         if milliseconds >= unit and (milliseconds % unit == 0 or milliseconds >= 10 * unit):
             return f"{milliseconds / unit:.0f} {name}"
     return f"{milliseconds:.0f} ms"
 
 
-def _unseen(
+def _unreadable(
     flow: str, granting: Granting, found: Mapping[str, Configs], *, only_check: bool
 ) -> Iterator[Finding]:
     at = Scope(flow, granting.cluster.alias)
@@ -97,7 +98,7 @@ def _unseen(
         only = ", which only `check` needs" if only_check else ""
         yield at.ok(
             "retention",
-            f"not checked for {counted(len(refused), 'topic')} ({names(refused)}):"
+            f"not checked for {counted(len(refused), 'topic')} ({few(refused)}):"
             f" DESCRIBE_CONFIGS is missing{only}",
             granting.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
@@ -106,26 +107,26 @@ def _unseen(
         yield at.failure("retention", others[0])
 
 
-def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[Compared]) -> Iterator[Finding]:
-    for key, told in (("retention.ms", duration), ("retention.bytes", _bytes)):
+def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> Iterator[Finding]:
+    for key, in_words in (("retention.ms", duration), ("retention.bytes", _bytes)):
         shorter = [
-            f"{pair.topic.target}: {told(there)} instead of "
-            + ("no limit" if here == _UNLIMITED else told(here))
+            f"{pair.topic.target}: {in_words(copied)} instead of "
+            + ("no limit" if original == _UNLIMITED else in_words(original))
             for pair in pairs
-            if (there := _kept(pair.copy, key)) < (here := _kept(pair.original, key))
+            if (copied := _limit(pair.copy, key)) < (original := _limit(pair.original, key))
         ]
         if shorter:
             yield at.warning(
                 key,
-                f"shorter than on {flow.source.alias} ({names(shorter)}): groups that are further"
+                f"shorter than on {flow.source.alias} ({few(shorter)}): groups that are further"
                 " behind resume at the first record that the target topic still has",
                 f"set {key} of the target topics as on {flow.source.alias} (kafka-configs --alter"
                 f" --entity-type topics --add-config {key}=...)",
             )
 
 
-def _kept(configs: Configs, key: str) -> float:
-    """How much of a log is kept; what is compacted alone, or not known, without limit."""
+def _limit(configs: Configs, key: str) -> float:
+    """The retention; unlimited where it is unknown, or the topic is only compacted."""
     if isinstance(configs, Failed) or "delete" not in _policies(configs):
         return _UNLIMITED
     value = int(configs.get(key, -1))
@@ -136,7 +137,7 @@ def _policies(configs: Mapping[str, str]) -> set[str]:
     return {word.strip() for word in configs.get("cleanup.policy", "delete").split(",")}
 
 
-def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[Compared]) -> Iterator[Finding]:
+def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> Iterator[Finding]:
     compacted = [
         pair.topic.target
         for pair in pairs
@@ -147,16 +148,16 @@ def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[Compared]) -> Ite
     if compacted:
         yield at.warning(
             "cleanup.policy",
-            f"{names(compacted)} compacted, but the source topic is not: compaction removes"
+            f"{few(compacted)} compacted, but the source topic is not: compaction removes"
             " records that groups have not read yet",
             f"set cleanup.policy of the target topics as on {flow.source.alias}",
         )
 
 
 def _timestamp_limits(
-    flow: FlowSettings, at: Scope, pairs: Sequence[Compared], now_ms: int
+    flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs], now_ms: int
 ) -> Iterator[Finding]:
-    """What the target would refuse of the source's records if they were mirrored now."""
+    """Report records of the source that the target would refuse now."""
     for key, words in (("after", "ahead of"), ("before", "behind")):
         refused = []
         for pair in pairs:
@@ -174,14 +175,14 @@ def _timestamp_limits(
             yield at.warning(
                 setting,
                 f"records on {flow.source.alias} have timestamps further {words} the clock than"
-                f" the target topics accept ({names(refused)}): the replicator cannot write them",
+                f" the target topics accept ({few(refused)}): the replicator cannot write them",
                 f"raise {setting} of the target topics",
             )
 
 
 def timestamp_limit_ms(configs: Configs, key: str) -> int | None:
-    """How far `after` or `before` the clock a record may be stamped; None without limit, or where
-    the broker stamps, or nothing is known."""
+    """How far `after` or `before` the clock a timestamp may lie; None without a limit, with
+    LogAppendTime, or if the configuration is unknown."""
     if isinstance(configs, Failed) or configs.get("message.timestamp.type") == "LogAppendTime":
         return None
     # Before 3.6 there was one limit for both.
@@ -192,3 +193,75 @@ def timestamp_limit_ms(configs: Configs, key: str) -> int | None:
 
 def _bytes(number: float) -> str:
     return f"{number:.0f} bytes"
+
+
+_SUBJECT = "proof"
+_NO_PROOF = (
+    "the proof by first copy cannot be used in them, so a group that is far behind may get an"
+    " earlier offset, or none"
+)
+
+
+def allowed_proofs(
+    flow: FlowSettings,
+    pairs: Sequence[TopicConfigs],
+    target: Granting,
+    *,
+    lacks_max_timestamp: bool,
+) -> Iterator[Finding]:
+    """Report which target topics allow the proof by first copy, if the flow uses that proof.
+
+    `lacks_max_timestamp`: a broker of the target cannot look up a log's largest timestamp.
+    """
+    if not needs_cleanup_policy(flow.translation):
+        return
+    at = Scope(flow.name, flow.target.alias)
+    pairs = [pair for pair in pairs if not _is_failback(flow, pair)]
+    compacted = [pair.topic.target for pair in pairs if is_compacted(pair.copy)]
+    if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
+        yield at.ok(
+            _SUBJECT,
+            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be"
+            " used, which gives the best offsets to groups that are far behind",
+        )
+    if compacted:
+        found = f"{counted(len(compacted), 'topic')} compacted ({few(compacted)}): {_NO_PROOF}"
+        if lacks_max_timestamp:
+            yield at.warning(
+                _SUBJECT,
+                f"{found}. On brokers before 3.0 it gets none more often, because they cannot look"
+                " up a log's largest timestamp",
+                "upgrade the target's brokers to 3.0 or later",
+            )
+        else:
+            yield at.ok(_SUBJECT, found)
+    yield from _unknown(at, pairs, target)
+
+
+def _is_failback(flow: FlowSettings, pair: TopicConfigs) -> bool:
+    renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, pair.topic.source)
+    return renaming is not None and renaming.failback
+
+
+def _unknown(at: Scope, pairs: Sequence[TopicConfigs], target: Granting) -> Iterator[Finding]:
+    refused: list[str] = []
+    others: list[str] = []
+    why: Failed | None = None
+    for pair in pairs:
+        if isinstance(pair.copy, Failed) and pair.copy.kind is FailureKind.AUTHORIZATION:
+            refused.append(pair.topic.target)
+        elif is_compacted(pair.copy) is None:
+            others.append(pair.topic.target)
+            if why is None and isinstance(pair.copy, Failed):
+                why = pair.copy
+    if refused:
+        yield at.warning(
+            _SUBJECT,
+            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({few(refused)}),"
+            f" so it is not known whether they are compacted: {_NO_PROOF}",
+            target.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
+        )
+    if others:
+        cause, step = ("", None) if why is None else cause_and_step(why.message)
+        found = f"cleanup.policy of {counted(len(others), 'topic')} ({few(others)}) is not known"
+        yield at.warning(_SUBJECT, f"{found}{cause and f' ({cause})'}: {_NO_PROOF}", step)

@@ -1,17 +1,17 @@
-"""What the samples of a flow's topics come to: what copies have other, and what fits (pure)."""
+"""Findings on sampled copies: what differs from the source, and which setting fits (pure)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
-from tsoffset.commands.check.samples import MOST_TOPICS, Copy, Part, SampledTopic
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
+from tsoffset.commands.check.samples import MOST_TOPICS, Copy, RecordPart, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
 from tsoffset.rule.reasons import rewritten
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import counted, few
 
-_CONTENT = frozenset({Part.KEY, Part.VALUE})
+_CONTENT = frozenset({RecordPart.KEY, RecordPart.VALUE})
 
 
 def sampled_copies(
@@ -20,10 +20,10 @@ def sampled_copies(
     newest_stamps: Mapping[str, Stamp],
     topics: int,
 ) -> Iterator[Finding]:
-    """What differs, topic by topic, and how many copies are as their originals.
+    """Report what differs in each topic, and how many copies equal their source records.
 
-    `newest_stamps` says who stamps the newest records of each target topic; where that is the
-    target, another finding tells. `topics` is how many there are, sampled or not.
+    `newest_stamps` tells who set the timestamps of the newest records of each target topic; if the
+    target did, another finding reports it. `topics` is the number of topics, sampled or not.
     """
     samples = [
         sampled
@@ -33,14 +33,16 @@ def sampled_copies(
     at = Scope(flow.name, flow.target.alias)
     copies = [copy for sampled in samples for copy in sampled.copies]
     changed = [differing(sampled) & _CONTENT for sampled in samples]
-    torn = len(frozenset().union(*changed)) > 1 and not any(len(parts) > 1 for parts in changed)
+    conflicting = len(frozenset().union(*changed)) > 1 and not any(
+        len(parts) > 1 for parts in changed
+    )
     for sampled in samples:
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
-        if sampled.stamped_there:
-            yield _stamped_before(at, sampled.topic.target)
+        if sampled.stamped_by_target:
+            yield _older_timestamps(at, sampled.topic.target)
         elif sampled.copies:
-            yield from _different(flow, at, sampled, torn=torn)
+            yield from _different(flow, at, sampled, conflicting=conflicting)
         elif sampled.looked_for and sampled.diverged is None:
             yield _not_found(flow, at, sampled)
     yield from _headers(at, samples)
@@ -50,7 +52,7 @@ def sampled_copies(
     yield from _summary(flow, at, copies, missing, topics)
 
 
-def differing(sampled: SampledTopic) -> frozenset[Part]:
+def differing(sampled: SampledTopic) -> frozenset[RecordPart]:
     """The parts in which some copy of the topic differs from its original."""
     return frozenset().union(*(copy.differs for copy in sampled.copies))
 
@@ -67,7 +69,7 @@ def _not_found(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Finding:
 
 
 def _different(
-    flow: FlowSettings, at: Scope, sampled: SampledTopic, *, torn: bool
+    flow: FlowSettings, at: Scope, sampled: SampledTopic, *, conflicting: bool
 ) -> Iterator[Finding]:
     parts = differing(sampled)
     if not parts:
@@ -76,7 +78,7 @@ def _different(
     of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
     subject = f"topic {sampled.topic.target}"
     what = f"{_listed(parts)} differ from the source's in {of_all}"
-    if Part.TIMESTAMP in parts:
+    if RecordPart.TIMESTAMP in parts:
         remedy = (
             "configure the replicator to keep timestamps, which tsoffset needs to look records up,"
             " and recreate the mirror topic"
@@ -85,16 +87,16 @@ def _different(
         yield at.ok(subject, f"{what}, and translation.match ignores them")
         return
     else:
-        remedy = _fitting(flow, sampled, parts, torn=torn)
-    # Where each sample shows it, no translation of the topic will be proven.
+        remedy = _fitting(flow, sampled, parts, conflicting=conflicting)
+    # If every sample differs, no translation of the topic can be proven.
     say = at.error if number == len(sampled.copies) else at.warning
     yield say(subject, what, remedy)
 
 
 def _fitting(
-    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[Part], *, torn: bool
+    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[RecordPart], *, conflicting: bool
 ) -> str:
-    """The setting by which such copies are known, if there is one."""
+    """What to do: the setting that matches such copies, if there is one."""
     if parts == _CONTENT:
         return (
             "configure the replicator to keep keys or values: a timestamp alone does not identify a"
@@ -102,7 +104,9 @@ def _fitting(
         )
     (left,) = _CONTENT - parts
     without = any(
-        copy.keyless if left is Part.KEY else copy.empty for copy in sampled.copies if copy.differs
+        copy.keyless if left is RecordPart.KEY else copy.empty
+        for copy in sampled.copies
+        if copy.differs
     )
     if without:
         return (
@@ -110,7 +114,7 @@ def _fitting(
             f" {left.value}s, so only timestamps could be compared"
         )
     setting = f"{flow.name}.translation.match = timestamp,{left.value}"
-    if torn:
+    if conflicting:
         return (
             f"move this topic to a separate flow with {setting}, or configure the replicator to"
             f" keep {_listed(parts)}: other topics of this flow need a different setting"
@@ -118,8 +122,8 @@ def _fitting(
     return f"set {setting} if the replicator changes {_listed(parts)} on purpose"
 
 
-def _stamped_before(at: Scope, topic: str) -> Finding:
-    """The target stamped records once: the newest show nothing of it, older ones do."""
+def _older_timestamps(at: Scope, topic: str) -> Finding:
+    """Report that older records have timestamps of the target, but the newest do not."""
     _, remedy = cause_and_step(rewritten(topic).message)
     return at.warning(
         f"topic {topic}",
@@ -140,12 +144,12 @@ def _headers(at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
         number = counted(changed.total(), "sampled record")
         yield at.ok(
             "headers",
-            f"differ in {number} ({names(list(changed))}), but are not used to match records",
+            f"differ in {number} ({few(list(changed))}), but are not used to match records",
         )
 
 
 def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:
-    """Whether copies hold their originals' offsets where the configuration says so."""
+    """Report whether copies have the header with the source's offset that the flow configures."""
     header = flow.translation.offset_header
     if header is None or not copies:
         return
@@ -166,7 +170,7 @@ def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Ite
 
 
 def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
-    """Whether copies lie at the offsets of their originals where they are expected to."""
+    """Report whether copies have the same offsets, if the flow expects that."""
     if flow.translation.expect is None:
         return
     moved = [
@@ -175,7 +179,7 @@ def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> 
     if moved:
         yield at.error(
             "offsets",
-            f"copies have other offsets than their source records in {names(moved)}: the"
+            f"copies have other offsets than their source records in {few(moved)}: the"
             " replicator does not keep offsets, and the groups are skipped (DIVERGED)",
             f"remove {flow.name}.translation.expect",
         )
@@ -194,7 +198,7 @@ def _summary(
         words += f"; no copy found of {missing} more"
     if topics > MOST_TOPICS:
         words += f"; {MOST_TOPICS} of {topics} topics sampled"
-    left_out = frozenset(Part) - flow.translation.match
+    left_out = frozenset(RecordPart) - flow.translation.match
     remedy = None
     if left_out and same == len(copies):
         words += f"; translation.match ignores {_listed(left_out)}, which are equal"
@@ -202,5 +206,5 @@ def _summary(
     yield at.ok("samples", words, remedy)
 
 
-def _listed(parts: frozenset[Part]) -> str:
-    return " and ".join(f"{part.value}s" for part in Part if part in parts)
+def _listed(parts: frozenset[RecordPart]) -> str:
+    return " and ".join(f"{part.value}s" for part in RecordPart if part in parts)

@@ -1,4 +1,4 @@
-"""The check of one flow after the other, in the order in which a person would look."""
+"""Checks one flow after the other, in the order in which a person would look."""
 
 import time
 from collections.abc import Collection, Generator, Iterator, Sequence
@@ -6,16 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.check import (
-    checkpoints,
-    clusters,
-    configs,
-    copies,
-    groups,
-    proofs,
-    skips,
-    topics,
-)
+from tsoffset.commands.check import clusters, configs, copies, groups, streams, topics
 from tsoffset.commands.check.findings import Finding, Scope, Severity
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
@@ -34,19 +25,19 @@ from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, Resource, Side, TopicDescription
-from tsoffset.terminal.progress import Report
+from tsoffset.terminal.notices import Report
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """All findings, and whether some cluster could not be reached at all."""
+class CheckResult:
+    """All findings, and whether a cluster could not be reached at all."""
 
     findings: tuple[Finding, ...]
     unreachable: bool
 
     @property
     def exit_status(self) -> int:
-        """3 where a cluster is unreachable, 1 for an error finding, else 0."""
+        """3 if a cluster is unreachable, 1 with an error, else 0."""
         if self.unreachable:
             return 3
         return int(any(finding.severity is Severity.ERROR for finding in self.findings))
@@ -58,22 +49,22 @@ def check(
     *,
     all_flows: Sequence[FlowSettings] = (),
     report: Report | None = None,
-) -> Checked:
+) -> CheckResult:
     """Check each of `flows`; `all_flows` are those that may write the same topics."""
     found: list[Finding] = []
     unreachable = False
-    with _Clusters(connect) as reach:
+    with _Clusters(connect) as connections:
         for done, flow in enumerate(flows):
             if report is not None:
                 report(flow.name, done, len(flows))
-            checking = _FlowCheck(flow, reach, all_flows)
+            checking = _FlowCheck(flow, connections, all_flows)
             found += checking.findings()
             unreachable = unreachable or checking.unreachable
-    return Checked(tuple(found), unreachable)
+    return CheckResult(tuple(found), unreachable)
 
 
 class _Clusters:
-    """Connections and descriptions, shared by the flows that use the same cluster alike."""
+    """Connections and descriptions, shared by flows with the same cluster settings."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -97,7 +88,7 @@ class _Clusters:
         return cluster
 
     def description(self, settings: ClusterSettings) -> ClusterDescription | ClusterUnreachable:
-        """What the cluster says of itself, asked once; the error where it cannot be reached."""
+        """The cluster's description, requested once; the error if it cannot be reached."""
         cluster = self.cluster(settings)
         if id(cluster) not in self._described:
             try:
@@ -107,7 +98,7 @@ class _Clusters:
         return self._described[id(cluster)]
 
     def clock_ahead_ms(self, settings: ClusterSettings) -> int | None:
-        """How far its clock is ahead of ours, asked once; None where it does not tell."""
+        """How far its clock is ahead of this host's, requested once; None if it does not tell."""
         cluster = self.cluster(settings)
         if id(cluster) not in self._ahead_ms:
             try:
@@ -125,18 +116,18 @@ class _Clusters:
 
 
 class _FlowCheck:
-    """The check of one flow, in the order in which a person would look."""
+    """The check of one flow."""
 
     def __init__(
-        self, flow: FlowSettings, reach: _Clusters, all_flows: Sequence[FlowSettings]
+        self, flow: FlowSettings, connections: _Clusters, all_flows: Sequence[FlowSettings]
     ) -> None:
         self.flow = flow
         self.unreachable = False
-        self._reach = reach
+        self._clusters = connections
         self._all_flows = all_flows
 
     def findings(self) -> Iterator[Finding]:
-        """All findings; a cluster that goes away on the way ends the part that needs it."""
+        """All findings. If a cluster becomes unreachable, the part that needs it ends there."""
         flow = self.flow
         yield from clusters.settings_of(flow)
         source = yield from self._connected(flow.source)
@@ -147,15 +138,15 @@ class _FlowCheck:
             yield from self._part(flow.source, self._source(target))
 
     def _part(self, cluster: ClusterSettings, findings: Iterator[Finding]) -> Iterator[Finding]:
-        """The findings, up to where the cluster goes away."""
+        """The findings, until the cluster becomes unreachable."""
         try:
             yield from findings
         except ClusterUnreachable as error:
-            yield self._lost(cluster.alias, error)
+            yield self._unreachable(cluster.alias, error)
 
     def _source(self, target: ClusterDescription | None) -> Iterator[Finding]:
         flow = self.flow
-        survey = survey_source(flow, self._reach.cluster(flow.source))
+        survey = survey_source(flow, self._clusters.cluster(flow.source))
         synced = synced_topics(flow, survey.commits)
         yield from groups.source_groups(flow, survey, self._all_flows)
         yield from topics.source_topics(flow, survey, synced)
@@ -169,46 +160,47 @@ class _FlowCheck:
     def _connected(
         self, settings: ClusterSettings
     ) -> Generator[Finding, None, ClusterDescription | None]:
-        answer = self._reach.description(settings)
+        answer = self._clusters.description(settings)
         if isinstance(answer, ClusterUnreachable):
-            yield self._lost(settings.alias, answer)
+            yield self._unreachable(settings.alias, answer)
             return None
-        ahead_ms = self._reach.clock_ahead_ms(settings)
+        ahead_ms = self._clusters.clock_ahead_ms(settings)
         yield from clusters.connection(self.flow.name, settings, answer, ahead_ms)
         return answer
 
     def _target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow
-        there = survey_target(flow, self._reach.cluster(flow.target), synced, survey.listings)
-        every = self._reach.topics(flow.target)
-        yield from topics.target_topics(flow, survey.topics, there, synced, every)
-        yield from self._part(flow.target, self._samples(there, synced))
-        yield from groups.target_groups(flow, there, survey.listings)
-        granting = Granting(flow.target, there.rights.principal)
-        at, rights = Scope(flow.name, flow.target.alias), there.rights
+        surveyed = survey_target(flow, self._clusters.cluster(flow.target), synced, survey.listings)
+        every = self._clusters.topics(flow.target)
+        yield from topics.target_topics(flow, survey.topics, surveyed, synced, every)
+        yield from self._part(flow.target, self._samples(surveyed, synced))
+        yield from groups.target_groups(flow, surveyed, survey.listings)
+        yield from streams.streams_applications(flow, survey, synced, every)
+        granting = Granting(flow.target, surveyed.rights.principal)
+        at, rights = Scope(flow.name, flow.target.alias), surveyed.rights
         yield from missing_rights(at, Side.TARGET, granting, rights.topics, rights.groups)
-        yield from skips.skipped_commits(flow, survey, there.topics)
-        yield from self._part(flow.target, self._configs(survey, there, synced))
+        yield from groups.skipped_commits(flow, survey, surveyed.topics)
+        yield from self._part(flow.target, self._configs(survey, surveyed, synced))
         now_ms = time.time_ns() // 1_000_000
-        found = checkpoints.seen(flow, self._reach.cluster(flow.target))
-        yield from checkpoints.other_committer(flow, found, now_ms)
+        found = groups.checkpoints_seen(flow, self._clusters.cluster(flow.target))
+        yield from groups.other_committer(flow, found, now_ms)
 
     def _configs(
-        self, survey: SourceSurvey, there: TargetSurvey, synced: Sequence[SyncedTopic]
+        self, survey: SourceSurvey, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]
     ) -> Iterator[Finding]:
         flow = self.flow
         pairs = [
             topic
             for topic in synced
-            if isinstance(there.topics.get(topic.target), TopicDescription)
+            if isinstance(surveyed.topics.get(topic.target), TopicDescription)
             and isinstance(survey.topics.get(topic.source), TopicDescription)
         ]
-        source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
+        source, target = self._clusters.cluster(flow.source), self._clusters.cluster(flow.target)
         originals = source.topic_configs([topic.source for topic in pairs])
         copied = target.topic_configs([topic.target for topic in pairs])
         times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
         compared = [
-            configs.Compared(
+            configs.TopicConfigs(
                 topic,
                 originals[topic.source],
                 copied[topic.target],
@@ -217,30 +209,30 @@ class _FlowCheck:
             for topic in pairs
         ]
         now_ms = time.time_ns() // 1_000_000
-        granting = Granting(flow.target, there.rights.principal)
+        granting = Granting(flow.target, surveyed.rights.principal)
         yield from configs.compared_configs(
-            flow, compared, now_ms, Granting(flow.source, survey.rights.told.principal), granting
+            flow, compared, now_ms, Granting(flow.source, survey.rights.answer.principal), granting
         )
-        described = self._reach.description(flow.target)
-        yield from proofs.allowed_proofs(
+        described = self._clusters.description(flow.target)
+        yield from configs.allowed_proofs(
             flow,
             compared,
             granting,
-            untold_youngest=isinstance(described, ClusterDescription)
-            and clusters.untold_youngest(described),
+            lacks_max_timestamp=isinstance(described, ClusterDescription)
+            and clusters.lacks_max_timestamp(described),
         )
-        if self._reach.clock_ahead_ms(flow.source) is None:
+        if self._clusters.clock_ahead_ms(flow.source) is None:
             yield from configs.newest_in_the_future(flow, compared, now_ms)
 
     def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, rights = self.flow, survey.rights
         at = Scope(flow.name, flow.source.alias)
-        granting = Granting(flow.source, rights.told.principal)
+        granting = Granting(flow.source, rights.answer.principal)
         yield from missing_rights(at, Side.SOURCE, granting, rights.topics, rights.groups)
         complete = not survey.listings.failed_brokers
         for resource, unseen, answers in (
-            (Resource.TOPIC, rights.unseen_topics, rights.told.topics),
-            (Resource.GROUP, rights.unseen_groups, rights.told.groups),
+            (Resource.TOPIC, rights.unseen_topics, rights.answer.topics),
+            (Resource.GROUP, rights.unseen_groups, rights.answer.groups),
         ):
             yield from hidden(at, granting, resource, answers, unseen, complete=complete)
         written = {
@@ -248,19 +240,19 @@ class _FlowCheck:
             Resource.GROUP: written_groups(flow.group_filter),
         }
         open_ended = [resource for resource, names in written.items() if not names.only]
-        yield from partial_listings(at, granting, rights.told, rights.probe, open_ended)
+        yield from partial_listings(at, granting, rights.answer, rights.probe, open_ended)
 
-    def _samples(self, there: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
+    def _samples(self, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow
         mirrored = [
             topic
             for topic in synced
-            if isinstance(described := there.topics.get(topic.target), TopicDescription)
+            if isinstance(described := surveyed.topics.get(topic.target), TopicDescription)
             and topic.partitions & described.partitions.keys()
         ]
-        source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
+        source, target = self._clusters.cluster(flow.source), self._clusters.cluster(flow.target)
         samples = sample_topics(flow, source, target, mirrored)
-        yield from copies.sampled_copies(flow, samples, there.stamps, len(mirrored))
+        yield from copies.sampled_copies(flow, samples, surveyed.stamps, len(mirrored))
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]
@@ -271,22 +263,22 @@ class _FlowCheck:
             if not self._writes_to(competing, target):
                 continue
             try:
-                theirs = self._reach.topics(competing.source)
+                competing_topics = self._clusters.topics(competing.source)
             except ClusterUnreachable as error:
                 yield groups.unknown_competing_flow(self.flow, competing, str(error))
             else:
-                yield from groups.competing_flows(self.flow, synced, competing, theirs)
+                yield from groups.competing_flows(self.flow, synced, competing, competing_topics)
 
     def _writes_to(self, competing: FlowSettings, target: ClusterDescription) -> bool:
         if competing.target.alias == self.flow.target.alias:
             return True
-        answer = self._reach.description(competing.target)
+        answer = self._clusters.description(competing.target)
         return (
             isinstance(answer, ClusterDescription)
             and answer.cluster_id is not None
             and answer.cluster_id == target.cluster_id
         )
 
-    def _lost(self, alias: str, error: ClusterUnreachable) -> Finding:
+    def _unreachable(self, alias: str, error: ClusterUnreachable) -> Finding:
         self.unreachable = True
         return clusters.unreachable(self.flow.name, alias, str(error))

@@ -1,8 +1,12 @@
-"""What the groups of a flow come to on both clusters (pure)."""
+"""Findings on the groups of a flow: on both clusters, in other flows, in checkpoints (pure)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
+from tsoffset.cluster import Cluster
+from tsoffset.commands.check.configs import duration
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.survey import (
     SourceSurvey,
     SyncedTopic,
@@ -12,9 +16,21 @@ from tsoffset.commands.check.survey import (
 )
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.flow.loops import REMEDY, looped_topics
+from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, GroupListing, GroupListings
-from tsoffset.terminal.output import counted
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    GroupListing,
+    GroupListings,
+    GroupType,
+    LogRange,
+    Reason,
+    TopicDescription,
+    TopicPartition,
+)
+from tsoffset.replicators.checkpoints import read_checkpoints
+from tsoffset.terminal.output import by_name, counted, few
 
 _FAILURES_NAMED = 20
 
@@ -22,21 +38,21 @@ _FAILURES_NAMED = 20
 def source_groups(
     flow: FlowSettings, survey: SourceSurvey, all_flows: Iterable[FlowSettings] = ()
 ) -> Iterator[Finding]:
-    """Which groups pass the filters, of which types, and what their commits say. `all_flows` are
-    those that may take what this one leaves out."""
+    """Report which groups are selected, of which types, and which committed offsets are unreadable.
+    `all_flows` are those that may select the others."""
     at = Scope(flow.name, flow.source.alias)
-    yield from _silent_brokers(at, survey.listings)
+    yield from _failed_brokers(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
     supported = [group for group in passing if group.type in SUPPORTED_GROUPS]
     found = f"{len(supported)} of {len(survey.listings.groups)} groups selected"
-    takers = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
+    flows = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
     left = [
         group
         for group in sorted(survey.listings.groups)
-        if not any(one.enabled and one.group_filter.should_replicate_group(group) for one in takers)
+        if not any(one.enabled and one.group_filter.should_replicate_group(group) for one in flows)
     ]
     if left:
-        found += f"; selected by no flow: {names(left)}"
+        found += f"; selected by no flow: {few(left)}"
     if supported:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
@@ -57,9 +73,9 @@ def source_groups(
 
 
 def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Finding]:
-    """Groups of which no commit could be read, and commits of the others that could not."""
+    """Report groups and single committed offsets that could not be read."""
     commits = sorted(survey.commits.items())
-    # Another finding tells of those that one may not describe.
+    # Another finding reports the groups that this principal may not describe.
     failed = [
         (group, failure)
         for group, failure in commits
@@ -82,20 +98,21 @@ def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Fi
 def target_groups(
     flow: FlowSettings, survey: TargetSurvey, source: GroupListings
 ) -> Iterator[Finding]:
-    """Groups of the flow that the target knows: active ones are left alone."""
+    """Report the groups of the flow that have active members on the target."""
     at = Scope(flow.name, flow.target.alias)
-    yield from _silent_brokers(at, survey.listings)
+    yield from _failed_brokers(at, survey.listings)
     known = [
         survey.listings.groups[group.group]
         for group in passing_groups(flow, source)
         if group.group in survey.listings.groups
     ]
     yield from _unsupported(at, known)
+    yield from _other_types(at, known, source)
     active = [group.group for group in known if group.active and group.type in SUPPORTED_GROUPS]
     if active:
         yield at.ok(
             "groups",
-            f"{counted(len(active), 'group')} have active members on the target ({names(active)})"
+            f"{counted(len(active), 'group')} have active members on the target ({few(active)})"
             " and are skipped (GROUP_ACTIVE)",
             "stop their consumers on the target if these groups should be synced",
         )
@@ -107,18 +124,18 @@ def competing_flows(
     competing: FlowSettings,
     competing_topics: Iterable[str],
 ) -> Iterator[Finding]:
-    """Topics that another flow writes under the same name on the same target."""
-    theirs = {renamed(competing, topic) for topic in competing_topics}
+    """Report topics that another flow writes under the same name on the same target."""
+    written = {renamed(competing, topic) for topic in competing_topics}
     shared = sorted(
         topic.target
         for topic in synced
-        if topic.target in theirs
+        if topic.target in written
         and any(competing.group_filter.should_replicate_group(group) for group in topic.groups)
     )
     if shared:
         yield Scope(flow.name, flow.target.alias).warning(
             f"flow {competing.name}",
-            f"also writes {counted(len(shared), 'topic')} ({names(shared)}): a group with"
+            f"also writes {counted(len(shared), 'topic')} ({few(shared)}): a group with"
             " committed offsets on both sources is skipped (SEVERAL_SOURCES)",
             "select each topic or group in one flow only, or use target names that differ",
         )
@@ -127,19 +144,19 @@ def competing_flows(
 def replication_loop(
     flow: FlowSettings, synced: Sequence[SyncedTopic], reverse: FlowSettings
 ) -> Iterator[Finding]:
-    """Topics that this flow and the one back both take under one name."""
+    """Report topics that the reverse flow copies back under the same name."""
     looped = looped_topics(flow, reverse, (topic.source for topic in synced))
     if looped:
         yield Scope(flow.name).warning(
             f"flow {reverse.name}",
-            f"copies {counted(len(looped), 'topic')} ({names(looped)}) back under the same name: a"
+            f"copies {counted(len(looped), 'topic')} ({few(looped)}) back under the same name: a"
             " replicator in both directions copies each record endlessly",
             REMEDY,
         )
 
 
 def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message: str) -> Finding:
-    """Another flow into the same target whose source cannot be asked."""
+    """Report another flow into the same target whose source is unreachable."""
     cause, _ = cause_and_step(message)
     return Scope(flow.name, competing.source.alias).warning(
         f"flow {competing.name}",
@@ -148,19 +165,140 @@ def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message:
     )
 
 
-def _silent_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:
+def _failed_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:
     for node, failed in sorted(listings.failed_brokers.items()):
         yield at.failure(f"broker {node}", failed)
 
 
 def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]:
-    odd = [
+    unsupported = [
         f"{group.group} ({group.type})" for group in groups if group.type not in SUPPORTED_GROUPS
     ]
-    if odd:
+    if unsupported:
         yield at.warning(
             "groups",
-            f"{counted(len(odd), 'group')} of a type that tsoffset does not sync: {names(odd)}"
-            " (UNSUPPORTED_GROUP)",
+            f"{counted(len(unsupported), 'group')} of a type that tsoffset does not sync:"
+            f" {few(unsupported)} (UNSUPPORTED_GROUP)",
             "exclude them with groups.exclude",
+        )
+
+
+def _other_types(
+    at: Scope, known: Iterable[GroupListing], source: GroupListings
+) -> Iterator[Finding]:
+    """Report groups that are a share group on one side and a consumer group on the other."""
+    other = [
+        f"{group.group} ({group.type})"
+        for group in known
+        if group.type in SUPPORTED_GROUPS
+        and (group.type is GroupType.SHARE) != (group.group in source.share_groups)
+    ]
+    if other:
+        yield at.warning(
+            "groups",
+            f"{counted(len(other), 'group')} of another type than on the source: {few(other)}"
+            " (UNSUPPORTED_GROUP)",
+            "rename them, or delete them on the target",
+        )
+
+
+def skipped_commits(
+    flow: FlowSettings, survey: SourceSurvey, target: Mapping[str, TopicDescription | Failed]
+) -> Iterator[Finding]:
+    """Report committed offsets that no cycle can translate, whatever their records are, and what
+    auto.offset.reset means for their groups."""
+    reasons: Counter[str] = Counter()
+    groups = set()
+    for group, offsets in survey.commits.items():
+        for place, commit in () if isinstance(offsets, Failed) else offsets.items():
+            topic = renamed(flow, place.topic)
+            if topic is None or isinstance(commit, Failed):
+                continue
+            reason = _skip_reason(place, commit, survey.logs.get(place), target.get(topic))
+            if reason is not None:
+                reasons[reason] += 1
+                groups.add(group)
+    if reasons:
+        yield Scope(flow.name, flow.source.alias).ok(
+            "auto.offset.reset",
+            f"{counted(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
+            f" the target the consumers of {few(sorted(groups))} start at their"
+            " auto.offset.reset",
+            "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
+            " Kafka's default, skips them",
+        )
+
+
+def _skip_reason(
+    place: TopicPartition,
+    commit: CommittedOffset,
+    log: LogRange | Failed | None,
+    target: TopicDescription | Failed | None,
+) -> Reason | None:
+    if isinstance(target, Failed):
+        return Reason.TARGET_MISSING if target.missing else None
+    if target is None or place.partition not in target.partitions:
+        return Reason.TARGET_MISSING
+    if not isinstance(log, LogRange):
+        return None
+    if commit.offset < log.start:
+        return Reason.EXPIRED
+    return Reason.PAST_LOG_END if commit.offset > log.end else None
+
+
+# MirrorMaker 2 writes checkpoints of groups that moved, by default once a minute.
+_RECENT_MS = 15 * 60_000
+_LAST_RECORDS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointsSeen:
+    """The groups of the flow that have checkpoints in a topic, with the time of the newest one in
+    milliseconds."""
+
+    topic: str
+    groups: Mapping[str, int]
+
+
+def checkpoints_seen(flow: FlowSettings, target: Cluster) -> CheckpointsSeen:
+    """Read the end of the flow's checkpoints topic; no groups if it does not exist or cannot be
+    read. Raises ClusterUnreachable."""
+    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+    found = read_checkpoints(
+        target,
+        topic,
+        wanted=lambda key: flow.group_filter.should_replicate_group(key.group),
+        committed={},
+        last=_LAST_RECORDS,
+    )
+    groups: dict[str, int] = {}
+    for key, checkpoint in found.newest.items():
+        groups[key.group] = max(groups.get(key.group, 0), checkpoint.timestamp_ms or 0)
+    return CheckpointsSeen(topic, groups)
+
+
+def other_committer(flow: FlowSettings, found: CheckpointsSeen, now_ms: int) -> Iterator[Finding]:
+    """Report that MirrorMaker 2 writes checkpoints of the same groups now (pure)."""
+    moving = {group: stamp for group, stamp in found.groups.items() if now_ms - stamp < _RECENT_MS}
+    if not moving:
+        return
+    newest_ms = max(0, now_ms - max(moving.values()))
+    writes = (
+        f"MirrorMaker 2 writes checkpoints of {counted(len(moving), 'group')} of this flow "
+        f"({few(sorted(moving))}), the newest {duration(newest_ms)} ago"
+    )
+    at = Scope(flow.name, flow.target.alias)
+    if flow.sync_enabled:
+        yield at.warning(
+            f"topic {found.topic}",
+            f"{writes}, and with sync.group.offsets.enabled = true in this file it also commits"
+            " them: no record is skipped, but its offsets may cause re-reads",
+            "remove sync.group.offsets.enabled from the configuration that MirrorMaker 2 reads",
+        )
+    else:
+        yield at.ok(
+            f"topic {found.topic}",
+            writes,
+            "make sure that its sync.group.offsets.enabled is not true; `tsoffset compare` shows"
+            " the differences",
         )

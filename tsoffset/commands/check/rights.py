@@ -1,6 +1,6 @@
-"""Which rights tsoffset needs, which of them are missing, and the command that grants them (pure).
+"""Findings on rights: which are missing, and the command that grants them (pure).
 
-Nothing is tried out: brokers tell what they allow (KIP-430).
+Nothing is tried out: brokers report what they allow (KIP-430).
 """
 
 import re
@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from tsoffset.commands.check.findings import Finding, Scope, names
+from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import Allowed, Failed, Operation, Resource, Rights, Side
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import counted, few
 
 _NAMES_IN_A_COMMAND = 5
 _SEPARATED = re.compile(r".*[._-]")
@@ -20,8 +20,8 @@ _SEPARATED = re.compile(r".*[._-]")
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right that is needed on one side, and what for. `for_check` is true where only `check`
-    uses it, `optional` where a cycle uses it and goes on without it."""
+    """A right that is needed on one side, and its purpose. With `for_check` only `check` uses it,
+    with `optional` a cycle uses it but works without it."""
 
     side: Side
     resource: Resource
@@ -35,7 +35,7 @@ _SOURCE, _TARGET = Side.SOURCE, Side.TARGET
 _TOPIC, _GROUP, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER
 _READ, _DESCRIBE = Operation.READ, Operation.DESCRIBE
 
-# Nothing is ever written to the source, and to the target only commits, for which Kafka asks READ.
+# Nothing is written to the source, and only commits to the target, for which Kafka requires READ.
 NEEDS = (
     Need(_SOURCE, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time; committed offsets"),
     Need(_SOURCE, _TOPIC, _READ, "records, to prove translations"),
@@ -59,7 +59,7 @@ NEEDS = (
 
 
 def needed(side: Side, resource: Resource) -> frozenset[Operation]:
-    """What a cycle needs on a resource."""
+    """The operations that a cycle needs on a resource."""
     return frozenset(
         need.operation
         for need in NEEDS
@@ -69,7 +69,7 @@ def needed(side: Side, resource: Resource) -> frozenset[Operation]:
 
 @dataclass(frozen=True, slots=True)
 class Granting:
-    """As whom a cluster is asked, and so whom commands grant rights."""
+    """The cluster and the principal to which commands grant rights."""
 
     cluster: ClusterSettings
     principal: str | None
@@ -77,8 +77,8 @@ class Granting:
     def command(
         self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
     ) -> str:
-        """The kafka-acls command that grants these operations: for few names one by one, for
-        many by what they begin with, or for all."""
+        """The kafka-acls command that grants these operations: for each of a few names, for the
+        common prefix of many, or for all."""
         words = ["kafka-acls", "--bootstrap-server", ",".join(self.cluster.bootstrap_servers)]
         words += ["--add", "--allow-principal", self.principal or "User:<principal>"]
         for operation in sorted(operations):
@@ -88,7 +88,7 @@ class Granting:
         elif len(of) <= _NAMES_IN_A_COMMAND:
             for name in of:
                 words += [f"--{resource}", name]
-        elif (begin := _SEPARATED.match(_beginning(of))) is not None:
+        elif (begin := _SEPARATED.match(_common_prefix(of))) is not None:
             words += ["--resource-pattern-type", "prefixed", f"--{resource}", begin.group()]
         else:
             words += [f"--{resource}", "*"]
@@ -97,13 +97,13 @@ class Granting:
     def remedy(
         self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
     ) -> str:
-        """To run that command."""
-        told = f"run {self.command(resource, of, operations)}"
+        """Advice to run that command."""
+        advice = f"run {self.command(resource, of, operations)}"
         if self.principal is None:
-            told += (
+            advice += (
                 " (<principal>: the name under which the brokers know this client; see their log)"
             )
-        return told
+        return advice
 
 
 def missing_rights(
@@ -113,28 +113,27 @@ def missing_rights(
     topics: Mapping[str, Allowed],
     groups: Mapping[str, Allowed],
 ) -> Iterator[Finding]:
-    """What a cycle needs and is not allowed; a line that tells what is allowed where nothing is
-    missing."""
+    """Report the rights that a cycle lacks, or, if none is missing, those that it has."""
     allowed = {Resource.TOPIC: topics, Resource.GROUP: groups}
-    well = True
+    complete = True
     for resource, answers in allowed.items():
         for finding in _missing(at, resource, needed(side, resource), granting, answers):
-            well = False
+            complete = False
             yield finding
-    if well:
-        told = "; ".join(
+    if complete:
+        allowed_operations = "; ".join(
             f"{_listed(needed(side, resource))} on {counted(len(answers), resource)}"
             for resource, answers in allowed.items()
             if answers
         )
-        if told:
-            yield at.ok("rights", told + _as_whom(granting))
+        if allowed_operations:
+            yield at.ok("rights", allowed_operations + _as_principal(granting))
 
 
 def lacking(
     answers: Mapping[str, Allowed], operations: Collection[Operation]
 ) -> dict[str, frozenset[Operation]]:
-    """The names on which some of the operations are not allowed, with these."""
+    """The names on which some operations are not allowed, with these operations."""
     return {
         name: frozenset(operations) - allowed
         for name, allowed in answers.items()
@@ -155,17 +154,17 @@ def _missing(
         yield at.error(
             subject,
             f"{_listed(missing)} missing on {counted(len(found), resource)} "
-            f"({names(list(found))}){_as_whom(granting)}",
+            f"({few(list(found))}){_as_principal(granting)}",
             granting.remedy(resource, list(found), missing),
         )
     failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
     if failures:
         yield at.failure(subject, failures[0])
-    untold = [name for name, answer in answers.items() if answer is None]
-    if untold:
+    unknown = [name for name, answer in answers.items() if answer is None]
+    if unknown:
         yield at.ok(
             subject,
-            f"not known for {counted(len(untold), resource)}: brokers report rights since Kafka"
+            f"not known for {counted(len(unknown), resource)}: brokers report rights since Kafka"
             " 2.3",
             f"check that this principal has {_listed(operations)} on them",
         )
@@ -180,7 +179,7 @@ def hidden(
     *,
     complete: bool,
 ) -> Iterator[Finding]:
-    """Names that a filter writes out and no listing shows: hidden by rights, or not there.
+    """Report names that a filter spells out and no listing has: hidden by rights, or nonexistent.
 
     `complete` is whether all brokers gave their listing.
     """
@@ -191,7 +190,7 @@ def hidden(
         also = ", nor which committed offsets it has" if resource is Resource.TOPIC else ""
         yield at.error(
             f"{key} hidden by rights",
-            f"{key} names {names(hidden)}, which this principal may not describe, so it is not"
+            f"{key} names {few(hidden)}, which this principal may not describe, so it is not"
             f" known whether they exist{also}",
             granting.remedy(resource, hidden, needed(Side.SOURCE, resource)),
         )
@@ -204,7 +203,7 @@ def hidden(
     if absent and complete:
         yield at.warning(
             f"{key} that do not exist",
-            f"{key} names {names(absent)}",
+            f"{key} names {few(absent)}",
             f"correct {key}, unless they will be created later",
         )
 
@@ -212,9 +211,9 @@ def hidden(
 def partial_listings(
     at: Scope, granting: Granting, rights: Rights, probe: str, resources: Collection[Resource]
 ) -> Iterator[Finding]:
-    """That listings may be incomplete: of which resources, seen by a name that nothing has.
+    """Report listings that may be incomplete. `probe` is a name that nothing has.
 
-    Brokers list the topics that one may describe, and the groups; all groups for who may
+    Brokers list only topics and groups that the principal may describe; all groups if it may
     describe the cluster.
     """
     of = {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
@@ -231,8 +230,7 @@ def partial_listings(
         )
 
 
-def _beginning(of: Sequence[str]) -> str:
-    """What all begin with."""
+def _common_prefix(of: Sequence[str]) -> str:
     least, most = min(of), max(of)
     alike = takewhile(lambda pair: pair[0] == pair[1], zip(least, most, strict=False))
     return "".join(character for character, _ in alike)
@@ -242,5 +240,5 @@ def _listed(operations: Iterable[Operation]) -> str:
     return " and ".join(operation.name for operation in sorted(operations))
 
 
-def _as_whom(granting: Granting) -> str:
+def _as_principal(granting: Granting) -> str:
     return "" if granting.principal is None else f", as {granting.principal}"

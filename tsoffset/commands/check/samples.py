@@ -1,8 +1,8 @@
-"""Sampling copies: a few source records of each topic, and the copies that the rule finds of them.
+"""Samples copies: reads a few source records of each topic, and lets the rule find their copies.
 
-The rule runs on at most five positions of at most two partitions a topic, with everything that
-may be compared at first, and with less for the records whose copies it does not find then. What
-it finds with less is a copy that differs in the rest.
+The rule runs on at most five offsets of at most two partitions a topic. It first compares
+timestamp, key and value. For records without such a copy it compares fewer parts: a copy that it
+finds then differs in the others.
 """
 
 from collections import defaultdict
@@ -38,28 +38,28 @@ _PIECE_BYTES = 64_000
 _SCAN_BYTES = 2_000_000
 
 
-class Part(StrEnum):
-    """What a copy may have other than its original."""
+class RecordPart(StrEnum):
+    """A part in which a copy may differ from its source record."""
 
     TIMESTAMP = "timestamp"
     KEY = "key"
     VALUE = "value"
 
 
-_ALL = frozenset(Part)
-_LESS = (_ALL - {Part.VALUE}, _ALL - {Part.KEY}, frozenset({Part.TIMESTAMP}))
+_ALL = frozenset(RecordPart)
+_LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPart.TIMESTAMP}))
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What was found of one sampled record: in which parts its copy differs from it.
+    """The copy of a sampled record, and the parts in which it differs.
 
-    `moved` says that it lies at another offset. `keyless` and `empty` say that the record has no
-    key, no value. `header_agrees` is whether the configured header holds the record's offset; None
-    where the copy has no such header.
+    `moved`: it has another offset. `keyless` and `empty`: the record has no key, no value.
+    `header_agrees` is whether the configured header has the record's offset; None without the
+    header.
     """
 
-    differs: frozenset[Part]
+    differs: frozenset[RecordPart]
     headers_differ: bool
     moved: bool
     keyless: bool = False
@@ -71,20 +71,20 @@ class Copy:
 class SampledTopic:
     """The samples of one topic: the copies that were found, and how many were looked for.
 
-    `stamped_there` is true where some batch that was read is stamped by the target. `diverged`
-    says where records differ at one offset, of a mirror that is expected to keep offsets.
+    `stamped_by_target`: a batch that was read has timestamps of the target. `diverged` is the
+    message of a mirror that is expected to keep offsets, but has other records at an offset.
     """
 
     topic: SyncedTopic
     looked_for: int = 0
     copies: list[Copy] = field(default_factory=list)
-    stamped_there: bool = False
+    stamped_by_target: bool = False
     diverged: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """A partition that is sampled, on both sides."""
+class _Partition:
+    """A sampled partition, on both sides."""
 
     sampled: SampledTopic
     renaming: Renaming
@@ -96,15 +96,15 @@ class _Place:
 
 @dataclass(slots=True, eq=False)
 class _Sample:
-    """One source record on its way to its copy, with others that lie near it."""
+    """One source record, the records near it, and its copy once it is found."""
 
-    place: _Place
+    place: _Partition
     record: Record
     near: tuple[Record, ...]
     copy: Record | None = None
 
-    def alone(self, match: Collection[Part]) -> bool:
-        """True where no record near it is the same in the parts of `match`."""
+    def is_unique(self, match: Collection[RecordPart]) -> bool:
+        """Whether no record near it equals it in the parts of `match`."""
         same = (one for one in self.near if _same(one, self.record) >= set(match))
         return sum(1 for _ in same) == 1
 
@@ -112,14 +112,14 @@ class _Sample:
 def sample_topics(
     flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SyncedTopic]
 ) -> list[SampledTopic]:
-    """Sample the topics, at most MOST_TOPICS; what cannot be read is left out, since other
-    findings tell of it. Raises ClusterUnreachable."""
+    """Sample the topics, at most MOST_TOPICS. What cannot be read is left out, since other
+    findings report it. Raises ClusterUnreachable."""
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
     samples = _samples(source, _places(flow, source, target, found), flow.isolation)
     if flow.translation.expect is not None:
         _find_diverged(flow, source, target, samples)
     _find(flow, source, target, samples, _ALL)
-    _find_stamped_anew(flow, source, target, samples)
+    _find_with_other_timestamps(flow, source, target, samples)
     for match in _LESS:
         _find(flow, source, target, samples, match)
     for sample in samples:
@@ -142,47 +142,44 @@ def _compared(original: Record, copy: Record) -> Copy:
     )
 
 
-def _same(one: Record, other: Record) -> frozenset[Part]:
-    """In what two records are the same."""
+def _same(one: Record, other: Record) -> frozenset[RecordPart]:
+    """The parts in which two records are equal."""
     same = {
-        Part.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
-        Part.KEY: one.key == other.key,
-        Part.VALUE: one.value == other.value,
+        RecordPart.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
+        RecordPart.KEY: one.key == other.key,
+        RecordPart.VALUE: one.value == other.value,
     }
     return frozenset(part for part, is_same in same.items() if is_same)
 
 
 def _credible(copies: list[Copy]) -> list[Copy]:
-    """Without what may be the copy of another record, whose equal compaction took on one side
-    (pure). A replicator that stamps records anew does so with all, and one that changes them
-    otherwise does so more than once."""
-    kept = [copy for copy in copies if Part.TIMESTAMP not in copy.differs] or copies
+    """Leave out what may be the copy of another record, whose duplicate was compacted on one side
+    (pure). A replicator that changes timestamps changes all of them, and one that changes other
+    parts changes more than one record."""
+    kept = [copy for copy in copies if RecordPart.TIMESTAMP not in copy.differs] or copies
     differing = [copy for copy in kept if copy.differs]
     return kept if len(differing) > 1 else [copy for copy in kept if not copy.differs]
 
 
-# --- where to look --------------------------------------------------------------------------
-
-
 def _places(
     flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
-) -> list[_Place]:
-    """Of each topic the partitions with the longest copies that hold anything."""
+) -> list[_Partition]:
+    """The partitions of each topic with the longest nonempty copies."""
     pairs = [
         (sampled, TopicPartition(sampled.topic.source, n), TopicPartition(sampled.topic.target, n))
         for sampled in topics
         for n in sorted(sampled.topic.partitions)
     ]
-    here = source.log_ranges([one for _, one, _ in pairs], flow.isolation)
-    there = target.log_ranges([one for _, _, one in pairs], Isolation.READ_COMMITTED)
-    found: defaultdict[str, list[_Place]] = defaultdict(list)
+    source_ranges = source.log_ranges([one for _, one, _ in pairs], flow.isolation)
+    target_ranges = target.log_ranges([one for _, _, one in pairs], Isolation.READ_COMMITTED)
+    found: defaultdict[str, list[_Partition]] = defaultdict(list)
     for sampled, original, copy in pairs:
-        ours, theirs = here[original], there[copy]
+        source_range, target_range = source_ranges[original], target_ranges[copy]
         renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, original.topic)
-        if isinstance(ours, Failed) or isinstance(theirs, Failed) or renaming is None:
+        if isinstance(source_range, Failed) or isinstance(target_range, Failed) or renaming is None:
             continue
-        if ours.start < ours.end and theirs.start < theirs.end:
-            place = _Place(sampled, renaming, original, copy, ours, theirs)
+        if source_range.start < source_range.end and target_range.start < target_range.end:
+            place = _Partition(sampled, renaming, original, copy, source_range, target_range)
             found[original.topic].append(place)
     for places in found.values():
         places.sort(key=lambda one: one.target_range.start - one.target_range.end)
@@ -190,16 +187,15 @@ def _places(
 
 
 def positions(source: LogRange, target: LogRange) -> list[int]:
-    """Where to sample: the source's first record, and four places as far from its end as the
-    target reaches back, so that neither short retention nor a mirror that has just begun
-    leaves all of them without a copy (pure)."""
+    """The offsets to sample: the source's first record, and four as far from its end as the target
+    reaches back, so that some have copies despite short retention or a new mirror (pure)."""
     reach = min(source.end - source.start, target.end - target.start)
     spread = {source.end - max(1, reach * part // 3) for part in range(4)}
     return sorted({source.start, *spread})
 
 
-def _samples(source: Cluster, places: Sequence[_Place], isolation: Isolation) -> list[_Sample]:
-    """The first record with a timestamp at each position, none of them twice."""
+def _samples(source: Cluster, places: Sequence[_Partition], isolation: Isolation) -> list[_Sample]:
+    """The first record with a timestamp at each offset, none of them twice."""
     wanted = [
         (place, ReadFrom(place.source, offset, _PIECE_BYTES))
         for place in places
@@ -228,30 +224,27 @@ def _records(read: Mapping[ReadFrom, Stretch], request: ReadFrom) -> tuple[Recor
     return tuple(read[request].records) if request in read else ()
 
 
-# --- copies by the rule ---------------------------------------------------------------------
-
-
 def _find(
     flow: FlowSettings,
     source: Cluster,
     target: Cluster,
     samples: Sequence[_Sample],
-    match: frozenset[Part],
+    match: frozenset[RecordPart],
 ) -> None:
-    """Run the rule for the samples without a copy, and take the copies that it proves. Those
-    that another record with the same in `match` may be meant by prove no difference."""
+    """Run the rule for the samples without a copy, and keep the copies that it proves. Samples that
+    equal a record near them in `match` would prove no difference."""
     whole = match == _ALL
     left = {
         (sample.place.source, sample.record.offset): sample
         for sample in samples
-        if sample.copy is None and (whole or sample.alone(match))
+        if sample.copy is None and (whole or sample.is_unique(match))
     }
     settings = TranslationSettings(match=frozenset(match), scan_bytes=_SCAN_BYTES)
     flow = replace(flow, translation=settings)
     found: dict[_Sample, ReadFrom] = {}
     for answer in translate_partitions(flow, source, target, _work(left.values())):
         sample = left[answer.partition, answer.offset]
-        sample.place.sampled.stamped_there |= answer.target_rewrites_timestamps
+        sample.place.sampled.stamped_by_target |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
             pairs = dict(outcome.pairs)
@@ -266,7 +259,7 @@ def _find(
 def _find_diverged(
     flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
 ) -> None:
-    """Translate the samples as configured, and keep what is said of topics that diverged."""
+    """Translate the samples as configured, and keep the messages about diverged topics."""
     of_partition = {sample.place.source: sample.place.sampled for sample in samples}
     for answer in translate_partitions(flow, source, target, _work(samples)):
         outcome = answer.translation.outcome
@@ -275,7 +268,7 @@ def _find_diverged(
 
 
 def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
-    offsets: defaultdict[_Place, list[int]] = defaultdict(list)
+    offsets: defaultdict[_Partition, list[int]] = defaultdict(list)
     for sample in samples:
         offsets[sample.place].append(sample.record.offset)
     return [
@@ -290,35 +283,32 @@ def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
     ]
 
 
-# --- copies with other timestamps, which no lookup finds ------------------------------------
-
-
-def _find_stamped_anew(
+def _find_with_other_timestamps(
     flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
 ) -> None:
-    """Of partitions where the rule found nothing, the only record of the same key and value with
-    a later time, where copies would lie if nothing had been left out. One of a time that the
-    source has, too, may be the copy of another record, which was written twice."""
+    """Find copies with later timestamps in partitions where the rule found none: the only record
+    with the same key and value where the copy would be if every record was copied. If the source
+    has a record with that timestamp, too, it may be that record's copy."""
     seen = {sample.place for sample in samples if sample.copy is not None}
     predicted = {
         sample: _predicted(sample)
         for sample in samples
-        if not (sample.place in seen or sample.place.sampled.stamped_there)
+        if not (sample.place in seen or sample.place.sampled.stamped_by_target)
     }
     pieces = _read(target, chain(*predicted.values()), Isolation.READ_COMMITTED)
     found: dict[FirstAtTime, tuple[_Sample, Record]] = {}
     for sample, requests in predicted.items():
         original = sample.record
-        there = {
+        candidates = {
             one.offset: (FirstAtTime(sample.place.source, one.timestamp_ms), one)
             for one in chain(*(_records(pieces, request) for request in requests))
             if original.value is not None
-            and _same(original, one) == _ALL - {Part.TIMESTAMP}
+            and _same(original, one) == _ALL - {RecordPart.TIMESTAMP}
             and one.timestamp_ms is not None
             and one.timestamp_ms > (original.timestamp_ms or 0)
         }
-        if len(there) == 1:
-            ((lookup, copy),) = there.values()
+        if len(candidates) == 1:
+            ((lookup, copy),) = candidates.values()
             found[lookup] = sample, copy
     times = source.first_at_times(list(found), flow.isolation) if found else {}
     for lookup, (sample, copy) in found.items():
@@ -328,12 +318,12 @@ def _find_stamped_anew(
 
 
 def _predicted(sample: _Sample) -> list[ReadFrom]:
-    """Counted from the beginnings of both logs, and from their ends."""
+    """Where the copy would be, counted from the starts of both logs, and from their ends."""
     place, at = sample.place, sample.record.offset
-    here, there = place.source_range, place.target_range
-    counted = (there.start + at - here.start, there.end - (here.end - at))
+    source, target = place.source_range, place.target_range
+    counted = (target.start + at - source.start, target.end - (source.end - at))
     return [
         ReadFrom(place.target, offset, _PIECE_BYTES)
         for offset in counted
-        if there.start <= offset < there.end
+        if target.start <= offset < target.end
     ]

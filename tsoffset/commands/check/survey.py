@@ -1,4 +1,4 @@
-"""What `check` asks the clusters of a flow. It decides nothing."""
+"""Reads what `check` needs from the clusters of a flow. It decides nothing."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,6 @@ from tsoffset.model import (
     GroupListing,
     GroupListings,
     GroupOffsets,
-    GroupType,
     Isolation,
     LogRange,
     Operation,
@@ -47,8 +46,8 @@ class SyncedTopic:
 
 @dataclass(frozen=True, slots=True)
 class RecordTimes:
-    """The times of a topic's records that were looked at, in milliseconds: the least of its first
-    batches and the greatest of all; None where not seen."""
+    """The earliest timestamp in a topic's first batches, and its largest one, in milliseconds; None
+    if unknown."""
 
     first_ms: int | None = None
     newest_ms: int | None = None
@@ -56,13 +55,13 @@ class RecordTimes:
 
 @dataclass(frozen=True, slots=True)
 class SourceRights:
-    """What the source allows: on the topics that are synced, on the groups that pass, and on the
-    names that the filters write out and no listing shows.
+    """The rights on the source: on synced topics, on selected groups, and on the names that the
+    filters spell out and no listing has.
 
-    `told` has more: `probe` is a name that nothing has, as topic and as group.
+    `answer` also has those on `probe`, a name that no topic and no group has.
     """
 
-    told: Rights
+    answer: Rights
     topics: Mapping[str, Allowed]
     groups: Mapping[str, Allowed]
     unseen_topics: tuple[str, ...]
@@ -72,8 +71,8 @@ class SourceRights:
 
 @dataclass(frozen=True, slots=True)
 class SourceSurvey:
-    """What the source of a flow has: groups, topics, the commits of the groups that pass, the logs
-    that these are on, and what may be done there."""
+    """The source of a flow: groups, topics, the committed offsets of the selected groups with their
+    logs, and rights."""
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
@@ -84,7 +83,7 @@ class SourceSurvey:
 
 @dataclass(frozen=True, slots=True)
 class TargetSurvey:
-    """What the target of a flow has of the topics that are synced."""
+    """The target of a flow: groups, the synced topics, who sets their timestamps, and rights."""
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
@@ -93,9 +92,13 @@ class TargetSurvey:
 
 
 def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
-    """Ask the source. Raises ClusterUnreachable."""
+    """Read from the source. Raises ClusterUnreachable."""
     listings, topics = source.groups(), source.topics()
-    commits = source.committed(syncable_groups(flow, listings), require_stable=False).by_group()
+    commits = source.committed(
+        syncable_groups(flow, listings),
+        share_groups=listings.share_groups,
+        require_stable=False,
+    ).by_group()
     synced = synced_topics(flow, commits)
     logs = source.log_ranges(
         [
@@ -118,7 +121,8 @@ def _source_rights(
     commits: Mapping[str, GroupOffsets | Failed],
     synced: Sequence[SyncedTopic],
 ) -> SourceRights:
-    """Who gave a group's commits allows to describe it; of the others the rights are asked for."""
+    """A group whose committed offsets could be read may be described; the rights on the others are
+    requested."""
     unseen_topics = tuple(
         topic
         for topic in written_topics(flow.topic_filter).names
@@ -130,12 +134,12 @@ def _source_rights(
     read = [topic.source for topic in synced]
     failed = {group for group, found in commits.items() if isinstance(found, Failed)}
     probe = f"tsoffset-check-{uuid4().hex}"
-    told = source.rights([*read, *unseen_topics, probe], [*failed, *unseen_groups, probe])
+    answer = source.rights([*read, *unseen_topics, probe], [*failed, *unseen_groups, probe])
     given = frozenset({Operation.DESCRIBE})
     return SourceRights(
-        told,
-        {topic: told.topics[topic] for topic in read},
-        {group: told.groups[group] if group in failed else given for group in commits},
+        answer,
+        {topic: answer.topics[topic] for topic in read},
+        {group: answer.groups[group] if group in failed else given for group in commits},
         unseen_topics,
         unseen_groups,
         probe,
@@ -148,7 +152,7 @@ def survey_target(
     synced: Sequence[SyncedTopic],
     source: GroupListings,
 ) -> TargetSurvey:
-    """Ask the target about the synced topics, and the groups that the source lists. Raises
+    """Read the synced topics and the source's groups from the target. Raises
     ClusterUnreachable."""
     listings = target.groups()
     names = {topic.target for topic in synced}
@@ -160,13 +164,12 @@ def survey_target(
 
 
 def syncable_groups(flow: FlowSettings, listings: GroupListings) -> list[str]:
-    """The groups that pass the flow's filter and may have commits, by name (pure)."""
-    passing = passing_groups(flow, listings)
-    return [group.group for group in passing if group.type is not GroupType.SHARE]
+    """The names of the selected groups (pure)."""
+    return [group.group for group in passing_groups(flow, listings)]
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
-    """The groups that pass the flow's filter, by name (pure)."""
+    """The selected groups, by name (pure)."""
     return [
         group
         for name, group in sorted(listings.groups.items())
@@ -177,8 +180,7 @@ def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupLis
 def synced_topics(
     flow: FlowSettings, commits: Mapping[str, GroupOffsets | Failed]
 ) -> tuple[SyncedTopic, ...]:
-    """The topics that the flow's groups have commits on, as far as filter and policy let them
-    through (pure)."""
+    """The selected topics in which the flow's groups have committed offsets (pure)."""
     groups: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     partitions: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for group, offsets in commits.items():
@@ -195,7 +197,7 @@ def synced_topics(
 
 
 def renamed(flow: FlowSettings, topic: str) -> str | None:
-    """The target's name of a source topic; None where the flow leaves it out (pure)."""
+    """The target's name of a source topic; None if the flow does not select it (pure)."""
     if not flow.topic_filter.should_replicate_topic(topic):
         return None
     renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
@@ -203,9 +205,8 @@ def renamed(flow: FlowSettings, topic: str) -> str | None:
 
 
 def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, Stamp]:
-    """Who stamps the newest records of each topic, seen in the last batch of its longest log.
-
-    The topic's configuration is not asked for: what counts is what lies in the log.
+    """Who set the timestamps of the newest records of each topic, by the last batch of its longest
+    log. The topic's configuration is not read: the records count.
     """
     places = [
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions
@@ -225,8 +226,8 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
 def record_times(
     flow: FlowSettings, source: Cluster, survey: SourceSurvey, synced: Sequence[SyncedTopic]
 ) -> dict[str, RecordTimes]:
-    """When the first and the newest records of the source's topics were stamped, as two
-    partitions of each tell. Raises ClusterUnreachable."""
+    """The timestamps of the first and the newest records of the source's topics, in two partitions
+    of each. Raises ClusterUnreachable."""
     logs = {
         place: log
         for topic in synced
@@ -254,7 +255,7 @@ def record_times(
 def _newest_stamps(
     cluster: Cluster, logs: dict[str, tuple[TopicPartition, LogRange]]
 ) -> dict[str, Stamp]:
-    """Further and further back from the ends of the logs, to the first record of each."""
+    """Read farther and farther back from the ends of the logs, until each has shown a record."""
     found: dict[str, Stamp] = {}
     for step in _STEPS_BACK:
         if not logs:

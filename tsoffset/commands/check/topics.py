@@ -1,9 +1,9 @@
-"""What the topics of a flow come to: originals, copies, and who stamps the copies (pure)."""
+"""Findings on the topics of a flow: on the source, on the target, and their timestamps (pure)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import lacking, needed
 from tsoffset.commands.check.survey import (
     SourceSurvey,
@@ -16,13 +16,13 @@ from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import counted, few
 
 
 def source_topics(
     flow: FlowSettings, survey: SourceSurvey, synced: Sequence[SyncedTopic]
 ) -> Iterator[Finding]:
-    """Which topics pass the filters, and whether those that groups read are there."""
+    """Report which topics are selected, and topics with committed offsets that do not exist."""
     at = Scope(flow.name, flow.source.alias)
     passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
     found = (
@@ -47,7 +47,7 @@ def source_topics(
                 "delete these offsets, or exclude the topic",
             )
         else:
-            yield from _trouble(at, described, topic.source, topic.partitions)
+            yield from _unavailable(at, described, topic.source, topic.partitions)
 
 
 def target_topics(
@@ -57,8 +57,8 @@ def target_topics(
     synced: Sequence[SyncedTopic],
     every: Collection[str],
 ) -> Iterator[Finding]:
-    """Whether the copies are there, as wide as the originals, and keep the timestamps. `every` has
-    the names of all topics on the target."""
+    """Report target topics that are missing, have fewer partitions, or set timestamps themselves.
+    `every` has the names of all topics on the target."""
     at = Scope(flow.name, flow.target.alias)
     missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
     named_otherwise = False
@@ -78,15 +78,15 @@ def target_topics(
                 "configure the replicator to copy it, or exclude it with topics.exclude",
             )
             continue
-        # Another finding tells of what one may not do.
+        # Another finding reports missing rights.
         may_read = topic.target not in refused
         if may_read or not isinstance(described, Failed):
-            yield from _trouble(at, described, topic.target, topic.partitions)
+            yield from _unavailable(at, described, topic.target, topic.partitions)
         if isinstance(described, TopicDescription):
-            yield from _width(flow, source.get(topic.source), described)
+            yield from _fewer_partitions(flow, source.get(topic.source), described)
         if isinstance(described, TopicDescription) and may_read:
             stamps.append(survey.stamps.get(topic.target))
-            yield from _stamped(at, topic.target, stamps[-1])
+            yield from _target_timestamps(at, topic.target, stamps[-1])
     kept, unseen = stamps.count(TimestampType.CREATE_TIME), stamps.count(None)
     if kept or unseen:
         words = f"{kept} of {len(synced)} topics keep the source's timestamps on the target"
@@ -98,15 +98,15 @@ def target_topics(
 def _no_copies(
     at: Scope, flow: FlowSettings, missing: Sequence[SyncedTopic], every: Collection[str]
 ) -> tuple[Finding, bool]:
-    """The error of a flow in which nothing can be synced, and whether topics are there instead: it
-    names these, and the replication policy that names them so."""
-    expected = names([f"{topic.target} for {topic.source}" for topic in missing])
+    """The error of a flow without any target topic, and whether the target has topics under other
+    names: then it names the replication policy that fits."""
+    expected = few([f"{topic.target} for {topic.source}" for topic in missing])
     words = (
         f"none of the {counted(len(missing), 'topic')} that groups read exists on"
         f" {flow.target.alias} under the name that {type(flow.policy).__name__} gives ({expected}),"
         " so no group can be synced"
     )
-    step = f"configure the replicator to copy {names([topic.source for topic in missing])}"
+    step = f"configure the replicator to copy {few([topic.source for topic in missing])}"
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for topic in missing:
         for name in every:
@@ -115,8 +115,8 @@ def _no_copies(
                 found[prefix[:-1], prefix[-1:]].append(f"{name} for {topic.source}")
     if not found:
         return at.error("topics", words, step), False
-    # Of several ways to name copies the one that most topics have, and the alias of the source.
-    (alias, separator), there = max(
+    # Of several policies the one that most topics follow, then the one with the source's alias.
+    (alias, separator), present = max(
         found.items(), key=lambda item: (len(item[1]), item[0][0] == flow.source.alias, item[0])
     )
     policy = "DefaultReplicationPolicy" if separator else "IdentityReplicationPolicy"
@@ -127,7 +127,7 @@ def _no_copies(
         settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
     finding = at.error(
         "topics",
-        f"{words}; the cluster has {names(sorted(there))}, so the replicator seems to use {policy}",
+        f"{words}; the cluster has {few(sorted(present))}, so the replicator seems to use {policy}",
         f"use the replicator's naming: {', '.join(settings)}; or {step}",
     )
     return finding, True
@@ -138,13 +138,13 @@ def _is_missing(described: TopicDescription | Failed | None) -> bool:
 
 
 def _readers(topic: SyncedTopic) -> str:
-    return f"{counted(len(topic.groups), 'group')} ({names(topic.groups)})"
+    return f"{counted(len(topic.groups), 'group')} ({few(topic.groups)})"
 
 
-def _trouble(
+def _unavailable(
     at: Scope, described: TopicDescription | Failed | None, topic: str, read: frozenset[int]
 ) -> Iterator[Finding]:
-    """A topic that cannot be described, or whose partitions that groups read have no leader."""
+    """Report a topic that cannot be described, or partitions without a leader that groups read."""
     if isinstance(described, Failed):
         yield at.failure(f"topic {topic}", described)
     if not isinstance(described, TopicDescription):
@@ -157,19 +157,19 @@ def _trouble(
     if leaderless:
         yield at.error(
             f"topic {topic}",
-            f"no leader for partition {names(leaderless)}",
+            f"no leader for partition {few(leaderless)}",
             "start the brokers that hold its replicas",
         )
 
 
-def _stamped(at: Scope, topic: str, stamp: Stamp) -> Iterator[Finding]:
+def _target_timestamps(at: Scope, topic: str, stamp: Stamp) -> Iterator[Finding]:
     if isinstance(stamp, Failed):
         yield at.failure(f"topic {topic}", stamp)
     elif stamp is TimestampType.LOG_APPEND_TIME:
         yield at.error(f"topic {topic}", *cause_and_step(rewritten(topic).message))
 
 
-def _width(
+def _fewer_partitions(
     flow: FlowSettings, original: TopicDescription | Failed | None, copy: TopicDescription
 ) -> Iterator[Finding]:
     if isinstance(original, TopicDescription) and len(copy.partitions) < len(original.partitions):

@@ -1,141 +1,89 @@
-"""`tsoffset compare` as the command line calls it."""
+"""`tsoffset compare` and its options."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
-from importlib import import_module
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import structlog
+import click
 
-from tsoffset.cluster import Connect
-from tsoffset.commands.compare.asked import Asked, By
-from tsoffset.commands.compare.course import Course
-from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import ComparedPair
-from tsoffset.commands.compare.repeating import Repeating
-from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.totals import Sum, Totals, sums
-from tsoffset.commands.scope import in_history, on_cluster, require_match
-from tsoffset.config.selection import Selection
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import LogFormat
+from tsoffset.commands.compare.options import Against, By, CompareOptions
+from tsoffset.commands.options import (
+    EXIT_STATUS,
+    INPUT_FILE,
+    OUTPUT,
+    OUTPUT_FILE,
+    SELECTION,
+    choice,
+    command,
+    seconds,
+)
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.progress import progress
+from tsoffset.terminal.output import Output
 
-log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is compared, what has a line of its own, the file of the HTML report, and after how
-    many seconds it is done again (None: once), how often (None: until a signal comes)."""
-
-    asked: Asked = field(default_factory=Asked)
-    by: By = By.PAIR
-    html: Path | None = None
-    every_seconds: float | None = None
-    times: int | None = None
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
 
 
-def run_compare(
-    selection: Selection,
-    wanted: Wanted,
-    output: Output,
-    notices: Notices,
-    *,
-    connect: Connect = KafkaCluster,
-) -> int:
-    """Compare the flows, print their pairs and totals, and return the exit status: of several
-    comparisons that of the last one. Raises UsageError."""
-    if wanted.html is not None:
-        # Fails before clusters are asked where an extra is missing.
-        import_module("tsoffset.commands.compare.html_report")
-    names_of = on_cluster(selection.narrowing, connect)
-    if wanted.asked.recorded:
-        names_of = in_history(selection.settings)
-    require_match(selection, notices, names_of)
-    run = _Run(selection, wanted, output, notices, connect)
-    if wanted.every_seconds is None:
-        run.compare(nullcontext())
-    else:
-        repeating = Repeating(wanted.every_seconds, wanted.times)
+@command(
+    "Compare MirrorMaker 2's checkpoints with tsoffset's offsets.",
+    f"""\b
+Examples:
+  tsoffset compare -c mm2.properties
+  tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
+  tsoffset compare -c mm2.properties --html report.html --every 1m
+  tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
+  tsoffset compare -c mm2.properties --checkpoints dump.txt --history
 
-        def again() -> bool:
-            run.compare(repeating.undisturbed())
-            return not output.closed or wanted.html is not None
+{EXIT_STATUS}""",
+    *SELECTION,
+    choice(
+        "--against",
+        Against.CHECKPOINTS,
+        "Compare with the checkpoints, or with the lookup by timestamp of KIP-1292 (timestamps).",
+    ),
+    click.option(
+        "--checkpoints",
+        "file",
+        type=INPUT_FILE,
+        metavar="FILE",
+        help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
+        " text, or JSON lines).",
+    ),
+    click.option(
+        "--history",
+        "recorded",
+        is_flag=True,
+        help="Read tsoffset's offsets from history.dir, which `run` writes, instead of translating"
+        " now.",
+    ),
+    choice("--by", By.PAIR, "Print a line for each group-partition, group or topic."),
+    click.option(
+        "--html",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Also write a report with plots, as one self-contained HTML file.",
+    ),
+    click.option(
+        "--every",
+        "every_seconds",
+        callback=seconds,
+        metavar="TIME",
+        help="Repeat the comparison at this interval (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
+    ),
+    click.option(
+        "--times",
+        type=click.IntRange(min=1),
+        metavar="NUMBER",
+        help="With --every: stop after this number of comparisons.",
+    ),
+    *OUTPUT,
+)
+def compare(selection: "Selection", output: Output, notices: Notices, **options: Any) -> int:
+    """Compare MirrorMaker 2's checkpoints with tsoffset's offsets.
 
-        repeating.run(again)
-    return run.status
+    Reads MirrorMaker 2's newest checkpoints and the target groups' committed offsets, and
+    translates the groups' offsets as `plan` does. Reports for each group-partition how many
+    records a consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and
+    does not start Spark.
+    """
+    from tsoffset.commands.compare.run import run_compare
 
-
-@dataclass(slots=True)
-class _Run:
-    """One comparison after the other."""
-
-    selection: Selection
-    wanted: Wanted
-    output: Output
-    notices: Notices
-    connect: Connect
-    status: int = 0
-    _course: Course = field(default_factory=Course)
-
-    def compare(self, undisturbed: AbstractContextManager[None]) -> None:
-        """Compare all flows once, and write what was found in one go."""
-        wanted, selection = self.wanted, self.selection
-        with progress("comparing", wanted=self.notices.format is LogFormat.CONSOLE) as report:
-            found = list(
-                compare(
-                    selection.flows,
-                    self.connect,
-                    settings=selection.settings,
-                    asked=wanted.asked,
-                    report=report,
-                )
-            )
-        with undisturbed:
-            self.status = max((one.exit_status for one in found), default=0)
-            for compared in found:
-                for warning in compared.warnings:
-                    self.notices.warning("comparison_warning", warning)
-                self._print(compared)
-            if wanted.html is not None:
-                self._write(wanted.html, found)
-
-    def _print(self, compared: FlowComparison) -> None:
-        """The pairs on standard output; the totals below the table, else for a person alone."""
-        totals = Totals.of(compared.pairs)
-        by, output = self.wanted.by, self.output
-        log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-        times = self.wanted.every_seconds is not None
-        other = self.wanted.asked.other_name
-        lines = partial(comparison_lines, compared, by=by, other=other, times=times)
-        if by is By.PAIR:
-            output.show(ComparedPair, compared.pairs, lines)
-        else:
-            output.show(Sum, sums(by, compared.pairs), lines)
-        if output.format is not Format.TABLE:
-            for name, words in totals.in_words(other).items():
-                self.notices.note(f"{compared.flow}: {name}: {words}")
-
-    def _write(self, path: Path, found: Sequence[FlowComparison]) -> None:
-        """The report in one step: who looks at it has the old one or the new."""
-        # Loads what draws, and pyarrow.
-        from tsoffset.commands.compare.html_report import html_report
-        from tsoffset.stores import Folder
-
-        for compared in found:
-            self._course.add(compared)
-        page = html_report(found, self._course, self.wanted.asked, self.wanted.every_seconds)
-        try:
-            Folder(path.parent).write(path.name, page.encode())
-        except OSError as error:
-            self.status = max(self.status, 1)
-            self.notices.warning(
-                "report_not_written",
-                f"write report, {path}: {error.strerror or error}; free disk space, or name a file"
-                " that this user can write",
-            )
+    return run_compare(selection, CompareOptions(**options), output, notices)

@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.checkpoint_sources import (
+from tsoffset.commands.compare.checkpoints import (
     by_timestamps,
     checkpoints_of,
     with_proof,
 )
 from tsoffset.commands.compare.judgement import (
     CheckpointLookup,
+    CheckpointVerdict,
     ComparedPair,
-    Verdict,
     compare_pair,
     with_repeats,
 )
+from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
 from tsoffset.commands.compare.repeats import Span, come_again
 from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
@@ -39,15 +39,15 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     GroupOffsets,
+    GroupType,
     Isolation,
     LogRange,
     Row,
     TopicPartition,
     Translated,
 )
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoints
-from tsoffset.terminal.progress import Report
+from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints
+from tsoffset.terminal.notices import Report
 
 _Current = Mapping[str, GroupOffsets | Failed]
 
@@ -74,7 +74,7 @@ class FlowComparison:
         """3 where a cluster is unreachable, 1 for a failed pair, else 0."""
         if self.unreachable:
             return 3
-        return int(any(pair.verdict is Verdict.FAILED for pair in self.pairs))
+        return int(any(pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs))
 
 
 def compare(
@@ -82,14 +82,14 @@ def compare(
     connect: Connect,
     *,
     settings: Settings,
-    asked: Asked | None = None,
+    options: CompareOptions | None = None,
     report: Report | None = None,
 ) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` tell of their competing flows.
 
     Raises UsageError for a file that is none, or a history that is not kept.
     """
-    asked = asked or Asked()
+    options = options or CompareOptions()
     for done, flow in enumerate(flows):
         if report is not None:
             report(flow.name, done, len(flows))
@@ -97,11 +97,13 @@ def compare(
         warnings: list[str] = []
         known_at_ms = None
         try:
-            if asked.recorded:
-                pairs, known_at_ms = recorded_pairs(flow, asked, connect, settings, at_ms, warnings)
+            if options.recorded:
+                pairs, known_at_ms = recorded_pairs(
+                    flow, options, connect, settings, at_ms, warnings
+                )
             else:
                 with open_flow(flow, connect, settings) as opened:
-                    pairs = _Comparison(opened, asked, at_ms, warnings).pairs()
+                    pairs = _Comparison(opened, options, at_ms, warnings).pairs()
         except ClusterUnreachable as error:
             lost = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield FlowComparison(flow.name, at_ms, (lost,), tuple(warnings), unreachable=True)
@@ -120,7 +122,7 @@ class _Comparison:
     """One flow under comparison."""
 
     opened: OpenFlow
-    asked: Asked
+    options: CompareOptions
     at_ms: int
     warnings: list[str] = field(default_factory=list)
 
@@ -134,16 +136,17 @@ class _Comparison:
         start = preflight(flow, source, target)
         self.warnings += start.warnings
         names = [work.group for work in start.groups]
-        current = committed_columns(target, names, require_stable=True)
+        shared = {work.group for work in start.groups if work.type is GroupType.SHARE}
+        current = committed_columns(target, names, share_groups=shared, require_stable=True)
         offsets = _offsets(current.by_group())
         opened = self.opened
-        if self.asked.against is Against.TIMESTAMPS:
+        if self.options.against is Against.TIMESTAMPS:
             commits = opened.commits(start.groups)
             checkpoints = by_timestamps(opened, commits, offsets)
             # Whatever the file says: it would be the same rule twice.
             opened = with_proof(opened, "content")
         else:
-            checkpoints = checkpoints_of(flow, self.asked, target, offsets, self.warnings)
+            checkpoints = checkpoints_of(flow, self.options, target, offsets, self.warnings)
             commits = opened.commits(start.groups)
         translated = opened.translated(commits)
         work = commit_work(translated)
@@ -241,7 +244,7 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     """The records between tsoffset's offset and a checkpoint that seems to skip them, else None."""
     commit, position = translated.commit, translated.position
-    if pair.verdict is not Verdict.UNSAFE or pair.records is None:
+    if pair.verdict is not CheckpointVerdict.UNSAFE or pair.records is None:
         return None
     assert commit.partition is not None
     assert commit.committed is not None

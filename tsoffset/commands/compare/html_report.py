@@ -1,6 +1,5 @@
-"""The comparison as one HTML file that needs nothing else: no script, no font, no address."""
+"""The comparison as one self-contained HTML file: no script, no font, no address."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -8,30 +7,32 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from tsoffset.commands.compare.asked import Asked, By
-from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
-from tsoffset.commands.compare.report import at_words
-from tsoffset.commands.compare.totals import Sum, Totals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.printable import printable
+from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import place
 from tsoffset.version import __version__
 
-# Of pairs, groups and topics the worst; all are in the totals and in the plots.
+# The worst pairs, groups and topics that are listed; the totals and the plots include all.
 ROWS = 50
-_SEVERITY = {Verdict.FAILED: 0, Verdict.UNSAFE: 1, Verdict.BEYOND: 2, Verdict.REREAD: 3}
+_SEVERITY = {
+    CheckpointVerdict.FAILED: 0,
+    CheckpointVerdict.UNSAFE: 1,
+    CheckpointVerdict.BEYOND: 2,
+    CheckpointVerdict.REREAD: 3,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """What the page shows of one flow."""
-
     name: str
     at: str
     known_at: str | None
-    totals: Totals
+    totals: ComparisonTotals
     plots: Sequence[Plot]
     comparisons: int
     worst: Sequence[ComparedPair]
@@ -43,43 +44,37 @@ class _Flow:
     warnings: Sequence[str]
 
 
-def html_report(
-    found: Sequence[FlowComparison], course: Course, asked: Asked, every_seconds: float | None
-) -> str:
-    """The page: what was found of each flow last, and its course so far. With `every_seconds` it
-    loads itself anew that often."""
+def html_report(found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions) -> str:
+    """The page: the last comparison of each flow, and the totals of all comparisons. It reloads
+    itself at the interval of the comparisons."""
     return _template().render(
-        flows=[_flow(one, course, asked) for one in found],
-        other=asked.other_name,
-        recorded=asked.recorded,
-        file=asked.file,
-        every_seconds=every_seconds,
+        flows=[_flow(one, past, options) for one in found],
+        other=options.other_name,
+        recorded=options.recorded,
+        file=options.file,
+        every_seconds=options.every_seconds,
         version=__version__,
         rows=ROWS,
         marks=MARKS,
-        verdicts=Verdict,
+        verdicts=CheckpointVerdict,
     )
 
 
-def _flow(compared: FlowComparison, course: Course, asked: Asked) -> _Flow:
+def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> _Flow:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
-    moments = course.moments.get(compared.flow, ())
+    totals = ComparisonTotals.of(pairs)
+    moments = past.moments.get(compared.flow, ())
     plots = (
-        reread_over_lag(compared.flow, pairs, asked.other_name),
-        distribution(compared.flow, pairs, asked.other_name),
-        over_time(compared.flow, moments, asked.other_name),
-    )
-    why = Counter(
-        str(pair.ours_reason or "no committed offset on the source")
-        for pair in pairs
-        if pair.ours is None
+        reread_over_lag(compared.flow, pairs, options.other_name),
+        distribution(compared.flow, pairs, options.other_name),
+        over_time(compared.flow, moments, options.other_name),
     )
     return _Flow(
         compared.flow,
-        at_words(compared.at_ms),
-        None if compared.known_at_ms is None else at_words(compared.known_at_ms),
-        Totals.of(pairs),
+        in_utc(compared.at_ms),
+        None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
+        totals,
         [plot for plot in plots if plot is not None],
         len(moments),
         sorted(
@@ -90,7 +85,7 @@ def _flow(compared: FlowComparison, course: Course, asked: Asked) -> _Flow:
         len(by_group),
         by_topic[:ROWS],
         len(by_topic),
-        why.most_common(),
+        totals.no_answer.most_common(),
         compared.warnings,
     )
 

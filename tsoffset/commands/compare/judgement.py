@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from tsoffset.commands.compare.repeats import Found
+from tsoffset.commands.compare.repeats import RepeatCheck
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -15,12 +15,11 @@ from tsoffset.model import (
     Row,
     Translated,
 )
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
 from tsoffset.terminal.output import reread
 
 
-class Verdict(StrEnum):
+class CheckpointVerdict(StrEnum):
     """The checkpoint compared with tsoffset's translation of the same committed offset.
 
     `unsafe`: past an exact translation, and a consumer that resumes there skips records.
@@ -80,7 +79,7 @@ class ComparedPair:
     theirs: int | None
     theirs_source_offset: int | None
     theirs_timestamp_ms: int | None
-    verdict: Verdict
+    verdict: CheckpointVerdict
     records: int | None = None
     target_commit: int | None = None
     target_commit_is: CommitOrigin | None = None
@@ -159,7 +158,7 @@ def compare_pair(
     )
 
 
-def with_repeats(pair: ComparedPair, found: Found) -> ComparedPair:
+def with_repeats(pair: ComparedPair, found: RepeatCheck) -> ComparedPair:
     """The pair of a checkpoint past tsoffset's offset, judged again when it was looked up whether
     the replicator copied the records between them again after it."""
     if found.comes_again is False:
@@ -167,7 +166,7 @@ def with_repeats(pair: ComparedPair, found: Found) -> ComparedPair:
     if found.comes_again:
         return replace(
             pair,
-            verdict=Verdict.BEYOND,
+            verdict=CheckpointVerdict.BEYOND,
             records=0,
             message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, but the"
             f" replicator copied the records between them again after {pair.theirs}: no"
@@ -175,7 +174,7 @@ def with_repeats(pair: ComparedPair, found: Found) -> ComparedPair:
         )
     return replace(
         pair,
-        verdict=Verdict.BEYOND,
+        verdict=CheckpointVerdict.BEYOND,
         message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, and it is"
         " not known whether the replicator copied the records between them again later:"
         f" {found.why}",
@@ -188,20 +187,20 @@ def _judge(
     lookup: CheckpointLookup,
     target_range: LogRange | None,
     recorded: bool,
-) -> tuple[Verdict, int | None, str | None]:
+) -> tuple[CheckpointVerdict, int | None, str | None]:
     if row.outcome is OutcomeKind.FAILED:
-        return Verdict.FAILED, None, row.message
+        return CheckpointVerdict.FAILED, None, row.message
     if lookup.failed is not None:
-        return Verdict.FAILED, None, lookup.failed.message
+        return CheckpointVerdict.FAILED, None, lookup.failed.message
     checkpoint = lookup.checkpoint
     if checkpoint is None:
-        return Verdict.NONE, None, lookup.why or (row.message if answer is None else None)
+        return CheckpointVerdict.NONE, None, lookup.why or (row.message if answer is None else None)
     if answer is None:
-        return Verdict.UNJUDGED, None, row.message
+        return CheckpointVerdict.UNJUDGED, None, row.message
     assert row.source_offset is not None
     if recorded and checkpoint.source_offset > row.source_offset:
         return (
-            Verdict.UNJUDGED,
+            CheckpointVerdict.UNJUDGED,
             None,
             f"the checkpoint translates the source offset {checkpoint.source_offset}, but the"
             f" history ends at {row.source_offset}; compare again when the history has a later"
@@ -209,19 +208,23 @@ def _judge(
         )
     offset = checkpoint.target_offset
     if answer.equivalent_from <= offset <= answer.equivalent_to:
-        return Verdict.EQUAL, 0, None
+        return CheckpointVerdict.EQUAL, 0, None
     if offset < answer.equivalent_from:
         # No data lies between equivalent_from and equivalent_to: nothing is read again there.
-        return Verdict.REREAD, answer.equivalent_from - offset, None
+        return CheckpointVerdict.REREAD, answer.equivalent_from - offset, None
     if recorded:
         return (
-            Verdict.BEYOND,
+            CheckpointVerdict.BEYOND,
             offset - answer.equivalent_to,
             f"the compared offset {offset} lies past tsoffset's {row.target_offset}, and with"
             " --history the clusters are not asked whether the replicator copied the records"
             " between them again later; compare without --history",
         )
-    verdict = Verdict.UNSAFE if answer.precision is Precision.EXACT else Verdict.BEYOND
+    verdict = (
+        CheckpointVerdict.UNSAFE
+        if answer.precision is Precision.EXACT
+        else CheckpointVerdict.BEYOND
+    )
     if target_range is not None and offset > target_range.end:
         return (
             verdict,

@@ -1,4 +1,4 @@
-"""The plots of the HTML report, as SVG whose colours are the page's."""
+"""The plots of the HTML report, as SVG with the colors of the page."""
 
 import io
 import re
@@ -16,18 +16,18 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tsoffset.commands.compare.course import Moment
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
-from tsoffset.commands.compare.report import at_words
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.printable import printable
+from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import elided, place
 
-# So many marks at most are drawn of each kind; beyond, pairs that lie close share one.
+# The most marks of each kind; with more pairs, those that lie close share a mark.
 MARKS = 1_500
 _CELLS_PER_DECADE = (24, 12, 8, 6, 4)
 _SIZES = ((1, 5.0), (10, 7.5), (100, 10.5), (1_000, 14.0), (10_000, 18.0))
-# Colours that stand for the page's: nobody else uses these.
-_COLOURS = {
+# Placeholders for the colors of the page; matplotlib uses none of them.
+_COLORS = {
     "#010203": "var(--ink)",
     "#818283": "var(--quiet)",
     "#d1d2d3": "var(--line)",
@@ -35,7 +35,7 @@ _COLOURS = {
     "#0072b3": "var(--tsoffset)",
     "#c00102": "var(--unsafe)",
 }
-_INK, _QUIET, _LINE, _OTHER, _TSOFFSET, _UNSAFE = _COLOURS
+_INK, _QUIET, _LINE, _OTHER, _TSOFFSET, _UNSAFE = _COLORS
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 11.5,
@@ -59,11 +59,11 @@ _STYLE: dict[Any, Any] = {
 _MARK = re.compile(r"(<use [^<>]*?)/>")
 # Longest name of a group-partition in a tooltip, in characters.
 _NAME = 60
-# Names that nothing refers to, and that all plots have.
+# Names that nothing refers to, and that are the same in all plots.
 _NAMES = re.compile(r'<g id="[^"]*"')
 
 
-class Point(NamedTuple):
+class PlotPoint(NamedTuple):
     """A group-partition in a plot."""
 
     x: int
@@ -104,21 +104,20 @@ class Plot:
 
 def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
     """Records re-read by consumer lag, for `other` and tsoffset; None if nothing can be drawn."""
-    placed = [(pair, pair.lag) for pair in pairs if pair.lag is not None]
-    again = [
-        Point(lag, pair.records, pair)
-        for pair, lag in placed
-        if pair.records is not None and pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
-    ]
-    skipped = [
-        Point(lag, pair.records, pair)
-        for pair, lag in placed
-        if pair.records is not None and pair.verdict is Verdict.UNSAFE
-    ]
+
+    def points(*verdicts: CheckpointVerdict) -> list[PlotPoint]:
+        return [
+            PlotPoint(pair.lag, pair.records, pair)
+            for pair in pairs
+            if pair.lag is not None and pair.records is not None and pair.verdict in verdicts
+        ]
+
+    again = points(CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
+    skipped = points(CheckpointVerdict.UNSAFE)
     bounds = [
-        Point(lag, pair.ours_reread_bound, pair)
-        for pair, lag in placed
-        if pair.ours_reread_bound is not None
+        PlotPoint(pair.lag, pair.ours_reread_bound, pair)
+        for pair in pairs
+        if pair.lag is not None and pair.ours_reread_bound is not None
     ]
     if not (again or bounds or skipped):
         return None
@@ -137,7 +136,7 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
             va="top",
             fontsize=10,
         )
-        told = {
+        tooltips = {
             **_marks(axes, again, other, _OTHER, "o", hollow=True),
             **_marks(axes, bounds, "tsoffset (upper bound)", _TSOFFSET, "o"),
             **_marks(axes, skipped, "records skipped (unsafe)", _UNSAFE, "X"),
@@ -155,7 +154,7 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
             "Records re-read by consumer lag",
             f"{len(again)} group-partitions for {other}, {len(bounds)} for tsoffset. Both axes are"
             " logarithmic above 1, with 0 at the bottom and at the left.",
-            told,
+            tooltips,
         )
 
 
@@ -164,7 +163,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
     of_other = Counter(
         _decade(pair.records or 0)
         for pair in pairs
-        if pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+        if pair.verdict in (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
     )
     of_tsoffset = Counter(
         _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
@@ -174,7 +173,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
     decades = range(max((*of_other, *of_tsoffset)) + 1)
     with rc_context(_STYLE | {"svg.hashsalt": f"distribution {flow}"}):
         figure, axes = _figure(4.4)
-        for counts, name, colour, shift in (
+        for counts, name, color, shift in (
             (of_other, other, _OTHER, -0.21),
             (of_tsoffset, "tsoffset (upper bound)", _TSOFFSET, 0.21),
         ):
@@ -182,7 +181,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
                 [at + shift for at in decades],
                 [counts[at] for at in decades],
                 width=0.4,
-                color=colour,
+                color=color,
                 label=name,
             )
             labels = [f"{counts[at]:,}" if counts[at] else "" for at in decades]
@@ -204,35 +203,35 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
         )
 
 
-def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
+def over_time(
+    flow: str, moments: Sequence[tuple[int, ComparisonTotals]], other: str
+) -> Plot | None:
     """All records re-read in each comparison; None if there was only one comparison."""
     if len(moments) < 2:
         return None
-    times = [one.at_ms / 86_400_000 for one in moments]
+    times = [at_ms / 86_400_000 for at_ms, _ in moments]
     with rc_context(_STYLE | {"svg.hashsalt": f"time {flow}"}):
         figure, axes = _figure(3.4)
-        for values, name, colour, dash in (
-            ([one.totals.reread for one in moments], other, _OTHER, "-"),
-            ([one.totals.ours_reread for one in moments], "tsoffset (upper bound)", _TSOFFSET, "-"),
+        for values, name, color, dash in (
+            ([one.reread for _, one in moments], other, _OTHER, "-"),
+            ([one.ours_reread for _, one in moments], "tsoffset (upper bound)", _TSOFFSET, "-"),
             (
-                [one.totals.target_reread for one in moments],
+                [one.target_reread for _, one in moments],
                 "target groups' committed offsets",
                 _QUIET,
                 (0, (3, 2)),
             ),
         ):
             axes.plot(
-                times, values, color=colour, label=name, linewidth=1.8, linestyle=dash, marker="."
+                times, values, color=color, label=name, linewidth=1.8, linestyle=dash, marker="."
             )
-        unsafe = [
-            (at, one.totals.skipped)
-            for at, one in zip(times, moments, strict=True)
-            if one.totals.skipped
-        ]
+        unsafe = {
+            at: one.skipped for at, (_, one) in zip(times, moments, strict=True) if one.skipped
+        }
         if unsafe:
             axes.plot(
-                [at for at, _ in unsafe],
-                [number for _, number in unsafe],
+                list(unsafe),
+                list(unsafe.values()),
                 color=_UNSAFE,
                 label="records skipped (unsafe)",
                 linestyle="none",
@@ -244,7 +243,7 @@ def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
         axes.set_ylim(bottom=-0.35)
         axes.set_ylabel("records re-read")
         axes.set_xlabel("time (UTC)")
-        # Of matplotlib's dates the types are not told.
+        # matplotlib has no types for dates.
         dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(dates)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
@@ -252,14 +251,13 @@ def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
         return _plot(
             figure,
             "Records re-read over time",
-            f"{len(moments)} comparisons from {at_words(moments[0].at_ms)} to "
-            f"{at_words(moments[-1].at_ms)}",
+            f"{len(moments)} comparisons from {in_utc(moments[0][0])} to {in_utc(moments[-1][0])}",
         )
 
 
-def grouped(points: Iterable[Point]) -> list[Mark]:
-    """What stands for the points: each at its own place, or, where these are too many, in the
-    cells of a grid."""
+def grouped(points: Iterable[PlotPoint]) -> list[Mark]:
+    """The marks for the points: one for each place, or, if there are too many, for each cell of a
+    grid."""
     found = _united((one.x, one.y, 1, one.pair) for one in points)
     cells = iter(_CELLS_PER_DECADE)
     while len(found) > MARKS and (each := next(cells, 0)):
@@ -270,7 +268,7 @@ def grouped(points: Iterable[Point]) -> list[Mark]:
 
 
 def _united(marks: Iterable[tuple[float, float, int, ComparedPair]]) -> list[Mark]:
-    """One for each place, with the first pair that lies there."""
+    """One mark for each place, with the first pair there."""
     found: dict[tuple[float, float], Mark] = {}
     for x, y, number, pair in marks:
         known = found.get((x, y))
@@ -287,25 +285,30 @@ def _rounded(value: float, cells: int) -> float:
 
 
 def _marks(
-    axes: Axes, points: Sequence[Point], name: str, colour: str, shape: str, hollow: bool = False
+    axes: Axes,
+    points: Sequence[PlotPoint],
+    name: str,
+    color: str,
+    shape: str,
+    hollow: bool = False,
 ) -> dict[str, Sequence[str]]:
-    """Draw marks whose size says how many pairs lie there; the first of them stands in the legend.
-    Returns what is said of each, by the names of their elements."""
+    """Draw marks whose size shows the number of pairs; the first one gets the legend. Returns the
+    tooltips by the names of their SVG elements."""
     label: str | None = name
     marks = grouped(points)
-    told: dict[str, Sequence[str]] = {}
+    tooltips: dict[str, Sequence[str]] = {}
     for (least, size), (below, _) in zip(_SIZES, (*_SIZES[1:], (1 << 62, 0.0)), strict=True):
         here = [one for one in marks if least <= one.pairs < below]
         if here:
-            element = f"{colour} {least}"
+            element = f"{color} {least}"
             axes.plot(
                 [one.x for one in here],
                 [one.y for one in here],
                 linestyle="none",
                 marker=shape,
                 markersize=size,
-                markerfacecolor="none" if hollow else colour,
-                markeredgecolor=colour,
+                markerfacecolor="none" if hollow else color,
+                markeredgecolor=color,
                 markeredgewidth=1.3 if hollow else 0,
                 alpha=0.8,
                 label=label,
@@ -314,8 +317,8 @@ def _marks(
                 gid=element,
             )
             label = None
-            told[element] = [f"{name}: {one.words}" for one in here]
-    return told
+            tooltips[element] = [f"{name}: {one.words}" for one in here]
+    return tooltips
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
@@ -348,32 +351,32 @@ def _number(value: float, _: object = None) -> str:
 
 
 def _plot(
-    figure: Figure, title: str, words: str, told: Mapping[str, Sequence[str]] | None = None
+    figure: Figure, title: str, words: str, tooltips: Mapping[str, Sequence[str]] | None = None
 ) -> Plot:
-    """The figure as an element of a page, with what a screen reader says of it; `told` is what is
-    said of marks, by the names of the elements that they are in."""
+    """The figure as an SVG element with `words` for screen readers. `tooltips` are those of the
+    marks, by the names of their elements."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     _, element, text = out.getvalue().partition("<svg ")
     before, _, behind = text.partition("<metadata>")
     text = element + before.rstrip() + behind.partition("</metadata>")[2]
-    for element, of_marks in (told or {}).items():
+    for element, of_marks in (tooltips or {}).items():
         text = _with_titles(text, element, of_marks)
     text = _NAMES.sub("<g", text)
-    for colour, variable in _COLOURS.items():
-        text = text.replace(colour, variable)
+    for color, variable in _COLORS.items():
+        text = text.replace(color, variable)
     head, _, rest = text.partition(">")
     says = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
-    # By matplotlib of numbers and our own words; what others have named is escaped.
+    # Made by matplotlib of numbers and our own words; names are escaped.
     return Plot(title, Markup(f'{head} role="img">{says}{rest}'))  # noqa: S704
 
 
-def _with_titles(text: str, element: str, told: Sequence[str]) -> str:
-    """The text with a title in each mark of an element, in their order."""
+def _with_titles(text: str, element: str, tooltips: Sequence[str]) -> str:
+    """Add the tooltips to the marks of an element, in their order."""
     before, name, behind = text.partition(f'<g id="{element}"')
-    titles = iter(told)
+    titles = iter(tooltips)
 
     def titled(mark: re.Match[str]) -> str:
         return f"{mark[1]}><title>{escape(next(titles))}</title></use>"
 
-    return before + name + _MARK.sub(titled, behind, count=len(told))
+    return before + name + _MARK.sub(titled, behind, count=len(tooltips))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tsoffset.cluster import Connect
-from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint_sources import checkpoints_of, source_topic
+from tsoffset.commands.compare.checkpoints import checkpoints_of, source_topic
 from tsoffset.commands.compare.judgement import CheckpointLookup, ComparedPair, compare_pair
+from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
@@ -20,7 +20,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import CheckpointKey
 
 _Place = tuple[str | None, int | None]
 # Of the last cycles, to find one that reached the clusters.
@@ -29,7 +29,7 @@ _POINTS = 100
 
 def recorded_pairs(
     flow: FlowSettings,
-    asked: Asked,
+    options: CompareOptions,
     connect: Connect,
     settings: Settings,
     at_ms: int,
@@ -49,11 +49,11 @@ def recorded_pairs(
         if row.target_topic is not None and row.partition is not None
         if (there := row.current_target_offset) is not None
     }
-    if asked.file is not None:
-        found = checkpoints_of(flow, asked, None, current, warnings)
+    if options.file is not None:
+        found = checkpoints_of(flow, options, None, current, warnings)
     else:
         with connect(flow.target) as target:
-            found = checkpoints_of(flow, asked, target, current, warnings)
+            found = checkpoints_of(flow, options, target, current, warnings)
     pairs = []
     known = set()
     ends = _furthest(rows)

@@ -54,7 +54,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RepeatCheck:
     """Whether every record of a span that the group has yet to read lies behind it, too; None
     where that is not known, and `why`."""
 
@@ -69,7 +69,7 @@ def come_again(
     *,
     isolation: Isolation,
     match: Collection[str],
-) -> Mapping[Span, Found]:
+) -> Mapping[Span, RepeatCheck]:
     """What was found of each span, looked at through BYTES_PER_SPAN each time. Spans of one
     partition share what was read. Raises ClusterUnreachable."""
     by_partition: defaultdict[tuple[TopicPartition, TopicPartition], set[Span]]
@@ -86,9 +86,9 @@ def come_again(
                 if (last := span.last) is not None and last not in level:
                     level[last] = _are_equal(last, originals, copies)
                 repeated = last is None or not level[last]
-                found[span] = Found(repeated and _comes_again(span, originals, copies))
+                found[span] = RepeatCheck(repeated and _comes_again(span, originals, copies))
             except _NotKnown as error:
-                found[span] = Found(None, str(error))
+                found[span] = RepeatCheck(None, str(error))
     return found
 
 

@@ -1,24 +1,23 @@
-"""A comparison as text: the table, messages and totals."""
+"""Prints a comparison for a person: the table, messages and totals."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rich.text import Text
 
-from tsoffset.commands.compare.asked import By
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
-from tsoffset.commands.compare.totals import Sum, Totals, sums
-from tsoffset.terminal.output import counted
-from tsoffset.terminal.report import Said, head, notes
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.options import By
+from tsoffset.commands.compare.totals import ComparisonTotals, Sum, sums
+from tsoffset.terminal.output import counted, in_utc
+from tsoffset.terminal.report import RowMessage, head, notes
 from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
 _STYLES = {
-    Verdict.EQUAL: "green",
-    Verdict.REREAD: "yellow",
-    Verdict.UNSAFE: "bold red",
-    Verdict.BEYOND: "yellow",
-    Verdict.FAILED: "bold red",
+    CheckpointVerdict.EQUAL: "green",
+    CheckpointVerdict.REREAD: "yellow",
+    CheckpointVerdict.UNSAFE: "bold red",
+    CheckpointVerdict.BEYOND: "yellow",
+    CheckpointVerdict.FAILED: "bold red",
 }
 
 
@@ -28,14 +27,14 @@ def comparison_lines(
     by: By = By.PAIR,
     *,
     other: str = "MirrorMaker 2",
-    times: bool = False,
+    with_time: bool = False,
 ) -> Iterator[Text]:
     """The table of group-partitions or sums, messages and totals. `other` is the name of what
-    tsoffset is compared with; with `times` the heading has the time of the comparison."""
+    tsoffset is compared with; with `with_time` the heading has the time of the comparison."""
     pairs = compared.pairs
-    at = f", {at_words(compared.at_ms)}" if times else ""
+    at = f", {in_utc(compared.at_ms)}" if with_time else ""
     if compared.known_at_ms is not None:
-        at += f"; tsoffset's offsets are of the cycle that ended {at_words(compared.known_at_ms)}"
+        at += f"; tsoffset's offsets are of the cycle that ended {in_utc(compared.known_at_ms)}"
     yield head(f"flow {compared.flow}{at}")
     if pairs and by is not By.PAIR:
         yield from table(_sum_columns(by), sums(by, pairs), width)
@@ -45,16 +44,11 @@ def comparison_lines(
         yield Text()
     if pairs:
         yield from notes(
-            (Said(pair.verdict, pair.message) for pair in pairs), "group-partition", width
+            (RowMessage(pair.verdict, pair.message) for pair in pairs), "group-partition", width
         )
     yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
-    for name, words in Totals.of(pairs).in_words(other).items():
+    for name, words in ComparisonTotals.of(pairs).in_words(other).items():
         yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
-
-
-def at_words(at_ms: int) -> str:
-    """A time of a comparison, in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _sum_columns(by: By) -> Sequence[Column[Sum]]:

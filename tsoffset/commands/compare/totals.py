@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tsoffset.commands.compare.asked import By
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.flow_comparison import FlowComparison
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted
 
@@ -19,17 +20,17 @@ _ORIGINS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ComparisonTotals:
     """Counts over group-partitions. `reread`, `skipped`, `ours_reread` and `target_reread` are
     sums of upper bounds, in records; `reread_most` is the largest bound of one group-partition.
 
     `older` counts checkpoints of an older source offset than the group has committed now.
-    `no_answer` counts missing translations by reason, `standing` the target groups' commits by
-    origin (None: no commit).
+    `no_answer` counts missing translations by reason, `origins` the target groups' committed
+    offsets by origin (None: no committed offset).
     """
 
     pairs: int
-    verdicts: Counter[Verdict]
+    verdicts: Counter[CheckpointVerdict]
     reread: int
     reread_most: int
     skipped: int
@@ -37,37 +38,33 @@ class Totals:
     precisions: Counter[Precision]
     ours_reread: int
     no_answer: Counter[str]
-    standing: Counter[CommitOrigin | None]
+    origins: Counter[CommitOrigin | None]
     target_reread: int
 
     @classmethod
-    def of(cls, pairs: Iterable[ComparedPair]) -> "Totals":
-        """Count the pairs."""
+    def of(cls, pairs: Iterable[ComparedPair]) -> "ComparisonTotals":
         pairs = list(pairs)
-        records: Counter[Verdict] = Counter()
-        no_answer: Counter[str] = Counter()
-        for pair in pairs:
-            records[pair.verdict] += pair.records or 0
-            if pair.ours is None:
-                no_answer[
-                    pair.ours_reason.value if pair.ours_reason else "no committed offset"
-                ] += 1
+        reread = [p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.REREAD]
         return cls(
-            len(pairs),
-            Counter(pair.verdict for pair in pairs),
-            records[Verdict.REREAD],
-            max((p.records or 0 for p in pairs if p.verdict is Verdict.REREAD), default=0),
-            records[Verdict.UNSAFE],
-            sum(
+            pairs=len(pairs),
+            verdicts=Counter(pair.verdict for pair in pairs),
+            reread=sum(reread),
+            reread_most=max(reread, default=0),
+            skipped=sum(p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.UNSAFE),
+            older=sum(
                 pair.theirs_source_offset < pair.source_offset
                 for pair in pairs
                 if pair.theirs_source_offset is not None and pair.source_offset is not None
             ),
-            Counter(pair.ours_precision for pair in pairs if pair.ours_precision is not None),
-            sum(pair.ours_reread_bound or 0 for pair in pairs),
-            no_answer,
-            Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
-            sum(pair.target_commit_reread or 0 for pair in pairs),
+            precisions=Counter(p.ours_precision for p in pairs if p.ours_precision is not None),
+            ours_reread=sum(pair.ours_reread_bound or 0 for pair in pairs),
+            no_answer=Counter(
+                str(pair.ours_reason or "no committed offset")
+                for pair in pairs
+                if pair.ours is None
+            ),
+            origins=Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
+            target_reread=sum(pair.target_commit_reread or 0 for pair in pairs),
         )
 
     def in_words(self, other: str) -> dict[str, str]:
@@ -80,10 +77,13 @@ class Totals:
         }
 
     def in_fields(self) -> dict[str, int]:
-        """The numbers as a log's fields."""
+        """The numbers as fields of a log event."""
         return {
             "pairs": self.pairs,
-            **{f"mirrormaker_{verdict.value}": self.verdicts[verdict] for verdict in Verdict},
+            **{
+                f"mirrormaker_{verdict.value}": self.verdicts[verdict]
+                for verdict in CheckpointVerdict
+            },
             "mirrormaker_reread_records": self.reread,
             "mirrormaker_unsafe_records": self.skipped,
             **{
@@ -95,29 +95,31 @@ class Totals:
         }
 
     def _other_in_words(self) -> str:
-        counts = self.verdicts
-        reread = f"{counts[Verdict.REREAD]} re-read"
-        if self.reread:
-            reread += f" (up to {counted(self.reread, 'record')})"
-        unsafe = f"{counts[Verdict.UNSAFE]} unsafe"
-        if self.skipped:
-            unsafe += f" (up to {counted(self.skipped, 'record')} skipped)"
-        words = [f"{counts[Verdict.EQUAL]} equal", reread, unsafe, f"{counts[Verdict.NONE]} none"]
-        words += [
-            f"{counts[verdict]} {name}"
-            for verdict, name in (
-                (Verdict.BEYOND, "past tsoffset's offset, not known to be unsafe"),
-                (Verdict.UNJUDGED, "not comparable (no translation by tsoffset)"),
-                (Verdict.FAILED, "failed"),
+        reread = f" (up to {counted(self.reread, 'record')})" if self.reread else ""
+        skipped = f" (up to {counted(self.skipped, 'record')} skipped)" if self.skipped else ""
+        words = [
+            f"{self.verdicts[verdict]} {name}"
+            for verdict, name, is_rare in (
+                (CheckpointVerdict.EQUAL, "equal", False),
+                (CheckpointVerdict.REREAD, f"re-read{reread}", False),
+                (CheckpointVerdict.UNSAFE, f"unsafe{skipped}", False),
+                (CheckpointVerdict.NONE, "none", False),
+                (
+                    CheckpointVerdict.BEYOND,
+                    "past tsoffset's offset, not known to be unsafe",
+                    True,
+                ),
+                (
+                    CheckpointVerdict.UNJUDGED,
+                    "not comparable (no translation by tsoffset)",
+                    True,
+                ),
+                (CheckpointVerdict.FAILED, "failed", True),
             )
-            if counts[verdict]
+            if self.verdicts[verdict] or not is_rare
         ]
-        older = (
-            f"; {self.older} of an older committed offset than the group has now"
-            if self.older
-            else ""
-        )
-        return ", ".join(words) + older
+        older = f"; {self.older} of an older committed offset than the group has now"
+        return ", ".join(words) + (older if self.older else "")
 
     def _tsoffset_in_words(self) -> str:
         words = [f"{self.precisions[Precision.EXACT]} exact"]
@@ -132,12 +134,12 @@ class Totals:
 
     def _target_in_words(self, other: str) -> str:
         words = [
-            f"{self.standing[origin]} {name.format(other=other)}"
+            f"{self.origins[origin]} {name.format(other=other)}"
             for origin, name in _ORIGINS.items()
-            if self.standing[origin]
+            if self.origins[origin]
         ]
-        if self.standing[None] or not words:
-            words.append(f"{self.standing[None]} without a committed offset")
+        if self.origins[None] or not words:
+            words.append(f"{self.origins[None]} without a committed offset")
         again = f"; up to {counted(self.target_reread, 'record')} re-read"
         return ", ".join(words) + (again if self.target_reread else "")
 
@@ -172,27 +174,26 @@ class Sum:
 
 
 def sums(by: By, pairs: Iterable[ComparedPair]) -> list[Sum]:
-    """The pairs of one comparison added up by group or topic, the worst first: those with records
-    that are skipped, then by records that are read again."""
-    of: defaultdict[str | None, list[ComparedPair]] = defaultdict(list)
+    """The pairs of one comparison summed by group or topic, the worst first: by records skipped,
+    then by records re-read."""
+    pairs_of: defaultdict[str | None, list[ComparedPair]] = defaultdict(list)
     for pair in pairs:
-        of[pair.group if by is By.GROUP else pair.source_topic].append(pair)
-    found = [_sum(name, some) for name, some in of.items()]
+        pairs_of[pair.group if by is By.GROUP else pair.source_topic].append(pair)
     return sorted(
-        found,
+        (_sum(name, some) for name, some in pairs_of.items()),
         key=lambda one: (-one.unsafe_records, -one.unsafe, -one.reread_records, one.name or ""),
     )
 
 
 def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
-    total = Totals.of(pairs)
+    total = ComparisonTotals.of(pairs)
     exact = total.precisions[Precision.EXACT]
     return Sum(
         flow=pairs[0].flow,
         compared_at_ms=pairs[0].compared_at_ms,
         name=name,
         pairs=total.pairs,
-        **{verdict.value: total.verdicts[verdict] for verdict in Verdict},
+        **{verdict.value: total.verdicts[verdict] for verdict in CheckpointVerdict},
         reread_records=total.reread,
         reread_most=total.reread_most,
         unsafe_records=total.skipped,
@@ -202,3 +203,29 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
         ours_reread_bound=total.ours_reread,
         target_commit_reread=total.target_reread,
     )
+
+
+_MOMENTS_KEPT = 500
+
+
+@dataclass(slots=True)
+class PastTotals:
+    """The times and totals of each flow's comparisons, the oldest first. Of many only every other
+    one is kept, so that there are at most a few hundred."""
+
+    moments: dict[str, list[tuple[int, ComparisonTotals]]] = field(default_factory=dict)
+    _every: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def add(self, compared: FlowComparison) -> None:
+        flow = compared.flow
+        every, seen = self._every.get(flow, 1), self._seen.get(flow, 0)
+        self._seen[flow] = seen + 1
+        moments = self.moments.setdefault(flow, [])
+        # The last one is always there, also if the next one replaces it.
+        if moments and (seen - 1) % every:
+            moments.pop()
+        moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
+        if len(moments) > _MOMENTS_KEPT:
+            del moments[1::2]
+            self._every[flow] = every * 2

@@ -1,6 +1,6 @@
-"""`tsoffset explain`: the conversation behind the translation of one group's commits.
+"""`tsoffset explain`: how the committed offsets of one group are translated.
 
-It runs the stages of a cycle for one group and listens. Nothing is committed, and Spark is
-not needed. `dialogue` keeps what was asked and told, `reasons` says why the answer is what it
-is, `statements` has what is printed, `report` its form for a person.
+`flow_explanation` runs the steps of a cycle for the group and observes them: nothing is committed,
+and Spark is not needed. `trace` keeps the requests and answers, `reasons` words why the translation
+is what it is, `statements` are the values that are printed, `report` prints them for a person.
 """

@@ -1,41 +1,59 @@
-"""`tsoffset explain` as the command line calls it."""
+"""`tsoffset explain` and its options."""
 
-from tsoffset.cluster import Connect
-from tsoffset.commands.explain.flow_explanation import Wanted, explain
-from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.config.selection import Selection
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import LogFormat
+from typing import TYPE_CHECKING
+
+import click
+
+from tsoffset.commands.options import (
+    CONFIG,
+    EXIT_STATUS,
+    FLOW,
+    FORMAT_HELP,
+    WIDE,
+    choice,
+    command,
+)
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.progress import progress
+
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
 
 
-def run_explain(
-    selection: Selection,
-    wanted: Wanted,
+@command(
+    "Explain how a group's offsets are translated.",
+    f"""\b
+Examples:
+  tsoffset explain -c mm2.properties --group billing
+  tsoffset explain -c mm2.properties --group billing --topic orders --partition 3
+  tsoffset explain -c mm2.properties --group billing --format json | jq 'select(.kind == "pair")'
+
+{EXIT_STATUS}""",
+    *(*CONFIG, FLOW),
+    click.option("--group", required=True, metavar="GROUP", help="The group's full name."),
+    click.option("--topic", metavar="TOPIC", help="Only this source topic."),
+    click.option(
+        "--partition", type=click.IntRange(min=0), metavar="NUMBER", help="Only this partition."
+    ),
+    choice("--format", Format.TABLE, FORMAT_HELP, (Format.TABLE, Format.JSON)),
+    WIDE,
+)
+def explain(
+    selection: "Selection",
     output: Output,
     notices: Notices,
     *,
-    connect: Connect = KafkaCluster,
+    group: str,
+    topic: str | None,
+    partition: int | None,
 ) -> int:
-    """Explain the group in the flows chosen, print it and return the exit status.
+    """Explain how a group's offsets are translated.
 
-    Raises UsageError.
+    Prints each request to a cluster with its answer, the record pairs that were found, the target
+    offset with its precision and reason, and whether `sync` would commit it. Prints offsets,
+    timestamps and counts, never the content of a record. Commits nothing and does not start Spark.
     """
-    with progress("explaining", wanted=notices.format is LogFormat.CONSOLE) as report:
-        explained = explain(
-            wanted, selection.flows, connect, settings=selection.settings, report=report
-        )
-    for warning in explained.warnings:
-        notices.warning("cycle_warning", warning)
-    for sentence in explained.left_out:
-        notices.note(sentence)
-    if output.format is Format.TABLE:
-        output.lines(explanation_lines(explained.explanations, output.width))
-    else:
-        for one in explained.explanations:
-            for statement in one.statements():
-                output.records(type(statement), [statement])
-    output.flush()
-    return explained.exit_status
+    from tsoffset.commands.explain.flow_explanation import ExplainOptions
+    from tsoffset.commands.explain.report import run_explain
+
+    return run_explain(selection, ExplainOptions(group, topic, partition), output, notices)

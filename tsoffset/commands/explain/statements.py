@@ -1,7 +1,7 @@
-"""What `explain` says, one value a statement: the JSON objects, and all that the text is made of.
+"""The statements of `explain`, one value each: its JSON objects, and the source of its text.
 
-Offsets, times, counts and names; never a key, a value, a header or a digest of one. Every
-field of a kind is always there, None where it does not apply.
+They hold offsets, times, counts and names; never a key, a value, a header or a digest of one. Every
+field is always present, None where it does not apply.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from tsoffset.model import (
 )
 
 
-class Ask(StrEnum):
-    """What a question is for."""
+class RequestKind(StrEnum):
+    """What a request asks for."""
 
     LOG_RANGE = "log_range"
     LOG_ITSELF = "log_itself"
@@ -32,8 +32,8 @@ class Ask(StrEnum):
     YOUNGEST = "youngest"
 
 
-class Form(StrEnum):
-    """What an answer is."""
+class AnswerKind(StrEnum):
+    """What an answer holds."""
 
     RANGE = "range"
     STRETCH = "stretch"
@@ -42,8 +42,8 @@ class Form(StrEnum):
     FAILED = "failed"
 
 
-class Role(StrEnum):
-    """Where the source record of a pair stands, seen from the commit."""
+class PairRole(StrEnum):
+    """Where the source record of a pair lies, relative to the committed offset."""
 
     BEFORE_COMMIT = "before_commit"
     NEXT_RECORD = "next_record"
@@ -52,7 +52,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What all kinds begin with; topic and partition are the source's."""
+    """The fields of all kinds; topic and partition are those of the source."""
 
     kind: str
     flow: str
@@ -62,8 +62,8 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening(Statement):
-    """The position that is translated, and what the rule was given for it."""
+class PositionStatement(Statement):
+    """The committed offset that is translated, and the settings of the rule."""
 
     kind: str = "position"
     source_offset: int
@@ -79,30 +79,29 @@ class Opening(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Statement):
-    """One question; `step` counts from 1, `topic` is that of the side asked."""
+class RequestStatement(Statement):
+    """One request; `step` counts from 1, `topic` is that on the side asked."""
 
     kind: str = "question"
     step: int
     side: Side
     cluster: str
     topic: str
-    ask: Ask
+    ask: RequestKind
     offset: int | None = None
     max_bytes: int | None = None
     timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told(Statement):
-    """The answer to the question of the same `step`.
+class AnswerStatement(Statement):
+    """The answer to the request of the same `step`.
 
-    `start` and `end` are the range of a log or of what was read of it; `end` is one past the
-    last offset. `records` counts the data records read; `record_offset` and
-    `record_timestamp_ms` are those of the first one at or after the offset (or time) asked
-    for. Of what was read, `equal_offset` is the lowest target record that equals the next
-    record to read, and `equal_records` counts those that equal some record read on the other
-    side so far, None where none was.
+    `start` and `end` are the range of a log, or of what was read of it; `end` is one past the last
+    offset. `records` counts the data records read; `record_offset` and `record_timestamp_ms` are
+    those of the first one at or after the requested offset (or time). `equal_offset` is the lowest
+    target record read that equals the next record to read. `equal_records` counts the records that
+    equal one read on the other side before; None if none was read there.
     """
 
     kind: str = "answer"
@@ -110,7 +109,7 @@ class Told(Statement):
     side: Side
     cluster: str
     topic: str
-    answer: Form
+    answer: AnswerKind
     start: int | None = None
     end: int | None = None
     records: int | None = None
@@ -125,12 +124,11 @@ class Told(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EqualRecords(Statement):
-    """A record of the source and an equal one of the target.
+class PairStatement(Statement):
+    """A source record and an equal target record.
 
-    `source_step` and `target_step` are the steps that read them at first; None, like a time that
-    is not known then, where this conversation did not. `proves` is true where the translation
-    rests on it; else it is only what came nearest.
+    `source_step` and `target_step` are the steps that first read them; None if no step did.
+    `proves`: the translation is based on this pair; else it is only the nearest one.
     """
 
     kind: str = "pair"
@@ -139,19 +137,19 @@ class EqualRecords(Statement):
     target_offset: int
     target_step: int | None
     timestamp_ms: int | None
-    role: Role
+    role: PairRole
     proves: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conclusion(Statement):
-    """What the rule answers: a target offset with its `basis` and `why`, or a `reason` with its
+class TranslationStatement(Statement):
+    """The translation: a target offset with its `basis` and `why`, or a `reason` with its
     `message`. Any offset from `equivalent_from` to `equivalent_to` resumes at the same record.
 
-    `proof` is what shows that the target offset skips nothing; None where the basis itself does.
-    It rests on `proof_source_offset` and `proof_target_offset`: a record pair, or for TIME the
-    offset from which the source was read to its end and the target offset before which none of
-    these records lies.
+    `proof` shows that the target offset skips nothing; None if the basis alone does. It refers to
+    `proof_source_offset` and `proof_target_offset`: a record pair, or for TIME the offset from
+    which the source was read to its end, and the target offset before which none of these records
+    lies.
     """
 
     kind: str = "translation"
@@ -170,8 +168,8 @@ class Conclusion(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Statement):
-    """What the commit rule says: the row that `plan` has for this position."""
+class RowStatement(Statement):
+    """The row that `plan` prints for this committed offset."""
 
     kind: str = "verdict"
     source_offset: int | None
@@ -188,34 +186,32 @@ class Verdict(Statement):
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        """The row as a statement."""
         return cls(**{field.name: getattr(row, field.name) for field in fields(Row)})
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is said of one position of a flow.
+    """All statements on one committed offset of a flow.
 
-    `opening` and `conclusion` are None where the verdict is known without a translation;
-    `opening` also where not even a partition is. `commits` is false for a flow whose syncing
-    is turned off.
+    `position` and `translation` are None if the row needed no translation. `commits` is false for a
+    flow whose sync is disabled.
     """
 
     row: Row
     commits: bool = True
-    opening: Opening | None = None
-    steps: tuple[tuple[Asked, Told], ...] = ()
-    pairs: tuple[EqualRecords, ...] = ()
-    conclusion: Conclusion | None = None
+    position: PositionStatement | None = None
+    steps: tuple[tuple[RequestStatement, AnswerStatement], ...] = ()
+    pairs: tuple[PairStatement, ...] = ()
+    translation: TranslationStatement | None = None
 
     def statements(self) -> Iterator[Statement]:
-        """Everything in the order in which it came about."""
-        if self.opening is not None:
-            yield self.opening
-        for asked, told in self.steps:
-            yield asked
-            yield told
+        """All of them, in the order of the steps."""
+        if self.position is not None:
+            yield self.position
+        for request, answer in self.steps:
+            yield request
+            yield answer
         yield from self.pairs
-        if self.conclusion is not None:
-            yield self.conclusion
-        yield Verdict.of(self.row)
+        if self.translation is not None:
+            yield self.translation
+        yield RowStatement.of(self.row)

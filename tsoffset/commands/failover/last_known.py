@@ -1,11 +1,11 @@
-"""What consumers would resume from while the source is away, and how old that is."""
+"""The offsets that consumers would resume from while the source is unreachable, and their age."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict, in_utc, words
+from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import (
     SUPPORTED_GROUPS,
@@ -17,16 +17,17 @@ from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
+from tsoffset.terminal.output import few, in_utc
 
 Pair = tuple[str, TopicPartition]
 """A group and a partition on the target."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What past cycles knew of a pair: its commit on the target, of which commit on the source that
-    is, and when it was last seen to be where the group should stand (seconds since 1970 UTC; None
-    where that is not known). `diverged`: the last cycle found the copy to differ."""
+class KnownOffset:
+    """What past cycles know of a group-partition: its target offset, the source offset that this
+    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `diverged`:
+    the last cycle found other records on the target."""
 
     target_offset: int | None
     source: TopicPartition
@@ -35,9 +36,8 @@ class Known:
     diverged: bool = False
 
 
-def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, Known]:
-    """What is known of the flow's pairs: from history, or else from the state; nothing where there
-    is neither."""
+def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, KnownOffset]:
+    """What is known of the flow's group-partitions: from the history, or else from the state."""
     directory = settings.history.directory
     if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
         return dict(_of_history(pairs.to_pylist()))
@@ -48,30 +48,32 @@ def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, Known]:
 
 
 def unverified(
-    flow: FlowSettings, target: Cluster, known: Mapping[Pair, Known], now: float
+    flow: FlowSettings, target: Cluster, known: Mapping[Pair, KnownOffset], now: float
 ) -> list[GroupVerdict]:
-    """A verdict for each group that has commits of the flow on the target, or had some when past
-    cycles looked; one without a group for each broker that did not list its own. Raises
+    """A verdict for each group that has committed offsets of the flow on the target, or had some
+    in past cycles; one without a group for each broker that did not list its groups. Raises
     ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
     names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
     names |= {group for group, _ in known}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
-    offsets = committed_offsets(target, wanted, require_stable=False)
+    offsets = committed_offsets(
+        target, wanted, share_groups=listed.share_groups, require_stable=False
+    )
     found = [
         _not_ready(flow, None, failed.kind, failed.message)
         for failed in listed.failed_brokers.values()
     ]
     for group in wanted:
-        theirs = offsets[group]
-        if isinstance(theirs, Failed):
-            found.append(_not_ready(flow, group, theirs.kind, theirs.message))
+        committed = offsets[group]
+        if isinstance(committed, Failed):
+            found.append(_not_ready(flow, group, committed.kind, committed.message))
             continue
-        # Whether the source has a copy of a topic, to fail back from, past cycles alone can tell.
+        # Only past cycles can tell whether the source has a copy of a topic, for failback.
         commits = {
             place: one.offset
-            for place, one in sorted(theirs.items())
+            for place, one in sorted(committed.items())
             if isinstance(one, CommittedOffset)
             and ((group, place) in known or is_written_by(flow, place.topic, by_failback=False))
         }
@@ -86,13 +88,13 @@ def _verdict(
     flow: FlowSettings,
     group: str,
     commits: Mapping[TopicPartition, int],
-    known: Mapping[TopicPartition, Known],
+    known: Mapping[TopicPartition, KnownOffset],
     now: float,
     *,
     is_active: bool,
 ) -> GroupVerdict:
     without = sorted(known.keys() - commits.keys())
-    # What somebody else has set since is of another commit, if of any.
+    # An offset that another client set since then translates another commit, if any.
     same = {
         place: known[place]
         for place, offset in commits.items()
@@ -101,22 +103,22 @@ def _verdict(
     times = [same[place].in_sync_at if place in same else None for place in commits]
     dated = [time for time in times if time is not None]
     oldest = min(dated) if dated and len(dated) == len(times) else None
-    verdict, reason, message = Verdict.UNVERIFIED, None, _aged(flow, oldest)
+    verdict, reason, message = FailoverVerdict.UNVERIFIED, None, _aged(flow, oldest)
     if is_active:
         skip = Skipped(Reason.GROUP_ACTIVE, GROUP_ACTIVE.format(group))
-        verdict, reason, message = Verdict.NOT_READY, str(skip.reason), skip.message
+        verdict, reason, message = FailoverVerdict.NOT_READY, str(skip.reason), skip.message
     elif without:
-        verdict, reason = Verdict.NOT_READY, "NO_COMMIT"
+        verdict, reason = FailoverVerdict.NOT_READY, "NO_COMMIT"
         message = (
             f"it has no committed offset on {flow.target.alias} in"
-            f" {', '.join(map(str, without[:3]))}{' and more' if len(without) > 3 else ''}: its"
+            f" {few([*map(str, without)], 3)}: its"
             " consumers start at their auto.offset.reset, and `latest` skips unread records"
         )
     elif diverged := [place for place in commits if place in known and known[place].diverged]:
-        verdict, reason = Verdict.NOT_READY, str(Reason.DIVERGED)
+        verdict, reason = FailoverVerdict.NOT_READY, str(Reason.DIVERGED)
         message = (
             "in the last cycle,"
-            f" {', '.join(map(str, diverged[:3]))}{' and more' if len(diverged) > 3 else ''} had"
+            f" {few([*map(str, diverged)], 3)} had"
             f" other records on {flow.target.alias} than on {flow.source.alias}: find out which are"
             f" right before its consumers start on {flow.target.alias}"
         )
@@ -128,7 +130,7 @@ def _verdict(
         len(commits.keys() | known.keys()),
         words(commits.items()),
         words((pair.source, pair.source_offset) for pair in same.values()),
-        None if oldest is None else in_utc(oldest),
+        None if oldest is None else in_utc(oldest * 1000),
         None if oldest is None else round(now - oldest),
         reason,
         message,
@@ -139,23 +141,23 @@ def _aged(flow: FlowSettings, oldest: float | None) -> str:
     again = f"records that it has processed on {flow.source.alias} since are re-read"
     if oldest is None:
         return f"it resumes from its last committed offsets, whose age is not known; {again}"
-    return f"it resumes from its committed offsets of {in_utc(oldest)}; {again}"
+    return f"it resumes from its committed offsets of {in_utc(oldest * 1000)}; {again}"
 
 
 def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:
     return GroupVerdict(
-        flow.name, group, Verdict.NOT_READY, None, 0, "", "", None, None, reason, message
+        flow.name, group, FailoverVerdict.NOT_READY, None, 0, "", "", None, None, reason, message
     )
 
 
-def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, Known]]:
+def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, KnownOffset]]:
     for pair in pairs:
         if pair["target_topic"] is None or pair["partition"] is None:
             continue
         committed = pair["outcome"] == OutcomeKind.COMMITTED
         yield (
             (pair["group"], TopicPartition(pair["target_topic"], pair["partition"])),
-            Known(
+            KnownOffset(
                 pair["target_offset" if committed else "current_target_offset"],
                 TopicPartition(pair["source_topic"], pair["partition"]),
                 pair["synced_source_offset"],
@@ -167,13 +169,13 @@ def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, Know
 
 def _of_state(
     flow: FlowSettings, pairs: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Pair, Known]]:
+) -> Iterator[tuple[Pair, KnownOffset]]:
     for pair in pairs:
         renaming = renaming_of(flow, pair["source_topic"])
         if renaming is not None and pair["last_target"] is not None:
             yield (
                 (pair["group"], TopicPartition(renaming.topic, pair["partition"])),
-                Known(
+                KnownOffset(
                     pair["last_target"],
                     TopicPartition(pair["source_topic"], pair["partition"]),
                     pair["last_source"],

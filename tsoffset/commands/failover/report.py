@@ -1,59 +1,61 @@
-"""A failover for a person: the groups, what is to be said of them, and what to do next."""
+"""Prints a failover for a person: the groups, their messages, and the next steps."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict
+from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict
 from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.output import by_name, counted
-from tsoffset.terminal.report import Said, head, notes, total
+from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
 _STYLES = {
-    Verdict.READY: "green",
-    Verdict.BOUNDED: "yellow",
-    Verdict.NOT_READY: "bold red",
-    Verdict.UNVERIFIED: "yellow",
+    FailoverVerdict.READY: "green",
+    FailoverVerdict.BOUNDED: "yellow",
+    FailoverVerdict.NOT_READY: "bold red",
+    FailoverVerdict.UNVERIFIED: "yellow",
 }
 
 
 def failover_lines(
     flow: str, found: Sequence[GroupVerdict], steps: Sequence[str], config: str, width: int | None
 ) -> Iterator[Text]:
-    """The groups as a table, the messages with the command for each (`config` is the file that it
-    takes), the sum, and the next steps."""
+    """The groups as a table, the messages with a command for each, the summary, and the next steps.
+    `config` is the file that commands take."""
     yield head(f"flow {flow}")
     if found:
-        aged = any(one.verdict is Verdict.UNVERIFIED for one in found)
-        yield from table([one for one in _COLUMNS if aged or one is not _AGE], found, width)
+        with_age = any(one.verdict is FailoverVerdict.UNVERIFIED for one in found)
+        yield from table([one for one in _COLUMNS if with_age or one is not _AGE], found, width)
         yield Text()
-        said = (
-            Said(
+        messages = (
+            RowMessage(
                 one.reason or one.verdict,
                 one.message,
                 next_step(config, flow, one.group, one.reason),
             )
             for one in found
         )
-        yield from notes(said, "group", width)
+        yield from notes(messages, "group", width)
         yield from total(f"{flow}: {in_words(found)}", width)
     for number, step in enumerate(steps, start=1):
         yield from wrapped(f"{number}. {step}", width, "  ", "     ")
 
 
 def in_words(found: Sequence[GroupVerdict]) -> str:
-    """How many groups stand how."""
+    """The number of groups by verdict."""
     counts = Counter(one.verdict for one in found)
-    words = [f"{counts[Verdict.READY]} ready"]
-    if bounded := counts[Verdict.BOUNDED]:
-        again = sum(one.reread_bound or 0 for one in found if one.verdict is Verdict.BOUNDED)
+    words = [f"{counts[FailoverVerdict.READY]} ready"]
+    if bounded := counts[FailoverVerdict.BOUNDED]:
+        again = sum(
+            one.reread_bound or 0 for one in found if one.verdict is FailoverVerdict.BOUNDED
+        )
         words.append(f"{bounded} ready, re-reading up to {counted(again, 'record')}")
-    if unverified := counts[Verdict.UNVERIFIED]:
+    if unverified := counts[FailoverVerdict.UNVERIFIED]:
         words.append(f"{unverified} at their last committed offsets")
-    reasons = Counter(one.reason or "" for one in found if one.verdict is Verdict.NOT_READY)
-    words.append(f"{counts[Verdict.NOT_READY]} not ready{by_name(reasons)}")
+    reasons = Counter(one.reason or "" for one in found if one.verdict is FailoverVerdict.NOT_READY)
+    words.append(f"{counts[FailoverVerdict.NOT_READY]} not ready{by_name(reasons)}")
     return f"{counted(len(found), 'group')}: {', '.join(words)}"
 
 

@@ -1,17 +1,16 @@
-"""Whether each group can move over now, of the rows of a cycle (pure)."""
+"""Judges by the rows of a cycle whether each group can move to the target now (pure)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
 from tsoffset.terminal.output import IN_PLACE
 
 
-class Verdict(StrEnum):
-    """How a group stands."""
+class FailoverVerdict(StrEnum):
+    """Whether a group can move to the target."""
 
     READY = "ready"
     """The group resumes at its first unread record in each partition."""
@@ -25,25 +24,24 @@ class Verdict(StrEnum):
 
 
 SOURCE_ACTIVE = "SOURCE_ACTIVE"
-"""The reason of a group that has members on the source, beside those of rows."""
+"""The reason of a group that has members on the source."""
 UNPROVEN = "UNPROVEN"
-"""That of a translation that `translation.proof = timestamps` found."""
+"""The reason of a translation by `translation.proof = timestamps`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """One group of the flow; `group` is None for what failed before groups were known.
+    """One group of the flow; `group` is None for a failure before groups were known.
 
-    `partitions` counts those in which it has a commit. `reread_bound` is the most records that it
-    reads again, None where that is not known. `resumes_at` are the offsets on the target at which
-    consumers begin now, `source_commits` those on the source that they stand for, as words
-    `topic-partition:offset`. `as_of` is when that was known to be so (UTC), `age_seconds` how long
-    ago.
+    `partitions` counts those with a committed offset. `reread_bound` is the most records that are
+    re-read, None if unknown. `resumes_at` are the target offsets from which consumers resume now,
+    `source_commits` the source offsets that these translate, as words `topic-partition:offset`.
+    `as_of` is when they were last known correct (UTC), `age_seconds` how long ago that is.
     """
 
     flow: str
     group: str | None
-    verdict: Verdict
+    verdict: FailoverVerdict
     reread_bound: int | None
     partitions: int
     resumes_at: str
@@ -57,8 +55,8 @@ class GroupVerdict:
 def verdicts(
     flow: str, rows: Iterable[Row], source_active: Collection[str], as_of: str
 ) -> list[GroupVerdict]:
-    """The verdicts on the groups of a cycle's rows. `source_active` are groups that had members on
-    the source before that cycle, or may have had: what they commit after it is not in its rows."""
+    """The verdicts on the groups of a cycle's rows. `source_active` are groups that may have had
+    members on the source before the cycle: its rows lack what they commit later."""
     by_group: defaultdict[str | None, list[Row]] = defaultdict(list)
     for row in rows:
         by_group[row.group].append(row)
@@ -68,13 +66,8 @@ def verdicts(
     ]
 
 
-def in_utc(time: float) -> str:
-    """Seconds since 1970 UTC as text."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def words(places: Iterable[tuple[TopicPartition, int | None]]) -> str:
-    """Places with their offsets as one text; those without an offset are left out."""
+    """Partitions with their offsets as one text, without those that have no offset."""
     return " ".join(f"{place}:{offset}" for place, offset in places if offset is not None)
 
 
@@ -84,15 +77,15 @@ def _verdict(
     obstacles = dict(_obstacles(rows, source_active))
     bounds = [row.reread_bound for row in rows if row.reread_bound is not None]
     bound = sum(bounds) if len(bounds) == len(rows) else None
-    verdict = Verdict.BOUNDED if bound else Verdict.READY
+    verdict = FailoverVerdict.BOUNDED if bound else FailoverVerdict.READY
     return GroupVerdict(
         flow,
         group,
-        Verdict.NOT_READY if obstacles else verdict,
+        FailoverVerdict.NOT_READY if obstacles else verdict,
         bound,
         sum(row.partition is not None for row in rows),
         words(
-            (TopicPartition(row.target_topic, row.partition), _stands(row))
+            (TopicPartition(row.target_topic, row.partition), _resumes_at(row))
             for row in rows
             if row.target_topic is not None and row.partition is not None
         ),
@@ -108,15 +101,15 @@ def _verdict(
     )
 
 
-def _stands(row: Row) -> int | None:
-    """Where a consumer begins after the cycle, or of a dry run after a failover."""
+def _resumes_at(row: Row) -> int | None:
+    """The target offset after the cycle, or for a dry run after a failover."""
     if row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT):
         return row.target_offset
     return row.current_target_offset
 
 
 def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, str | None]]:
-    """What keeps a group from moving over: names, each with a sentence."""
+    """What keeps a group from moving: reasons, each with a sentence."""
     if source_active:
         yield (
             SOURCE_ACTIVE,

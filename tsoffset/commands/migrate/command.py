@@ -1,96 +1,65 @@
-"""`tsoffset migrate` as the command line calls it."""
+"""`tsoffset migrate` and its options."""
 
-from collections import Counter
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from rich.text import Text
+import click
 
-from tsoffset.commands.migrate.reading import read_setup
-from tsoffset.commands.migrate.setup import Heading
-from tsoffset.commands.migrate.sorting import Migration, migration_of
-from tsoffset.commands.migrate.steps import steps_lines
-from tsoffset.commands.migrate.writing import configuration_text
-from tsoffset.config.findings import Findings
-from tsoffset.errors import ConfigurationError, TsoffsetError, UsageError
-from tsoffset.stores import Folder, in_words
+from tsoffset.commands.options import OUTPUT_FILE, command
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Output, counted
-
-DEFAULT_FILE = "tsoffset.properties"
+from tsoffset.terminal.output import Output
 
 
-def run_migrate(
-    files: Sequence[str],
+@command(
+    "Convert a MirrorMaker 2 configuration, and print the steps to migrate.",
+    """\b
+Examples:
+  tsoffset migrate mm2.properties
+  tsoffset migrate mm2.properties -o tsoffset.properties
+  tsoffset migrate source.json checkpoint.json -o tsoffset.properties
+  kubectl get kafkamirrormaker2 my-mm2 -o yaml | tsoffset migrate /dev/stdin --steps
+
+\b
+Exit status:
+    0  done
+    1  the file cannot be written
+    2  bad usage; FILE cannot be read; or something in it has to be changed, where it is marked
+  130  interrupted by Ctrl-C""",
+    click.argument(
+        "files",
+        nargs=-1,
+        required=True,
+        metavar="FILE...",
+        type=click.Path(exists=True, dir_okay=False),
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "to",
+        metavar="FILE",
+        type=OUTPUT_FILE,
+        help="Write the configuration to this file, and print the steps.",
+    ),
+    click.option("--force", is_flag=True, help="Overwrite the file of -o if it exists."),
+    click.option("--steps", "steps_alone", is_flag=True, help="Print only the steps."),
+    selects=False,
+)
+def migrate(
     output: Output,
     notices: Notices,
     *,
+    files: tuple[str, ...],
     to: Path | None,
     force: bool,
     steps_alone: bool,
 ) -> int:
-    """Print our configuration; with `to` write it there, and print the steps. Returns the exit
-    status: 2 where something in it has to be changed before tsoffset takes it.
+    """Convert a MirrorMaker 2 configuration into one for tsoffset.
 
-    Raises ConfigurationError where nothing can be made of the files, UsageError, and TsoffsetError
-    where the result cannot be written.
+    FILE is a MirrorMaker 2 .properties, the JSON of one or more of its connectors as Connect's REST
+    API takes it, or a Strimzi KafkaMirrorMaker2 as YAML. The result commits nothing until you
+    enable it. Its comments name the settings that changed, that are no longer needed, and that are
+    not supported. The command then prints the steps from the checkpoint connector to tsoffset, each
+    with a command to check it. It connects to no cluster and copies no secret.
     """
-    if to is not None and to.exists():
-        if any(to.samefile(file) for file in files):
-            raise UsageError(f"{to} is what MirrorMaker 2 reads; name another file with -o")
-        if not force:
-            raise UsageError(f"{to} is there already; --force replaces it")
-    migration = _read(files, notices)
-    text = configuration_text(migration)
-    steps = partial(steps_lines, migration, str(to or DEFAULT_FILE))
-    if to is not None:
-        _write(to, text)
-    if to is not None or steps_alone:
-        output.lines(steps(output.width))
-    else:
-        output.lines(map(Text, text.splitlines()))
-    output.flush()
-    notices.configuration_warnings(migration.warnings)
-    _tell(migration, to, steps_alone, notices)
-    return ConfigurationError.exit_status if migration.problems else 0
+    from tsoffset.commands.migrate.run import run_migrate
 
-
-def _read(files: Sequence[str], notices: Notices) -> Migration:
-    findings = Findings()
-    setup = read_setup(files, findings)
-    if setup is None or findings.problems:
-        raise ConfigurationError(findings.problems, findings.warnings)
-    notices.configuration_warnings(findings.warnings)
-    return migration_of(setup)
-
-
-def _tell(migration: Migration, to: Path | None, steps_alone: bool, notices: Notices) -> None:
-    """What is worth a word beside the result."""
-    if not steps_alone:
-        notices.note(_in_words(migration))
-    if to is None and not steps_alone:
-        notices.note(f"Next: -o {DEFAULT_FILE} writes it to a file and prints the steps.")
-    if migration.problems:
-        notices.error(ConfigurationError(migration.problems), trace=False)
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step, for this user alone to read."""
-    folder = Folder(path.absolute().parent)
-    try:
-        folder.write(path.name, text.encode())
-    except OSError as error:
-        why = in_words(folder, error)
-        raise TsoffsetError(f"write {path}: {why}; choose another place with -o") from None
-
-
-def _in_words(migration: Migration) -> str:
-    counts = Counter(left.heading for left in migration.left)
-    words = [
-        f"{counted(len(migration.taken), 'setting')} taken over",
-        f"{counts[Heading.CHECKPOINTS]} no longer needed",
-        f"{counts[Heading.REPLICATOR]} used by the replicator only",
-        f"{counts[Heading.REFUSED]} not taken over",
-    ]
-    return ", ".join(words)
+    return run_migrate(files, output, notices, to=to, force=force, steps_alone=steps_alone)

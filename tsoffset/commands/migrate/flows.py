@@ -1,14 +1,14 @@
-"""What MirrorMaker 2 does for each flow, and by which topics."""
+"""What MirrorMaker 2 does for each flow, and which topics it uses for that."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tsoffset.commands.migrate.setup import Role, Setup
+from tsoffset.commands.migrate.setup import ConnectorRole, Setup
 from tsoffset.config.findings import Entry
 from tsoffset.config.keys import BOOTSTRAP
-from tsoffset.config.places import Setting, client_names, first_of, merged, place_of
 from tsoffset.config.review import TOP_NAMES
+from tsoffset.config.scopes import Setting, client_names, first_of, merged, scoped_key
 from tsoffset.config.security_keys import PROTOCOL
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.policy import internal_topics
@@ -23,14 +23,14 @@ _LOCATION = "offset-syncs.topic.location"
 
 @dataclass(frozen=True, slots=True)
 class MirrorFlow:
-    """A flow that is on, and what MirrorMaker 2 does for it beside copying.
+    """An enabled flow, and what MirrorMaker 2 does for it beside copying.
 
-    `syncs` is true where it commits for groups, `sync_entry` what says so, if anything does.
-    `offset_syncs_at` is the alias of the cluster with the topic of offset syncs. `topic_entries`
-    are the settings of that topic, which MirrorMaker 2 does not take once it writes none.
-    `connectors_topic` and `progress_topic`, on the target, hold what a MirrorMaker 2 of its own
-    knows of its connectors and of how far they have copied. `tools` are the words by which Kafka's
-    tools reach each cluster.
+    `syncs`: it commits offsets of groups; `sync_entry` is the setting for that, if there is one.
+    `offset_syncs_at` is the alias of the cluster with the offset-syncs topic, `topic_entries` the
+    settings of that topic, which MirrorMaker 2 refuses once it writes no offset syncs.
+    `connectors_topic` and `progress_topic`, on the target, hold the connectors' settings of a
+    MirrorMaker 2 without Connect, and how far it has copied. `tools` are the options with which
+    Kafka's tools connect to each cluster.
     """
 
     source: str
@@ -49,19 +49,17 @@ class MirrorFlow:
 
     @property
     def name(self) -> str:
-        """`A->B`."""
         return f"{self.source}->{self.target}"
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The two aliases."""
         return self.source, self.target
 
 
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
-    """The flows that are on; `settings` are what our loader makes of the same."""
+    """The enabled flows; `settings` are the same settings as tsoffset reads them."""
     placed = {
-        place_of(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
+        scoped_key(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
         for moved in setup.moved
     }
     for flow in settings.flows:
@@ -73,18 +71,18 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
         at_target = _says(own, _LOCATION, "target", default=False)
         has = {
             role: not setup.connectors or any(setup.connectors_of((source, target), role))
-            for role in Role
+            for role in ConnectorRole
         }
         sync = own.get(_SYNC)
-        emits = has[Role.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
+        emits = has[ConnectorRole.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
         commits = emits and _says(own, _SYNC, "true", default=False)
         yield MirrorFlow(
             source,
             target,
-            commits or (bool(setup.connectors) and has[Role.GROUP_OFFSET]),
+            commits or (bool(setup.connectors) and has[ConnectorRole.GROUP_OFFSET]),
             None if sync is None else sync.entry,
             emits,
-            has[Role.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
+            has[ConnectorRole.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
             topics.checkpoints_topic(source),
             topics.offset_syncs_topic(source if at_target else target),
             target if at_target else source,
@@ -103,13 +101,13 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
 
 
 def _worker_topic(own: Mapping[str, Setting], name: str, default: str) -> str:
-    """As MirrorMakerConfig.workerConfig has it: the target's setting, or one for all clusters."""
+    """As in MirrorMakerConfig.workerConfig: the target's setting, or one for all clusters."""
     setting = first_of(own, f"target.cluster.{name}", name)
     return default if setting is None else setting.value
 
 
 def _tool_words(own: Mapping[str, Setting], side: Side, alias: str) -> str:
-    """`--bootstrap-server host:port`, and a file for the client where the cluster asks for one."""
+    """`--bootstrap-server host:port`, and a client configuration if the cluster is secured."""
     brokers = first_of(own, *client_names(side, BOOTSTRAP.name))
     known = brokers is not None and "$" not in brokers.value
     address = split_list(brokers.value)[0] if brokers and known else f"{alias}:9092"

@@ -1,4 +1,4 @@
-"""Reading what MirrorMaker 2 is configured by, whatever form it has."""
+"""Reads MirrorMaker 2's configuration, in whatever form it has."""
 
 import json
 import re
@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tsoffset.commands.migrate.connectors import ConnectorSettings, setup_of_connectors
-from tsoffset.commands.migrate.setup import Kind, Moved, Role, Setup
+from tsoffset.commands.migrate.connectors import setup_of_connectors
+from tsoffset.commands.migrate.setup import (
+    Connector,
+    ConnectorRole,
+    InputKind,
+    MirrorSetting,
+    Setup,
+)
 from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
 from tsoffset.commands.migrate.yaml_parts import documents
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.source import Format, parse, read_text
+from tsoffset.config.source import ConfigFormat, parse, read_text
 from tsoffset.errors import UsageError
 
 _CLASS = "connector.class"
-_ROLES = {role.value: role for role in Role}
+_ROLES = {role.value: role for role in ConnectorRole}
 # A line of the resource itself, or of a list of them.
 _KIND = re.compile(
     rf"^[ \t-]*+[\"']?kind[\"']?[ \t]*+:[ \t]*+[\"']?({RESOURCE}|List)\b", re.MULTILINE
@@ -25,34 +31,33 @@ _YAML = (".yaml", ".yml")
 
 
 def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
-    """What the files say: one of MirrorMaker 2's own, one Strimzi resource, or connectors.
+    """Read the files: one MirrorMaker 2 file, one Strimzi resource, or connectors.
 
-    None where that cannot be told, which `findings` have the reasons of; their warnings are worth
-    a word in any case. Raises ConfigurationError for a file that cannot be read, UsageError for
-    several that do not belong together.
+    None if they are none of these; `findings` has the reasons. Raises ConfigurationError for a file
+    that cannot be read, UsageError for several that do not belong together.
     """
-    connectors: list[ConnectorSettings] = []
+    connectors: list[Connector] = []
     for file in files:
         text = read_text(file)
         suffix = Path(file).suffix.lower()
         if suffix in _YAML or (suffix != ".properties" and _KIND.search(text)):
-            _alone(file, files)
+            _require_one(file, files)
             return setup_of_resources(documents(text, file, findings), file, findings)
         if suffix == ".json" or (suffix != ".properties" and text.lstrip()[:1] in ("{", "[")):
             connectors += _in_json(text, file, findings)
             continue
-        entries = parse(text, Format.PROPERTIES, file, findings)
+        entries = parse(text, ConfigFormat.PROPERTIES, file, findings)
         if any(entry.key == _CLASS for entry in entries):
             connectors += _connector("", entries, file, findings)
             continue
-        _alone(file, files)
+        _require_one(file, files)
         return _dedicated(entries, file, findings)
     if findings.problems:
         return None
-    return setup_of_connectors(Kind.CONNECTORS, " and ".join(files), connectors, findings)
+    return setup_of_connectors(InputKind.CONNECTORS, " and ".join(files), connectors, findings)
 
 
-def _alone(file: str, files: Sequence[str]) -> None:
+def _require_one(file: str, files: Sequence[str]) -> None:
     if len(files) > 1:
         raise UsageError(
             f"{file} is complete by itself, so no further file can go with it; several files are"
@@ -78,17 +83,19 @@ def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup
     if "$" in listed.text:
         findings.problem(listed, "must be written out here: the aliases stand in the other keys")
         return None
-    moved = tuple(Moved(entry, entry.key, entry.text) for entry in entries if entry is not listed)
-    return Setup(Kind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
+    moved = tuple(
+        MirrorSetting(entry, entry.key, entry.text) for entry in entries if entry is not listed
+    )
+    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
 
 
-def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings]:
-    """The connectors of a file: one as it is put to Connect's REST API, with a name around it or
-    without; or all, as a list or as `/connectors?expand=info` answers."""
+def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:
+    """The connectors of a file: one as Connect's REST API takes it, with or without its name; or
+    several, as a list or as the answer to `/connectors?expand=info`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        parse(text, Format.JSON, file, findings)
+        parse(text, ConfigFormat.JSON, file, findings)
         return []
     several = _several(document)
     if several is not None:
@@ -101,7 +108,9 @@ def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings
         ]
     if isinstance(document, dict) and "config" in document and document.keys() - {"name", "config"}:
         return _connector(_name(document), _without_lines(document, file, findings), file, findings)
-    return _connector(_name(document), parse(text, Format.JSON, file, findings), file, findings)
+    return _connector(
+        _name(document), parse(text, ConfigFormat.JSON, file, findings), file, findings
+    )
 
 
 def _several(document: object) -> list[object] | None:
@@ -120,16 +129,16 @@ def _name(document: object) -> str:
 
 
 def _without_lines(document: object, file: str, findings: Findings) -> Sequence[Entry]:
-    """The entries of what is written somewhere within a file."""
+    """The entries of an object within a file; their lines are not known."""
     inner = document.get("config", document) if isinstance(document, dict) else document
-    entries = parse(json.dumps(inner), Format.JSON, file, findings)
+    entries = parse(json.dumps(inner), ConfigFormat.JSON, file, findings)
     return [replace(entry, line=None) for entry in entries]
 
 
 def _connector(
     name: str, entries: Sequence[Entry], file: str, findings: Findings
-) -> list[ConnectorSettings]:
-    """The connector, in a list; none where it is not one of MirrorMaker 2's."""
+) -> list[Connector]:
+    """The connector, in a list; an empty list if it is none of MirrorMaker 2's."""
     found = {entry.key: entry for entry in entries}
     if _CLASS not in found:
         if entries:
@@ -141,5 +150,5 @@ def _connector(
         findings.problem(found[_CLASS], f"must be one of MirrorMaker 2's: {', '.join(_ROLES)}")
         return []
     named = name or (found["name"].text if "name" in found else Path(file).stem)
-    settings = tuple(Moved(entry, entry.key, entry.text) for entry in entries)
-    return [ConnectorSettings(named, role, found[_CLASS], settings)]
+    settings = tuple(MirrorSetting(entry, entry.key, entry.text) for entry in entries)
+    return [Connector(named, role, found[_CLASS], settings)]

@@ -1,10 +1,10 @@
-"""Which settings are secrets, and what stands for them in a file that others may read."""
+"""Replaces secrets by references, in a file that others may read."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tsoffset.commands.migrate.setup import Kind, Moved, Setup
+from tsoffset.commands.migrate.setup import InputKind, MirrorSetting, Setup
 from tsoffset.config import security_keys
 from tsoffset.config.findings import names_secret
 from tsoffset.config.jaas import login_module
@@ -31,16 +31,16 @@ def jaas(module: str, options: Mapping[str, str]) -> str:
     return f"{module} required{written};"
 
 
-def without_secret(moved: Moved, setup: Setup) -> Moved:
-    """The setting with a reference in place of a secret that the input has in plain text.
+def without_secret(moved: MirrorSetting, setup: Setup) -> MirrorSetting:
+    """The setting, with a reference in place of a secret that the input has in plain text.
 
-    MirrorMaker 2's own file is referred to, for it stays; elsewhere an environment variable, which
-    somebody has to set, is.
+    The reference is to MirrorMaker 2's own file, which stays, or else to an environment variable,
+    which a person has to set.
     """
     name = _bare(moved.key)
     if not _holds_secret(name, moved.text):
         return moved
-    if setup.kind is Kind.DEDICATED and "$" not in moved.text:
+    if setup.kind is InputKind.DEDICATED and "$" not in moved.text:
         path, key = Path(setup.file).absolute(), moved.entry.key
         if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
             return _in_place(
@@ -60,13 +60,13 @@ def without_secret(moved: Moved, setup: Setup) -> Moved:
     )
 
 
-def _in_place(moved: Moved, text: str, sentence: str) -> Moved:
+def _in_place(moved: MirrorSetting, text: str, sentence: str) -> MirrorSetting:
     change = sentence if moved.change is None else f"{moved.change} {sentence}"
-    return Moved(moved.entry, moved.key, text, change)
+    return MirrorSetting(moved.entry, moved.key, text, change)
 
 
 def _bare(key: str) -> str:
-    """A client's setting without the prefixes of flow, cluster and client."""
+    """The name of a client's setting without the prefixes of flow, cluster and client."""
     ends = (name for name in CLUSTER_KEYS if key.endswith(f".{name}") and key not in FILE_KEYS)
     return max(ends, key=len, default=key)
 
@@ -78,7 +78,7 @@ def _holds_secret(name: str, text: str) -> bool:
         try:
             options = login_module(text).options
         except ValueError:
-            return True  # of what cannot be read anything may be one
+            return True  # what cannot be parsed may hold a secret
         return any(map(_is_secret_option, options.items()))
     return name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
 
@@ -89,8 +89,8 @@ def _is_secret_option(option: tuple[str, str]) -> bool:
 
 
 def _jaas_without_secrets(text: str, variable: str) -> str | None:
-    """The text with each secret option read from an environment variable; None where it cannot be
-    read."""
+    """The text with a reference to an environment variable for each secret; None if it cannot be
+    parsed."""
     try:
         module = login_module(text)
     except ValueError:

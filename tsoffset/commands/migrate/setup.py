@@ -1,4 +1,4 @@
-"""What MirrorMaker 2 is configured by, whatever form it had."""
+"""MirrorMaker 2's configuration, in one form for all inputs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from tsoffset.config.findings import Entry
 CLUSTERS = "clusters"
 
 
-class Kind(StrEnum):
-    """What was read, as a person calls it."""
+class InputKind(StrEnum):
+    """The kind of the input, in words."""
 
     DEDICATED = "MirrorMaker 2 file"
     CONNECTORS = "Connect configuration"
     STRIMZI = "Strimzi resource"
 
 
-class Role(StrEnum):
-    """A connector's task; in the order in which their settings of one flow count."""
+class ConnectorRole(StrEnum):
+    """A connector's class, in the order in which their settings of one flow take precedence."""
 
     GROUP_OFFSET = "MirrorGroupOffsetConnector"
     CHECKPOINT = "MirrorCheckpointConnector"
@@ -27,11 +27,11 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A setting with the place and the value that it has in a MirrorMaker 2 file.
+class MirrorSetting:
+    """A setting with its key and value in a MirrorMaker 2 file.
 
-    `entry` is what the input has. `change` is a sentence where the setting is not the same there,
-    or does not do the same for us.
+    `entry` is the setting of the input. `change` is a sentence if the setting differs from it, or
+    has another effect in tsoffset.
     """
 
     entry: Entry
@@ -41,7 +41,7 @@ class Moved:
 
 
 class Heading(StrEnum):
-    """Why a setting is not in our configuration."""
+    """Why a setting is not taken over."""
 
     CHECKPOINTS = "No longer needed: it belongs to the checkpoint connector and its offset syncs"
     REPLICATOR = "Keep it in MirrorMaker 2's configuration: only the replicator uses it"
@@ -49,8 +49,8 @@ class Heading(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """A setting that is not in our configuration, and a sentence why."""
+class LeftSetting:
+    """A setting that is not taken over, and a sentence why."""
 
     entry: Entry
     heading: Heading
@@ -59,20 +59,22 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector of one flow. `at` is the index of its mirror in a Strimzi resource; `has_config`
-    tells whether it has settings of its own there."""
+    """A connector with its settings by its own names for them, and its flow once that is known.
+    `at` is the index of its mirror in a Strimzi resource; `has_config`: it has a `config` there."""
 
     name: str
-    role: Role
-    flow: tuple[str, str]
+    role: ConnectorRole
+    entry: Entry
+    settings: tuple[MirrorSetting, ...]
     at: int = 0
     has_config: bool = True
+    flow: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """A Strimzi resource. `secrets` are those of Kubernetes that our configuration refers to;
-    `progress_topic` holds how far its connectors have copied."""
+class StrimziResource:
+    """A Strimzi resource. `secrets` are the Kubernetes secrets that the new configuration refers
+    to; `progress_topic` holds how far its connectors have copied."""
 
     name: str
     namespace: str | None
@@ -82,17 +84,16 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What MirrorMaker 2 is configured by: its settings in the form of a MirrorMaker 2 file, and
-    what has no place in such a file. `connectors` is empty for a file of MirrorMaker 2's own."""
+    """All settings in the form of a MirrorMaker 2 file (`moved`), and those that have no place in
+    one (`left`). `connectors` is empty for a MirrorMaker 2 file."""
 
-    kind: Kind
+    kind: InputKind
     file: str
     clusters: tuple[str, ...]
-    moved: tuple[Moved, ...]
-    left: tuple[Left, ...] = ()
+    moved: tuple[MirrorSetting, ...]
+    left: tuple[LeftSetting, ...] = ()
     connectors: tuple[Connector, ...] = ()
-    resource: Resource | None = None
+    resource: StrimziResource | None = None
 
-    def connectors_of(self, flow: tuple[str, str], role: Role) -> Iterator[Connector]:
-        """Those of the flow with that task."""
+    def connectors_of(self, flow: tuple[str, str], role: ConnectorRole) -> Iterator[Connector]:
         return (one for one in self.connectors if (one.flow, one.role) == (flow, role))

@@ -1,7 +1,6 @@
-"""What becomes of each setting: taken over, changed, or left with a reason.
+"""Decides for each setting: taken over, changed, or left out with a reason.
 
-What is known is said by the tables of `tsoffset.config`, and read by its reader, so that what comes
-out is what `tsoffset` takes.
+The tables and the reader of `tsoffset.config` decide what is known, so tsoffset accepts the result.
 """
 
 from collections.abc import Sequence
@@ -10,13 +9,12 @@ from typing import Any
 
 from tsoffset.commands.migrate.flows import MirrorFlow, mirror_flows
 from tsoffset.commands.migrate.secrets import without_secret
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved, Setup
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting, Setup
 from tsoffset.config import keys
 from tsoffset.config.accepted import accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.loading import Configuration, settings_of
-from tsoffset.config.places import CLIENT_PREFIX, Place, place_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
     IDENTITY_POLICY,
@@ -26,6 +24,7 @@ from tsoffset.config.plugins import (
     would_be_loaded,
 )
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
+from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.printable import printable
@@ -47,31 +46,31 @@ _PLUGINS: dict[str, Plugin[Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
-    """All that a migration consists of. `taken` is our configuration in the order of the input;
-    `flows` are those that are on. `problems` are what has to be changed in `taken` before
-    tsoffset takes it. `warnings` name the users' classes that tsoffset would load."""
+class MigrationPlan:
+    """The result. `taken` are the settings for tsoffset in the order of the input, `left` the
+    others, `flows` the enabled flows. `problems` have to be changed in `taken` before tsoffset
+    accepts it. `warnings` name the users' classes that tsoffset would load."""
 
     setup: Setup
-    taken: tuple[Moved, ...]
-    left: tuple[Left, ...]
+    taken: tuple[MirrorSetting, ...]
+    left: tuple[LeftSetting, ...]
     flows: tuple[MirrorFlow, ...]
     problems: tuple[ConfigurationProblem, ...]
     warnings: tuple[str, ...]
 
 
-def migration_of(setup: Setup) -> Migration:
-    """What becomes of the setup. Raises ConfigurationError where no configuration comes of it, not
-    even one that has to be changed here and there."""
+def migration_of(setup: Setup) -> MigrationPlan:
+    """Sort all settings. Raises ConfigurationError if no configuration can be made of them, not
+    even one that has to be changed."""
     settings, problems = _resolved(setup)
-    taken: list[Moved] = []
+    taken: list[MirrorSetting] = []
     left = list(setup.left)
     marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for moved in setup.moved:
-        place = place_of(moved.key, setup.clusters, TOP_NAMES)
+        place = scoped_key(moved.key, setup.clusters, TOP_NAMES)
         if place.name == SYNC:
-            continue  # told where ours is
+            continue  # part of the comment on the new setting
         if (found := _left(moved, place)) is not None:
             left.append(found)
             continue
@@ -80,7 +79,7 @@ def migration_of(setup: Setup) -> Migration:
         not_loaded = None if wrong else _not_loaded(moved, place)
         if not_loaded is not None:
             warnings.append(f"{moved.entry.place}: {printable(moved.entry.key)}: {not_loaded}")
-        taken.append(_as_ours(moved, place, wrong, not_loaded, setup))
+        taken.append(_converted(moved, place, wrong, not_loaded, setup))
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, settings))
     if not flows and not problems:
@@ -90,17 +89,17 @@ def migration_of(setup: Setup) -> Migration:
         )
     if problems:
         raise ConfigurationError((*problems, *marked))
-    taken += (_not_yet(setup, flow) for flow in flows)
-    return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
+    taken += (_sync_disabled(setup, flow) for flow in flows)
+    return MigrationPlan(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
 
 
 def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
-    """The settings as our loader reads them, and what it refuses. What stands behind a reference
-    may be known only where tsoffset is going to run: that it is missing here is no problem."""
+    """The settings as tsoffset reads them, and what it refuses. What a reference refers to may
+    exist only where tsoffset will run, so it is no problem if it is missing here."""
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
     entries = [replace(moved.entry, key=moved.key, text=moved.text) for moved in setup.moved]
     findings = Findings()
-    # The file may be another person's, and a class in it would run here.
+    # The file may come from another person, and a class in it would run here.
     settings = settings_of(
         [listed, *entries], Configuration(setup.file, ""), findings, load_classes=False
     )
@@ -111,8 +110,8 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     ]
 
 
-def _not_loaded(moved: Moved, place: Place) -> str | None:
-    """What there is to know of a user's class, of which nothing was run."""
+def _not_loaded(moved: MirrorSetting, place: ScopedKey) -> str | None:
+    """A sentence on a user's class, which was not loaded."""
     plugin = _PLUGINS.get(place.name)
     name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
     if name is None:
@@ -123,42 +122,42 @@ def _not_loaded(moved: Moved, place: Place) -> str | None:
     )
 
 
-def _as_ours(
-    moved: Moved,
-    place: Place,
+def _converted(
+    moved: MirrorSetting,
+    place: ScopedKey,
     wrong: Sequence[ConfigurationProblem],
     not_loaded: str | None,
     setup: Setup,
-) -> Moved:
-    """The setting with what there is to say of it, and without its secret."""
-    said = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
-    said += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
+) -> MirrorSetting:
+    """The setting with its comments, and without its secret."""
+    comments = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
+    comments += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
     if wrong and place.name == keys.POLICY.name:
-        said.append(f"{IDENTITY_POLICY} keeps topics' names.")
-    change = " ".join(filter(None, said)) or None
+        comments.append(f"{IDENTITY_POLICY} keeps topics' names.")
+    change = " ".join(filter(None, comments)) or None
     return without_secret(replace(moved, change=change), setup)
 
 
-def _left(moved: Moved, place: Place) -> Left | None:
-    """Why the setting is not in our configuration; None where it is."""
+def _left(moved: MirrorSetting, place: ScopedKey) -> LeftSetting | None:
+    """The setting if it is left out, with the reason; None if it is taken over."""
     found = known(place, moved.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:
-        return Left(moved.entry, Heading.REFUSED, found)
+        return LeftSetting(moved.entry, Heading.REFUSED, found)
     if may_be_of_a_class(place.name) or is_of_file(place.name):
         return None
     accepted = accepted_key(place.name)
     if accepted is not None:
         heading = Heading.CHECKPOINTS if accepted.of_checkpoints else Heading.REPLICATOR
-        return Left(moved.entry, heading, accepted.meaning)
+        return LeftSetting(moved.entry, heading, accepted.meaning)
     client = CLIENT_PREFIX.match(place.name)
-    whose = f"{client['client']}s" if client else "clients"
-    return Left(moved.entry, Heading.REPLICATOR, f"A setting of its {whose}.")
+    clients = f"{client['client']}s" if client else "clients"
+    return LeftSetting(moved.entry, Heading.REPLICATOR, f"A setting of its {clients}.")
 
 
-def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
-    """What keeps us from committing while MirrorMaker 2 does."""
+def _sync_disabled(setup: Setup, flow: MirrorFlow) -> MirrorSetting:
+    """The setting that keeps tsoffset from committing while MirrorMaker 2 does."""
     on = "on" if flow.syncs else "off"
     line = None if flow.sync_entry is None else flow.sync_entry.line
     where = "" if line is None else f" (line {line})"
@@ -167,4 +166,4 @@ def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
         " flow until you set this to true (the default); the printed steps say when."
     )
     key = f"{flow.name}.{SYNC}"
-    return Moved(Entry(key, "false", setup.file), key, "false", change)
+    return MirrorSetting(Entry(key, "false", setup.file), key, "false", change)

@@ -1,4 +1,4 @@
-"""The migration in steps, each with the command that checks it."""
+"""The steps of a migration, each with a command that checks it."""
 
 import re
 import shlex
@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from tsoffset.commands.migrate.flows import MirrorFlow
-from tsoffset.commands.migrate.setup import Heading, Kind
-from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, Migration
-from tsoffset.commands.migrate.step import Command, Step, deletion
-from tsoffset.commands.migrate.ways import way_of
+from tsoffset.commands.migrate.setup import Heading, InputKind
+from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, MigrationPlan
+from tsoffset.commands.migrate.ways import Command, Step, deletion, deployment_of
 from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import head
@@ -19,29 +18,31 @@ from tsoffset.terminal.tables import wrapped
 _REFERENCE = re.compile(r"\$\{env:([^$}]++)\}")
 
 
-def steps_lines(migration: Migration, config: str, width: int | None) -> Iterator[Text]:
-    """All steps for a person. `config` is the file that our configuration is in."""
+def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Iterator[Text]:
+    """All steps for a person. `config` is the file with the new configuration."""
     names = ", ".join(flow.name for flow in migration.flows)
     yield head(f"From MirrorMaker 2 to tsoffset: {names}")
     if secured := [
         name for name, words in _tools(migration).items() if "--command-config" in words
     ]:
         of = ", ".join(f"{name}-client.properties" for name in secured)
-        told = f"Put the client settings with which Kafka's tools connect to a cluster into {of}."
-        yield from wrapped(told, width, "")
+        sentence = (
+            f"Put the client settings with which Kafka's tools connect to a cluster into {of}."
+        )
+        yield from wrapped(sentence, width, "")
     for number, step in enumerate(migration_steps(migration, config), 1):
         yield Text()
         yield head(f"{number}. {step.title}")
-        yield from _told(step.todo, width)
-        yield from _told(("Check:", *step.check), width)
+        yield from _part_lines(step.todo, width)
+        yield from _part_lines(("Check:", *step.check), width)
 
 
-def _tools(migration: Migration) -> dict[str, str]:
-    """The words by which Kafka's tools reach each cluster."""
+def _tools(migration: MigrationPlan) -> dict[str, str]:
+    """The options with which Kafka's tools connect to each cluster."""
     return {alias: words for flow in migration.flows for alias, words in flow.tools.items()}
 
 
-def _told(parts: Iterable[str | Command], width: int | None) -> Iterator[Text]:
+def _part_lines(parts: Iterable[str | Command], width: int | None) -> Iterator[Text]:
     for part in parts:
         if isinstance(part, Command):
             yield Text(f"     {printable(part.text)}")
@@ -49,29 +50,25 @@ def _told(parts: Iterable[str | Command], width: int | None) -> Iterator[Text]:
             yield from wrapped(printable(part), width, "   ")
 
 
-def migration_steps(migration: Migration, config: str) -> list[Step]:
-    """The steps, in their order."""
+def migration_steps(migration: MigrationPlan, config: str) -> list[Step]:
     file = shlex.quote(config)
     flows = migration.flows
-    steps = [_look(migration, config, file), _side_by_side(file)]
+    steps = [_check_clusters(migration, config, file), _side_by_side(file)]
     if compared := [flow for flow in flows if flow.checkpoints]:
         some = compared if len(compared) < len(flows) else []
         steps.append(_compare([flow.name for flow in some], file))
     syncing = [flow for flow in flows if flow.syncs]
-    way = way_of(migration)
+    deployment = deployment_of(migration)
     if syncing:
-        steps.append(way.sync_off(syncing))
+        steps.append(deployment.sync_off(syncing))
     steps.append(_sync_on(flows, syncing, config, file))
     ending = [flow for flow in flows if flow.checkpoints or flow.offset_syncs]
     if ending:
-        steps += [way.end(ending), _delete(migration, ending, file)]
+        steps += [deployment.end(ending), _delete(migration, ending, file)]
     return steps
 
 
-# --- what is the same for all --------------------------------------------------------------
-
-
-def _look(migration: Migration, config: str, file: str) -> Step:
+def _check_clusters(migration: MigrationPlan, config: str, file: str) -> Step:
     texts = " ".join(moved.text for moved in migration.taken)
     variables = list(dict.fromkeys(_REFERENCE.findall(texts)))
     resource = migration.setup.resource
@@ -115,7 +112,7 @@ def _side_by_side(file: str) -> Step:
 
 
 def _compare(flows: Sequence[str], file: str) -> Step:
-    """`flows` are those that have checkpoints, none where all have."""
+    """`flows` are those with checkpoints; empty if all have them."""
     words = "".join(f" --flow {shlex.quote(flow)}" for flow in flows)
     return Step(
         "Compare until it is green",
@@ -158,7 +155,7 @@ def _sync_on(
     )
 
 
-def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Step:
+def _delete(migration: MigrationPlan, flows: Sequence[MirrorFlow], file: str) -> Step:
     todo: list[str | Command] = ["When you no longer want to go back:"]
     unwanted: dict[tuple[str, str], str] = {}
     for flow in flows:
@@ -184,13 +181,13 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
     )
 
 
-def _progress(migration: Migration, flows: Sequence[MirrorFlow]) -> Iterator[str]:
-    """Where MirrorMaker 2 keeps how far it has copied."""
+def _progress(migration: MigrationPlan, flows: Sequence[MirrorFlow]) -> Iterator[str]:
+    """The topics in which MirrorMaker 2 stores how far it has copied."""
     match migration.setup.kind:
-        case Kind.DEDICATED:
+        case InputKind.DEDICATED:
             yield from (flow.progress_topic for flow in flows)
-        case Kind.CONNECTORS:
+        case InputKind.CONNECTORS:
             yield "the offset.storage.topic of your Connect workers"
-        case Kind.STRIMZI:
+        case InputKind.STRIMZI:
             assert migration.setup.resource is not None
             yield migration.setup.resource.progress_topic

@@ -1,7 +1,7 @@
-"""How a Strimzi resource secures a cluster, as settings of Kafka's clients.
+"""Converts the security of a cluster in a Strimzi resource into settings of Kafka's clients.
 
-The operator hands secrets of Kubernetes to the connectors itself. Ours are read from folders, where
-a pod has them mounted: one a secret, below `SECRETS_FOLDER`.
+The operator passes Kubernetes secrets to the connectors itself. tsoffset reads them from folders in
+which its pod mounts them, one for each secret, below `SECRETS_FOLDER`.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.commands.migrate.secrets import jaas
-from tsoffset.commands.migrate.setup import Heading, Left, Moved
-from tsoffset.commands.migrate.yaml_parts import Part
+from tsoffset.commands.migrate.setup import Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import security_keys as keys
 
 SECRETS_FOLDER = "/etc/tsoffset/secrets"
@@ -21,8 +21,8 @@ _PASSWORD_LOGINS = {
     "scram-sha-512": ("SCRAM-SHA-512", f"{_KAFKA}scram.ScramLoginModule"),
 }
 _OAUTH_MODULE = f"{keys.OAUTH_PACKAGE}OAuthBearerLoginModule"
-# Of `type: oauth`: what has no setting of Kafka's own clients.
-_OAUTH_WITHOUT_TWIN = (
+# The fields of `type: oauth` without an equivalent in Kafka's own clients.
+_OAUTH_UNSUPPORTED = (
     "audience",
     "username",
     "passwordSecret",
@@ -43,36 +43,37 @@ _OF_STRIMZI = re.compile(r"\$\{strimzi(?P<provider>env|file|dir):")
 
 @dataclass(slots=True)
 class ResourceNotes:
-    """What is found beside settings: secrets that have to be mounted, and what has no setting."""
+    """The secrets that have to be mounted, and the fields that have no equivalent setting."""
 
     secrets: dict[str, None] = field(default_factory=dict)
-    left: list[Left] = field(default_factory=list)
+    left: list[LeftSetting] = field(default_factory=list)
 
     def path(self, secret: str, key: str) -> str:
-        """The file of a secret's key."""
         self.secrets[secret] = None
         return f"{SECRETS_FOLDER}/{secret}/{key}"
 
     def reference(self, secret: str, key: str) -> str:
-        """`${dir:...}`, which stands for the secret's text."""
+        """The reference `${dir:...}` to the secret."""
         folder = self.path(secret, "").rstrip("/")
         return f"${{dir:{folder}:{key}}}"
 
-    def referred(self, text: str) -> str:
-        """The text with references to providers of Kubernetes and Strimzi as ours."""
+    def convert_references(self, text: str) -> str:
+        """The text, with references to the providers of Kubernetes and Strimzi converted."""
         text = _OF_KUBERNETES.sub(lambda found: self.reference(found["name"], found["key"]), text)
         return _OF_STRIMZI.sub(r"${\g<provider>:", text)
 
 
-def security_settings(cluster: Part, notes: ResourceNotes) -> Iterator[Moved]:
-    """The settings of a cluster's `tls` and `authentication`, by their bare names."""
+def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+    """The settings of a cluster's `tls` and `authentication`, by their names without prefixes."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
-    kind = None if authentication is None else _text(authentication, "type")
+    kind = None if authentication is None else authentication.member_text("type")
     sasl = kind in (*_PASSWORD_LOGINS, "oauth") or (
-        authentication is not None and kind == "custom" and _text(authentication, "sasl") == "true"
+        authentication is not None
+        and kind == "custom"
+        and authentication.member_text("sasl") == "true"
     )
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
-    yield Moved((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
+    yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
     if tls is not None:
         yield from _trusted(tls, notes)
     if authentication is None or kind is None:
@@ -91,111 +92,104 @@ def security_settings(cluster: Part, notes: ResourceNotes) -> Iterator[Moved]:
         )
 
 
-def own_settings(config: Part | None, notes: ResourceNotes) -> Iterator[Moved]:
-    """The members of a `config`, which are Kafka's own settings."""
+def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+    """The members of a `config`: Kafka's own settings."""
     for name, part in ({} if config is None else config.members()).items():
         text = part.text()
-        referred = notes.referred(text)
+        referred = notes.convert_references(text)
         change = (
             None if text == referred else "tsoffset does not have the operator's secret provider."
         )
-        yield Moved(part.entry(text), name, referred, change)
+        yield MirrorSetting(part.entry(text), name, referred, change)
 
 
-def _text(part: Part, name: str, default: str = "") -> str:
-    member = part.get(name)
-    return default if member is None else member.text()
-
-
-def _required(part: Part, name: str) -> str:
-    if not (text := _text(part, name)):
-        part.refuse(f"must have `{name}`")
-    return text
-
-
-def _trusted(tls: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     certificates = tls.get("trustedCertificates")
     listed = [] if certificates is None else certificates.items()
     if not listed:
-        return  # the system's
+        return  # the system's certificates
     entry = tls.entry()
-    files = [(_required(one, "secretName"), _text(one, "certificate")) for one in listed]
+    files = [(one.required_text("secretName"), one.member_text("certificate")) for one in listed]
     change = None
     if not all(name for _, name in files):
         change = "Of a secret with a `pattern` only ca.crt is used; add its other certificates."
         files = [(secret, name or "ca.crt") for secret, name in files]
-    yield Moved(entry, keys.TRUST_TYPE.name, "PEM")
+    yield MirrorSetting(entry, keys.TRUST_TYPE.name, "PEM")
     if len(files) == 1:
-        yield Moved(entry, keys.TRUST_LOCATION.name, notes.path(*files[0]), change)
+        yield MirrorSetting(entry, keys.TRUST_LOCATION.name, notes.path(*files[0]), change)
     else:
         text = "\n".join(notes.reference(*file) for file in files)
-        yield Moved(entry, keys.TRUST_CERTIFICATES.name, text, change)
+        yield MirrorSetting(entry, keys.TRUST_CERTIFICATES.name, text, change)
 
 
-def _certificate(authentication: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     part = authentication.get("certificateAndKey")
     if part is None:
         authentication.refuse("must have `certificateAndKey`")
         return
-    secret = _required(part, "secretName")
+    secret = part.required_text("secretName")
     entry = part.entry()
-    yield Moved(entry, keys.OWN_TYPE.name, "PEM")
+    yield MirrorSetting(entry, keys.OWN_TYPE.name, "PEM")
     for key, name in ((keys.OWN_CHAIN, "certificate"), (keys.OWN_KEY, "key")):
-        yield Moved(entry, key.name, notes.reference(secret, _required(part, name)))
+        yield MirrorSetting(entry, key.name, notes.reference(secret, part.required_text(name)))
 
 
-def _secret(part: Part, key: str, notes: ResourceNotes) -> str:
-    return notes.reference(_required(part, "secretName"), _required(part, key))
+def _secret(part: YamlValue, key: str, notes: ResourceNotes) -> str:
+    return notes.reference(part.required_text("secretName"), part.required_text(key))
 
 
-def _password_login(authentication: Part, kind: str, notes: ResourceNotes) -> Iterator[Moved]:
+def _password_login(
+    authentication: YamlValue, kind: str, notes: ResourceNotes
+) -> Iterator[MirrorSetting]:
     mechanism, module = _PASSWORD_LOGINS[kind]
     entry = authentication.entry()
-    options = {"username": _required(authentication, "username")}
+    options = {"username": authentication.required_text("username")}
     password = authentication.get("passwordSecret")
     if password is None:
         authentication.refuse("must have `passwordSecret`")
     else:
         options["password"] = _secret(password, "password", notes)
-    yield Moved(entry, keys.MECHANISM.name, mechanism)
-    yield Moved(entry, keys.JAAS.name, jaas(module, options))
+    yield MirrorSetting(entry, keys.MECHANISM.name, mechanism)
+    yield MirrorSetting(entry, keys.JAAS.name, jaas(module, options))
 
 
-def _oauth(authentication: Part, notes: ResourceNotes) -> Iterator[Moved]:
-    """Strimzi's own login, whose settings have twins in Kafka's as far as they are used here."""
+def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+    """Strimzi's own login, converted to Kafka's as far as that has equivalents."""
     members = authentication.members()
     entry = authentication.entry()
-    for name in _OAUTH_WITHOUT_TWIN:
+    for name in _OAUTH_UNSUPPORTED:
         if name in members:
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
-            notes.left.append(Left(members[name].entry(), Heading.REFUSED, why))
+            notes.left.append(LeftSetting(members[name].entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
-    yield Moved(entry, keys.MECHANISM.name, "OAUTHBEARER")
+    yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
     token, place = members.get("accessToken"), members.get("accessTokenLocation")
     if token is not None or place is not None:
         path = place.text() if place is not None else ""
         if token is not None:
-            path = notes.path(_required(token, "secretName"), _required(token, "key"))
-        yield Moved(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
+            path = notes.path(token.required_text("secretName"), token.required_text("key"))
+        yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
     else:
-        yield Moved(entry, keys.TOKEN_ADDRESS.name, _required(authentication, "tokenEndpointUri"))
-        options["clientId"] = _required(authentication, "clientId")
+        yield MirrorSetting(
+            entry, keys.TOKEN_ADDRESS.name, authentication.required_text("tokenEndpointUri")
+        )
+        options["clientId"] = authentication.required_text("clientId")
         if (secret := members.get("clientSecret")) is not None:
             options["clientSecret"] = _secret(secret, "key", notes)
-        if scope := _text(authentication, "scope"):
+        if scope := authentication.member_text("scope"):
             options["scope"] = scope
         options |= _tls_of_tokens(members, notes)
-    yield Moved(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
+    yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
         ("readTimeoutSeconds", keys.TOKEN_READ_MS),
     ):
         if name in members:
-            yield Moved(members[name].entry(), key.name, f"{members[name].text()}000")
+            yield MirrorSetting(members[name].entry(), key.name, f"{members[name].text()}000")
 
 
-def _tls_of_tokens(members: Mapping[str, Part], notes: ResourceNotes) -> dict[str, str]:
-    """How the address of tokens is trusted, which stands in `sasl.jaas.config`."""
+def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
+    """The certificates for the token endpoint, which belong into `sasl.jaas.config`."""
     options: dict[str, str] = {}
     listed = (
         members["tlsTrustedCertificates"].items() if "tlsTrustedCertificates" in members else []
@@ -206,7 +200,7 @@ def _tls_of_tokens(members: Mapping[str, Part], notes: ResourceNotes) -> dict[st
                 "may have one certificate here; put all of them into one secret's key"
             )
         path = notes.path(
-            _required(listed[0], "secretName"), _text(listed[0], "certificate", "ca.crt")
+            listed[0].required_text("secretName"), listed[0].member_text("certificate", "ca.crt")
         )
         options |= {keys.TRUST_TYPE.name: "PEM", keys.TRUST_LOCATION.name: path}
     unverified = members.get("disableTlsHostnameVerification")

@@ -1,22 +1,44 @@
-"""What MirrorMaker 2 is told, by the way in which it is run: by its own file, by Connect's REST
-API, or by a Strimzi resource.
+"""How MirrorMaker 2 is reconfigured in a migration: by its own file, Connect's REST API, or a
+Strimzi resource.
 
-It takes no connector for checkpoints whose `emit.checkpoints.enabled` is false, nor one for records
-that has settings of the offset-syncs topic beside a false `emit.offset-syncs.enabled`
-(MirrorCheckpointConfig and MirrorSourceConnector of 4.3.1). In a file of its own it then goes on
-with the settings that it took last, so the sync is switched off by itself, and first.
+It refuses a checkpoint connector with `emit.checkpoints.enabled = false`, and a source connector
+with settings of the offset-syncs topic and `emit.offset-syncs.enabled = false`
+(MirrorCheckpointConfig and MirrorSourceConnector of 4.3.1). With its own file it then keeps running
+with its last settings, so its sync is switched off first, by a setting of its own.
 """
 
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from tsoffset.commands.migrate.flows import MirrorFlow
-from tsoffset.commands.migrate.setup import Connector, Kind, Role
-from tsoffset.commands.migrate.sorting import SYNC, Migration
-from tsoffset.commands.migrate.step import Command, Step, deletion
+from tsoffset.commands.migrate.setup import Connector, ConnectorRole, InputKind
+from tsoffset.commands.migrate.sorting import SYNC, MigrationPlan
 from tsoffset.config.findings import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, as sentences and commands, and the check at its end."""
+
+    title: str
+    todo: tuple[str | Command, ...]
+    check: tuple[str | Command, ...]
+
+
+def deletion(words: str, topic: str) -> Command:
+    """Delete a topic on the cluster of `words`. Kafka's tool takes a regular expression."""
+    pattern = topic.replace(".", r"\.")
+    return Command(f"kafka-topics.sh {words} --delete --topic {shlex.quote(pattern)}")
+
 
 _CONNECT = "http://localhost:8083"
 _CHECKPOINTS = "emit.checkpoints.enabled"
@@ -25,53 +47,45 @@ _IN_THE_LOG = Command(
     "grep -E 'connector configured|already up to date|Failed to configure'"
     " THE_LOG_OF_MIRROR_MAKER_2"
 )
-_NOBODY_READS = (
+_WAIT_FOR_READERS = (
     "Wait until nothing reads checkpoints any more. `tsoffset compare` reads them, and consumers"
     " that call RemoteClusterUtils.translateOffsets."
 )
 
 
-class Way(Protocol):
-    """How MirrorMaker 2 is told something."""
-
-    def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
-        """Commit for no group any more."""
-
-    def end(self, flows: Sequence[MirrorFlow]) -> Step:
-        """Write neither checkpoints nor offset syncs any more."""
-
-
-def way_of(migration: Migration) -> Way:
-    """The one that fits what was read."""
+def deployment_of(migration: MigrationPlan) -> "_Dedicated | _Connectors | _Strimzi":
+    """How MirrorMaker 2 is deployed, by the kind of the input. Each has a step `sync_off`, after
+    which MirrorMaker 2 commits for no group, and a step `end`, after which it writes neither
+    checkpoints nor offset syncs."""
     match migration.setup.kind:
-        case Kind.DEDICATED:
+        case InputKind.DEDICATED:
             return _Dedicated(migration)
-        case Kind.CONNECTORS:
+        case InputKind.CONNECTORS:
             return _Connectors(migration)
-        case Kind.STRIMZI:
+        case InputKind.STRIMZI:
             return _Strimzi(migration)
 
 
 def _ends(flows: Sequence[MirrorFlow]) -> Iterator[str | Command]:
-    """How to see that nothing is written any more."""
-    seen = {
+    """How to check that nothing is written any more."""
+    topics = {
         (flow.tools[at], topic)
         for flow in flows
-        for at, topic, there in (
+        for at, topic, is_written in (
             (flow.target, flow.checkpoints_topic, flow.checkpoints),
             (flow.offset_syncs_at, flow.offset_syncs_topic, flow.offset_syncs),
         )
-        if there
+        if is_written
     }
-    for words, topic in sorted(seen):
+    for words, topic in sorted(topics):
         yield Command(f"kafka-get-offsets.sh {words} --topic {shlex.quote(topic)}")
     yield "Run it twice, a minute apart: the ends do not change, while records are still copied."
 
 
 class _Dedicated:
-    """By its own file, with a restart."""
+    """MirrorMaker 2 with a file of its own, which takes a restart."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._file = migration.setup.file
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
@@ -93,7 +107,7 @@ class _Dedicated:
         )
 
     def end(self, flows: Sequence[MirrorFlow]) -> Step:
-        todo: list[str | Command] = [_NOBODY_READS, f"In {self._file}:"]
+        todo: list[str | Command] = [_WAIT_FOR_READERS, f"In {self._file}:"]
         for flow in flows:
             todo += (
                 Command(f"{flow.name}.{name} = false") for name in (_CHECKPOINTS, _OFFSET_SYNCS)
@@ -104,7 +118,7 @@ class _Dedicated:
                 "Remove these lines: MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while"
                 f" one of them is set and {_OFFSET_SYNCS} is false."
             )
-            todo += (Command(_placed(entry)) for entry in entries)
+            todo += (Command(_location(entry)) for entry in entries)
         todo.append(
             "Stop every node of MirrorMaker 2, and delete the topic with its connectors' settings."
             " Otherwise it keeps the old checkpoint connector, since it refuses the new settings."
@@ -129,14 +143,14 @@ class _Dedicated:
         return Command(f"{own} = false{instead}")
 
 
-def _placed(entry: Entry) -> str:
+def _location(entry: Entry) -> str:
     return entry.key if entry.line is None else f"line {entry.line}: {entry.key}"
 
 
 class _Connectors:
-    """By Connect's REST API."""
+    """Connectors in Connect, by its REST API."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._setup = migration.setup
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
@@ -146,34 +160,37 @@ class _Connectors:
         ]
         check: list[str | Command] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
-                todo.append(_changed(one, f'. + {{"{SYNC}": "false"}}'))
-                check.append(Command(f"curl -s {_of(one)}/config | jq '.\"{SYNC}\"'"))
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
+                todo.append(_change_config(one.name, f'. + {{"{SYNC}": "false"}}'))
+                check.append(Command(f"curl -s {_url(one.name)}/config | jq '.\"{SYNC}\"'"))
                 check.append('It answers "false".')
-            for one in self._setup.connectors_of(flow.pair, Role.GROUP_OFFSET):
-                todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
-                check.append(Command(f"curl -s -o /dev/null -w '%{{http_code}}\\n' {_of(one)}"))
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.GROUP_OFFSET):
+                todo.append(Command(f"curl -s -X DELETE {_url(one.name)}"))
+                check.append(
+                    Command(f"curl -s -o /dev/null -w '%{{http_code}}\\n' {_url(one.name)}")
+                )
                 check.append("It answers 404: the connector is gone.")
         return Step("Switch MirrorMaker 2's sync off", tuple(todo), tuple(check))
 
     def end(self, flows: Sequence[MirrorFlow]) -> Step:
-        todo: list[str | Command] = [_NOBODY_READS]
+        todo: list[str | Command] = [_WAIT_FOR_READERS]
         check: list[str | Command] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
-                todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
-            sources = list(self._setup.connectors_of(flow.pair, Role.SOURCE))
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
+                todo.append(Command(f"curl -s -X DELETE {_url(one.name)}"))
+            found = self._setup.connectors_of(flow.pair, ConnectorRole.SOURCE)
+            sources = [one.name for one in found]
             if not sources:
                 todo.append(
                     f"Do the following for the connector that copies {flow.name}, too; its"
                     " configuration was not among the inputs:"
                 )
-                sources = [Connector("SOURCE_CONNECTOR", Role.SOURCE, flow.pair)]
-            for one in sources:
+                sources = ["SOURCE_CONNECTOR"]
+            for name in sources:
                 change = 'with_entries(select(.key | startswith("offset-syncs") | not))'
-                todo.append(_changed(one, f'{change} + {{"{_OFFSET_SYNCS}": "false"}}'))
+                todo.append(_change_config(name, f'{change} + {{"{_OFFSET_SYNCS}": "false"}}'))
                 state = "'.connector.state, .tasks[].state'"
-                check.append(Command(f"curl -s {_of(one)}/status | jq -r {state}"))
+                check.append(Command(f"curl -s {_url(name)}/status | jq -r {state}"))
         todo.append(
             "This removes the settings that begin with offset-syncs: MirrorMaker 2 (seen with"
             f" 4.3.1) refuses them if {_OFFSET_SYNCS} is false."
@@ -185,20 +202,20 @@ class _Connectors:
         )
 
 
-def _of(connector: Connector) -> str:
-    return shlex.quote(f"{_CONNECT}/connectors/{connector.name}")
+def _url(connector: str) -> str:
+    return shlex.quote(f"{_CONNECT}/connectors/{connector}")
 
 
-def _changed(connector: Connector, change: str) -> Command:
-    config = f"{_of(connector)}/config"
+def _change_config(connector: str, change: str) -> Command:
+    config = f"{_url(connector)}/config"
     put = "curl -s -X PUT -H 'Content-Type: application/json' --data @-"
     return Command(f"curl -s {config} | jq {shlex.quote(change)} | {put} {config}")
 
 
 class _Strimzi:
-    """By its resource."""
+    """A Strimzi resource."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._setup = migration.setup
         resource = migration.setup.resource
         assert resource is not None
@@ -209,8 +226,8 @@ class _Strimzi:
         patches = [
             patch
             for flow in flows
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT)
-            for patch in _added(one, "checkpointConnector", SYNC)
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT)
+            for patch in _disable(one, "checkpointConnector", SYNC)
         ]
         path = "{.spec.mirrors[*].checkpointConnector.config}"
         return Step(
@@ -229,11 +246,11 @@ class _Strimzi:
     def end(self, flows: Sequence[MirrorFlow]) -> Step:
         patches: list[dict[str, object]] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
                 path = f"/spec/mirrors/{one.at}/checkpointConnector"
                 patches.append({"op": "remove", "path": path})
-            for one in self._setup.connectors_of(flow.pair, Role.SOURCE):
-                patches += _added(one, "sourceConnector", _OFFSET_SYNCS)
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.SOURCE):
+                patches += _disable(one, "sourceConnector", _OFFSET_SYNCS)
                 config = f"/spec/mirrors/{one.at}/sourceConnector/config"
                 patches += (
                     {"op": "remove", "path": f"{config}/{entry.key.partition('.config.')[2]}"}
@@ -243,7 +260,7 @@ class _Strimzi:
         return Step(
             "Switch checkpoints and offset syncs off",
             (
-                _NOBODY_READS,
+                _WAIT_FOR_READERS,
                 "Patch the resource, and change the file that it is applied from. Remove settings"
                 " that begin with offset-syncs.topic: MirrorMaker 2 (seen with 4.3.1) refuses them"
                 f" if {_OFFSET_SYNCS} is false.",
@@ -262,8 +279,8 @@ class _Strimzi:
         yield "Every connector is RUNNING."
 
 
-def _added(connector: Connector, field: str, name: str) -> list[dict[str, object]]:
-    """What sets a connector's setting to false, whether it has settings of its own or not."""
+def _disable(connector: Connector, field: str, name: str) -> list[dict[str, object]]:
+    """The patch that sets a connector's setting to false, with or without a `config` there."""
     config = f"/spec/mirrors/{connector.at}/{field}/config"
     if connector.has_config:
         return [{"op": "add", "path": f"{config}/{name}", "value": False}]

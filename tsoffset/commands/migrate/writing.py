@@ -1,4 +1,4 @@
-"""Our configuration as text, with comments on what was taken, changed and left."""
+"""Writes the configuration for tsoffset, with comments on what has changed and was left out."""
 
 import re
 import textwrap
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import javaproperties
 
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved
-from tsoffset.commands.migrate.sorting import Migration
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.sorting import MigrationPlan
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import shown
-from tsoffset.config.places import place_of
 from tsoffset.config.review import TOP_NAMES
+from tsoffset.config.scopes import scoped_key
 from tsoffset.printable import printable
 
 _WIDTH = 98
@@ -26,14 +26,14 @@ _FOR_A_FAILOVER = (
 _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 
 
-def configuration_text(migration: Migration) -> str:
-    """The whole file. It holds no secret that the input does not have in other words for all to
-    read, and no date: the same input gives the same text."""
+def configuration_text(migration: MigrationPlan) -> str:
+    """The text of the file. It copies no secret of the input, and has no date: the same input gives
+    the same text."""
     lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_left(migration)]
     return "\n".join(lines) + "\n"
 
 
-def _head(migration: Migration) -> Iterator[str]:
+def _head(migration: MigrationPlan) -> Iterator[str]:
     setup = migration.setup
     yield from _comment(
         f"tsoffset's configuration, made by `tsoffset migrate` from {setup.file} (a {setup.kind})."
@@ -49,9 +49,9 @@ def _head(migration: Migration) -> Iterator[str]:
         yield from (f"#   {name}" for name in setup.resource.secrets)
 
 
-def _settings(migration: Migration) -> Iterator[str]:
+def _settings(migration: MigrationPlan) -> Iterator[str]:
     clusters = migration.setup.clusters
-    places = {moved: place_of(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
+    places = {moved: scoped_key(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
     yield ""
     yield _line(CLUSTERS, ", ".join(clusters))
     for alias in clusters:
@@ -66,7 +66,7 @@ def _settings(migration: Migration) -> Iterator[str]:
     )
 
 
-def _section(title: str, settings: Sequence[Moved]) -> Iterator[str]:
+def _section(title: str, settings: Sequence[MirrorSetting]) -> Iterator[str]:
     if settings:
         yield ""
         yield f"# --- {title} ---"
@@ -76,7 +76,7 @@ def _section(title: str, settings: Sequence[Moved]) -> Iterator[str]:
         yield _line(moved.key, moved.text)
 
 
-def _left(migration: Migration) -> Iterator[str]:
+def _left(migration: MigrationPlan) -> Iterator[str]:
     for heading in Heading:
         left = [one for one in migration.left if one.heading is heading]
         if left:
@@ -86,14 +86,14 @@ def _left(migration: Migration) -> Iterator[str]:
             yield from _comment(_in_words(one, migration.setup.file), hanging="#     ")
 
 
-def _in_words(left: Left, file: str) -> str:
-    """A setting with its line, its value unless that may be a secret, and why it is left. Of keys
-    that nobody knows, any may be one, whatever their names."""
+def _in_words(left: LeftSetting, file: str) -> str:
+    """A setting with its line, its value unless it may be a secret, and why it is left out. Any
+    unknown key may hold a secret."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "
     if left.entry.file != file:  # one of several
         line = f"{left.entry.place}: "
-    told = left.entry.text and left.heading is not Heading.REFUSED
-    value = f" = {shown(left.entry)}" if told else ""
+    show = left.entry.text and left.heading is not Heading.REFUSED
+    value = f" = {shown(left.entry)}" if show else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
 
 
@@ -109,8 +109,8 @@ def _comment(text: str, hanging: str = "# ") -> list[str]:
 
 
 def _line(key: str, text: str) -> str:
-    """A line of a properties file, in UTF-8 as ours are read. In a value `:` and the like are
-    themselves, and `a\\:9092` is not what anybody writes."""
+    """A line of a properties file, in UTF-8. In values `:` and the like are not escaped: nobody
+    writes `a\\:9092`."""
     separator = " = "
     line = str(javaproperties.join_key_value(key, "", separator=separator, ensure_ascii=False))
     escaped = str(javaproperties.join_key_value("", text, separator="", ensure_ascii=False))

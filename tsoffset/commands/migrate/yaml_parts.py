@@ -1,8 +1,8 @@
-"""YAML whose values know where they stand.
+"""YAML values that know their path and line.
 
-Nothing is constructed: tags make no objects, and an alias is the node that it stands for, so that
-text which would be vast when written out costs nothing. PyYAML's parser in C overflows the stack of
-a process where lists are nested deeply enough; the one in Python is stopped in time.
+Nothing is constructed: tags create no objects, and an alias is the node that it refers to, so a
+small file cannot expand to a huge one. PyYAML's C parser overflows the stack on deeply nested
+lists; the Python parser raises an error.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,13 @@ _BOOLEAN, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
 _TRUE = ("yes", "true", "on")
 
 
-class Part:
-    """A value of a document; `path` leads to it (`spec.mirrors[0].source`).
+class YamlValue:
+    """A value of a document, with its `path` (`spec.mirrors[0].source`).
 
-    What has another form than was asked for goes to `findings`, and is taken for empty.
+    A value of another type than requested is reported in `findings`, and taken for empty.
     """
 
     def __init__(self, node: yaml.Node, path: str, file: str, findings: Findings) -> None:
-        """Wrap a node; `path` is empty for the document itself."""
         self.path = path
         self._node = node
         self._file = file
@@ -33,28 +32,25 @@ class Part:
 
     @property
     def line(self) -> int:
-        """Where it begins, from 1."""
         return int(self._node.start_mark.line) + 1
 
     @property
     def is_mapping(self) -> bool:
-        """Whether it has members."""
         return isinstance(self._node, yaml.MappingNode)
 
     def entry(self, text: str = "") -> Entry:
-        """The value as an entry of a configuration, by its path."""
+        """The value as an entry of a configuration, with its path as key."""
         return Entry(self.path, text, self._file, self.line)
 
     def refuse(self, allowed: str) -> None:
-        """Report that the value is wrong."""
         self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
 
-    def members(self) -> dict[str, "Part"]:
+    def members(self) -> dict[str, "YamlValue"]:
         """The members of a mapping by name, without those that are null."""
         if not isinstance(self._node, yaml.MappingNode):
             self.refuse("must be a mapping, with `name: value` lines")
             return {}
-        found: dict[str, Part] = {}
+        found: dict[str, YamlValue] = {}
         for key, value in self._node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             part = self._part(value, f"{self.path}.{name}" if self.path else name)
@@ -69,12 +65,22 @@ class Part:
                 found[name] = part
         return found
 
-    def get(self, name: str) -> "Part | None":
-        """A member; None where it is absent or null."""
+    def get(self, name: str) -> "YamlValue | None":
+        """A member; None if it is absent or null."""
         return self.members().get(name)
 
-    def items(self) -> list["Part"]:
-        """The items of a list."""
+    def member_text(self, name: str, default: str = "") -> str:
+        """The text of a member, or the default without one."""
+        member = self.get(name)
+        return default if member is None else member.text()
+
+    def required_text(self, name: str) -> str:
+        """The text of a member; reports that it is missing."""
+        if not (text := self.member_text(name)):
+            self.refuse(f"must have `{name}`")
+        return text
+
+    def items(self) -> list["YamlValue"]:
         if not isinstance(self._node, yaml.SequenceNode):
             self.refuse("must be a list, with `- ` before each item")
             return []
@@ -83,7 +89,7 @@ class Part:
         ]
 
     def text(self) -> str:
-        """A scalar as text, numbers as they are written, true and false as Kafka writes them."""
+        """A scalar as text: numbers as written, booleans as true and false."""
         if isinstance(self._node, yaml.ScalarNode):
             value: str = self._node.value
             if self._node.tag == _BOOLEAN:
@@ -93,14 +99,14 @@ class Part:
         self.refuse("must be text, a number, true or false")
         return ""
 
-    def _part(self, node: yaml.Node, path: str) -> "Part":
-        return Part(node, path, self._file, self._findings)
+    def _part(self, node: yaml.Node, path: str) -> "YamlValue":
+        return YamlValue(node, path, self._file, self._findings)
 
 
-def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
-    """The documents of the text; none where it cannot be parsed, which `findings` are told."""
+def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
+    """The documents of the text; none if it cannot be parsed, which is reported in `findings`."""
 
-    def unusable(why: str, line: int | None = None) -> Sequence[Part]:
+    def unusable(why: str, line: int | None = None) -> Sequence[YamlValue]:
         findings.missing("YAML", why, file, line)
         return ()
 
@@ -119,6 +125,6 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
     except yaml.YAMLError as error:
         return unusable(f"cannot be parsed: {str(error).splitlines()[0]}")
     except (ValueError, OverflowError):
-        # PyYAML lets these through: of `\UFFFFFFFF`, and of a version of thousands of digits.
+        # From PyYAML, for `\UFFFFFFFF` and for a version with thousands of digits.
         return unusable("cannot be parsed: it has a number out of range, as in `\\U00110000`")
-    return [Part(node, "", file, findings) for node in nodes]
+    return [YamlValue(node, "", file, findings) for node in nodes]

@@ -1,2 +1,2 @@
-"""`tsoffset snapshot`, `tsoffset restore` and `sync --allow-rewind`: target groups' commits kept in
-a file, and the only ways by which groups go back."""
+"""`tsoffset snapshot`, `tsoffset restore` and `sync --allow-rewind`: the target groups' committed
+offsets in a file, and the only ways to move groups backwards."""

@@ -1,201 +1,99 @@
-"""`tsoffset snapshot` and `tsoffset restore` as the command line calls them."""
+"""`tsoffset snapshot`, `tsoffset restore` and their options."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import structlog
-from rich.text import Text
+import click
 
-from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.confirming import confirmed
-from tsoffset.commands.scope import no_match, on_cluster, require_match
-from tsoffset.commands.snapshots.file import Snapshot
-from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan
-from tsoffset.commands.snapshots.taking import named_for, take
-from tsoffset.config.selection import Selection, only_planned
-from tsoffset.errors import UsageError
-from tsoffset.flow.narrowing import Narrowing, expression
-from tsoffset.flow.patterns import matches
-from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind, Side
-from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, by_name, counted
-from tsoffset.terminal.report import Said, head, notes, total
-from tsoffset.terminal.tables import Cell, Column, place, table
-
-log = structlog.get_logger(__name__)
-
-
-def run_snapshot(
-    selection: Selection,
-    path: Path | None,
-    output: Output,
-    notices: Notices,
-    *,
-    connect: Connect = KafkaCluster,
-) -> int:
-    """Write what the groups of the one flow selected have on its target, print the file's name, and
-    return the exit status. Raises UsageError, SnapshotFailed and ClusterUnreachable."""
-    if len(selection.flows) != 1:
-        raise UsageError("several flows are enabled; choose one with --flow A->B")
-    (flow,) = selection.flows
-    if selection.narrowing != Narrowing():
-        require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
-    with connect(flow.target) as target:
-        snapshot, path = taken(flow, target, selection.narrowing.groups, path)
-    output.lines([Text(str(path))])
-    output.flush()
-    if not snapshot.commits:
-        notices.warning(
-            "snapshot_empty",
-            f"Cluster {flow.target.alias} has no committed offset of a selected group that this "
-            f"user can see, so {path} is empty: check its addresses, and that this user has "
-            "DESCRIBE on its groups.",
-        )
-    log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
-    notices.note(f"{_in_words(snapshot)}; restore it with: tsoffset restore -c FILE {path}")
-    return 0
-
-
-def taken(
-    flow: FlowSettings, target: Cluster, groups: str | None, path: Path | None
-) -> tuple[Snapshot, Path]:
-    """A snapshot that was written, and where: at `path`, or by cluster and time in the working
-    directory. Raises as `take` and `Snapshot.write`."""
-    snapshot = take(flow, target, groups)
-    path = path or named_for(snapshot)
-    snapshot.write(path)
-    return snapshot, path
-
-
-def run_restore(
-    settings: Settings,
-    path: Path,
-    output: Output,
-    notices: Notices,
-    *,
-    groups: str | None,
-    topics: str | None,
-    dry_run: bool,
-    yes: bool,
-    connect: Connect = KafkaCluster,
-) -> int:
-    """Put the commits of a snapshot back, or with `dry_run` say what that would do; return the exit
-    status: 1 where a commit of the snapshot is not there again. Raises UsageError, also for a
-    snapshot of another cluster, and ClusterUnreachable."""
-    snapshot = Snapshot.read(path)
-    flow = settings.flow(snapshot.flow)
-    chosen = expression("--groups", groups)
-    narrowed = expression("--groups", snapshot.groups)
-    meant = expression("--topics", topics)
-
-    def was_in_scope(name: str) -> bool:
-        return flow.group_filter.should_replicate_group(name) and (
-            narrowed is None or matches(narrowed, name)
-        )
-
-    known_groups = {commit.group for commit in snapshot.commits}
-    known_topics = {commit.topic for commit in snapshot.commits}
-    for noun, wanted, pattern, names in (
-        ("group", groups, chosen, known_groups),
-        ("topic", topics, meant, known_topics),
-    ):
-        if wanted is not None and not any(matches(pattern, name) for name in names):
-            raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
-    with connect(flow.target) as target:
-        refuse_other_cluster(snapshot, path, target)
-        snapshot, now = look(
-            snapshot,
-            target,
-            is_group=lambda group: chosen is None or matches(chosen, group),
-            is_topic=lambda topic: meant is None or matches(meant, topic),
-            was_in_scope=was_in_scope,
-        )
-        rows = plan(snapshot, now)
-        moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
-        if not flow.commits and not dry_run:
-            notices.warning("flow_only_planned", only_planned(flow))
-        if moving and flow.commits and not dry_run:
-            if output.format is Format.TABLE and not yes:
-                _print(rows, snapshot, output)
-            question = (
-                f"Set {counted(len(moving), 'committed offset')} of"
-                f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
-                f" what they were at {snapshot.taken_at}?"
-            )
-            if not confirmed(question, yes=yes):
-                notices.note("nothing was restored")
-                return 1
-            rows = carry_out(rows, snapshot, target)
-    _print(rows, snapshot, output)
-    return int(any(row.left_undone for row in rows))
-
-
-def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
-    """Raise UsageError where the snapshot is of another cluster. Raises ClusterUnreachable."""
-    cluster_id = target.describe().cluster_id
-    if cluster_id != snapshot.cluster_id:
-        raise UsageError(
-            f"snapshot {path}: it was taken of the cluster with id {snapshot.cluster_id}, but"
-            f" {target.alias} has id {cluster_id}; use the snapshot of {target.alias}"
-        )
-
-
-def _print(rows: Sequence[RestoredCommit], snapshot: Snapshot, output: Output) -> None:
-    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
-
-
-def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None) -> Iterator[Text]:
-    yield head(_in_words(snapshot))
-    if rows:
-        yield from table(_COLUMNS, rows, width)
-        yield Text()
-        said = (Said(row.reason or row.outcome, row.message) for row in rows)
-        yield from notes(said, "row", width)
-    yield from total(_summary(rows), width)
-
-
-def _summary(rows: Sequence[RestoredCommit]) -> str:
-    outcomes = Counter(row.outcome for row in rows)
-    would = outcomes[OutcomeKind.WOULD_COMMIT]
-    done = f"{would} would be restored" if would else f"{outcomes[OutcomeKind.COMMITTED]} restored"
-    words = [done, f"{outcomes[OutcomeKind.UNCHANGED]} unchanged"]
-    for kind in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
-        reasons = Counter(str(row.reason) for row in rows if row.outcome is kind)
-        words.append(f"{outcomes[kind]} {kind}{by_name(reasons)}")
-    return ", ".join(words)
-
-
-def _in_words(snapshot: Snapshot) -> str:
-    groups = len({commit.group for commit in snapshot.commits})
-    return (
-        f"{snapshot.cluster} at {snapshot.taken_at}:"
-        f" {counted(len(snapshot.commits), 'committed offset')} of {counted(groups, 'group')}"
-    )
-
-
-def _moves(row: RestoredCommit) -> str | None:
-    if row.restored_offset is None or row.current_offset is None:
-        return None
-    return f"{row.restored_offset - row.current_offset:+d}"
-
-
-_STYLES = {
-    OutcomeKind.COMMITTED: "green",
-    OutcomeKind.WOULD_COMMIT: "green",
-    OutcomeKind.SKIPPED: "yellow",
-    OutcomeKind.FAILED: "bold red",
-}
-_COLUMNS: tuple[Column[RestoredCommit], ...] = (
-    Column("GROUP", lambda row: row.group, elastic=True, heads=2),
-    Column("PARTITION", lambda row: place(row.topic, row.partition), elastic=True),
-    Column("SNAPSHOT", lambda row: row.snapshot_offset, right=True),
-    Column("CURRENT", lambda row: row.current_offset, right=True),
-    Column("RESTORED", lambda row: row.restored_offset, right=True),
-    Column("MOVES", _moves, right=True),
-    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES.get(row.outcome, ""))),
-    Column("REASON", lambda row: row.reason, drops=1),
+from tsoffset.commands.options import (
+    CONFIG,
+    FLOW,
+    GROUPS,
+    INPUT_FILE,
+    OUTPUT,
+    OUTPUT_FILE,
+    YES,
+    command,
 )
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output
+
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
+
+
+@command(
+    "Save the target groups' committed offsets to a file.",
+    """\b
+Examples:
+  tsoffset snapshot -c mm2.properties
+  tsoffset snapshot -c mm2.properties --flow 'A->B' --groups 'billing.*' -o before.snapshot
+
+\b
+Exit status:
+    0  the file is written
+    1  offsets could not be read, or the file could not be written
+    2  bad usage or configuration; the file exists already
+    3  the target could not be reached
+  130  interrupted by Ctrl-C""",
+    *(*CONFIG, FLOW, GROUPS),
+    click.option(
+        "-o",
+        "--output",
+        "path",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Output file; an existing file is never replaced.  [default: CLUSTER-TIME.snapshot]",
+    ),
+)
+def snapshot(selection: "Selection", output: Output, notices: Notices, *, path: Path | None) -> int:
+    """Save the target groups' committed offsets to a file.
+
+    Saves all committed offsets of the flow's groups on its target, in every topic and with
+    metadata, as one JSON object per line, and prints the file's name. `restore` reads it. Does not
+    connect to the source and does not start Spark.
+    """
+    from tsoffset.commands.snapshots.run import run_snapshot
+
+    return run_snapshot(selection, path, output, notices)
+
+
+@command(
+    "Restore the committed offsets of a snapshot.",
+    """\b
+Examples:
+  tsoffset restore -c mm2.properties B-20260131T094500Z.snapshot --dry-run
+  tsoffset restore -c mm2.properties B-20260131T094500Z.snapshot --groups billing --yes
+
+\b
+Exit status:
+    0  all offsets are as in the snapshot
+    1  an offset was not restored; its row says why
+    2  bad usage or configuration; the file is no snapshot, or is of another cluster
+    3  the target could not be reached
+  130  interrupted by Ctrl-C""",
+    *CONFIG,
+    click.argument("file", type=INPUT_FILE, metavar="SNAPSHOT"),
+    click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches."),
+    click.option(
+        "--topics", metavar="REGEX", help="Only topics whose full name on the target matches."
+    ),
+    click.option("--dry-run", is_flag=True, help="Report what would be done, and change nothing."),
+    *(YES, *OUTPUT),
+    selects=False,
+)
+def restore(
+    output: Output, notices: Notices, *, config: Path, strict: bool, file: Path, **options: Any
+) -> int:
+    """Restore the committed offsets of a snapshot, also backwards.
+
+    Skips groups that have active members. Offsets that a group committed later, in partitions that
+    are not in the snapshot, stay and are listed. Does not connect to the source and does not start
+    Spark.
+    """
+    from tsoffset.commands.snapshots.run import run_restore
+    from tsoffset.config.loading import Configuration
+
+    settings = Configuration.read(config, strict=strict).resolve()
+    notices.configuration_warnings(settings.warnings)
+    return run_restore(settings, file, output, notices, **options)

@@ -1,18 +1,25 @@
-"""What groups had committed on a cluster at one time, in a file for people and for `restore`.
+"""A snapshot: the committed offsets of a flow's groups on its target, in a file.
 
-The first line says what it is of, each other one is a commit; all are JSON. It holds names, offsets
-and the commits' metadata.
+The first line describes the snapshot, each other line is a committed offset; all are JSON. The file
+holds names, offsets and the commits' metadata.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.errors import SnapshotFailed, UsageError
-from tsoffset.model import TopicPartition
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
 from tsoffset.stores import UNREACHABLE, Folder, in_words
+from tsoffset.terminal.output import in_utc
 
 VERSION = 1
 _VERSION = "tsoffset_snapshot"
@@ -20,27 +27,27 @@ _VERSION = "tsoffset_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a group had committed."""
+    """A committed offset of a group; of a share group its start offset."""
 
     group: str
     topic: str
     partition: int
     offset: int
     metadata: str = ""
+    share_group: bool = False
 
     @property
     def place(self) -> TopicPartition:
-        """Where."""
         return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The commits of a flow's groups on its target.
+    """The committed offsets of a flow's groups on its target.
 
-    `cluster_id` says which cluster that was, `topic_ids` which topics those were (None of brokers
-    that have no ids). `taken_at` is UTC, as text. `groups` is what `--groups` narrowed it to; None
-    where it has all groups that the flow's filter lets through.
+    `cluster_id` and `topic_ids` identify the cluster and its topics (None: brokers without ids).
+    `taken_at` is UTC, as text. `groups` is the value of `--groups`; None if the snapshot has all
+    selected groups.
     """
 
     flow: str
@@ -52,12 +59,12 @@ class Snapshot:
     commits: tuple[Commit, ...]
 
     def write(self, path: Path) -> None:
-        """Write a new file, in one step. Raises UsageError where there is one of that name, and
-        SnapshotFailed where it cannot be written."""
+        """Write a new file, in one step. Raises UsageError if it exists, and SnapshotFailed if it
+        cannot be written."""
         folder = Folder(path.parent)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Of two at once one gets the name.
+            # If two are written at once, only one gets the name.
             path.touch(0o600, exist_ok=False)
             try:
                 folder.write(path.name, "".join(self._lines()).encode())
@@ -77,20 +84,19 @@ class Snapshot:
 
     def _lines(self) -> Iterator[str]:
         head = {name: getattr(self, name) for name in _OF_ALL}
-        # How many there are tells a file that was cut.
+        # The number shows whether the file is complete.
         yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
         for commit in self.commits:
             yield json.dumps(asdict(commit)) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> "Snapshot":
-        """What a file holds. Raises UsageError where that is no snapshot, not all of one, or one
-        of a newer version."""
+        """Read a file. Raises UsageError if it is no complete snapshot, or of a newer version."""
         try:
             return cls._parsed(path.read_text("utf-8"))
         except OSError as error:
             why = f"{error.strerror}; check that this user can read it"
-        except _Unusable as error:
+        except _NoSnapshot as error:
             why = str(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             why = "it is not a complete snapshot of tsoffset; take a new one"
@@ -102,21 +108,21 @@ class Snapshot:
         head = _fields(first)
         version = head[_VERSION]
         if version != VERSION:
-            raise _Unusable(
+            raise _NoSnapshot(
                 f"it has version {version}, but this tsoffset reads version {VERSION}; use the"
                 " tsoffset that wrote it"
             )
         commits = tuple(_checked(Commit(**_fields(line))) for line in others)
         count = _number(head["commits"], 2**63)
         if len(commits) != count:
-            raise _Unusable(
+            raise _NoSnapshot(
                 f"it has only {len(commits)} of its {count} committed offsets; use the complete"
                 " file"
             )
         known: set[tuple[str, TopicPartition]] = set()
         for one in commits:
             if (one.group, one.place) in known:
-                raise _Unusable(
+                raise _NoSnapshot(
                     f"it has two committed offsets of group {one.group} in {one.place}; keep one"
                 )
             known.add((one.group, one.place))
@@ -128,12 +134,12 @@ class Snapshot:
         return cls(**{name: head[name] for name in _OF_ALL}, commits=commits)
 
 
-class _Unusable(Exception):
+class _NoSnapshot(Exception):
     """The file cannot be used; the text says why."""
 
 
 def _fields(line: str) -> dict[str, Any]:
-    """The members of a line's object, none of them twice. Raises ValueError."""
+    """The members of a line's object. Raises ValueError if one is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -146,10 +152,12 @@ def _fields(line: str) -> dict[str, Any]:
 
 
 def _checked(commit: Commit) -> Commit:
-    """The commit, whose values Kafka can hold. Raises ValueError."""
+    """The commit. Raises ValueError for values that Kafka cannot hold."""
     for value in (commit.group, commit.topic, commit.metadata):
         if len(_text(value)) > _LONGEST_TEXT:
             raise ValueError("no text that Kafka can hold")
+    if not isinstance(commit.share_group, bool):
+        raise ValueError("neither true nor false")
     _number(commit.partition, 2**31)
     _number(commit.offset, 2**63)
     return commit
@@ -171,3 +179,65 @@ def _number(value: object, end: int) -> int:
 
 _LONGEST_TEXT = 2**15 - 1
 _OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commits")
+
+
+def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
+    """The committed offsets of all selected groups and share groups on the target, in any topic;
+    `groups` is the value of --groups.
+
+    Raises ClusterUnreachable, and SnapshotFailed if one of them cannot be read: an incomplete
+    snapshot would look as if those groups had no offsets.
+    """
+    cluster_id = target.describe().cluster_id
+    listings = target.groups()
+    for failed in listings.failed_brokers.values():
+        raise _incomplete(target, failed)
+    names = sorted(
+        listing.group
+        for listing in listings.groups.values()
+        if listing.type in SUPPORTED_GROUPS
+        and flow.group_filter.should_replicate_group(listing.group)
+    )
+    commits = []
+    share_groups = listings.share_groups
+    found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)
+    for group, offsets in found.items():
+        if isinstance(offsets, Failed):
+            raise _incomplete(target, offsets)
+        for place, commit in sorted(offsets.items()):
+            if not isinstance(commit, CommittedOffset):
+                raise _incomplete(target, commit)
+            at = (place.topic, place.partition, commit.offset)
+            commits.append(Commit(group, *at, commit.metadata, group in share_groups))
+    return Snapshot(
+        flow.name,
+        target.alias,
+        cluster_id,
+        in_utc(time.time() * 1000, "milliseconds"),
+        groups,
+        topics_of(target, {commit.topic for commit in commits}),
+        tuple(commits),
+    )
+
+
+def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
+    """The topics that exist, with their ids (None: brokers without ids)."""
+    described = target.topics(sorted(topics)) if topics else {}
+    return {
+        name: topic.topic_id
+        for name, topic in described.items()
+        if isinstance(topic, TopicDescription)
+    }
+
+
+def default_path(snapshot: Snapshot) -> Path:
+    """A file in the working directory, named for cluster and time."""
+    when = snapshot.taken_at.replace("-", "").replace(":", "")
+    return Path(f"{quote(snapshot.cluster, safe='')}-{when}.snapshot")
+
+
+def _incomplete(target: Cluster, failed: Failed) -> SnapshotFailed:
+    return SnapshotFailed(
+        f"take snapshot, cluster {target.alias}: {failed.message}; no file was written, because the"
+        " snapshot would be incomplete; try again, or exclude the group with --groups"
+    )

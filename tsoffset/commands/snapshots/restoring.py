@@ -1,4 +1,4 @@
-"""Restoring a snapshot: which commits are put back, and what keeps the others."""
+"""Restores a snapshot: which offsets are committed, and why others are not."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.snapshots.file import Commit, Snapshot
-from tsoffset.commands.snapshots.taking import topics_of
+from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.model import (
@@ -22,8 +21,8 @@ from tsoffset.model import (
 )
 
 
-class Kept(StrEnum):
-    """Why a commit stays as it is."""
+class RestoreReason(StrEnum):
+    """Why an offset is not restored."""
 
     NO_COMMIT_THEN = "NO_COMMIT_THEN"
     GROUP_ACTIVE = "GROUP_ACTIVE"
@@ -34,8 +33,8 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RestoredCommit:
-    """What becomes of one commit: the offset in the snapshot (None where it has none), the one
-    before, and the one that it is set to, or would be."""
+    """One committed offset: in the snapshot (None if it has none), currently, and after the
+    restore (or a dry run)."""
 
     cluster: str
     group: str
@@ -45,20 +44,22 @@ class RestoredCommit:
     current_offset: int | None
     restored_offset: int | None
     outcome: OutcomeKind
-    reason: Kept | FailureKind | None = None
+    reason: RestoreReason | FailureKind | None = None
     message: str | None = None
 
     @property
-    def left_undone(self) -> bool:
-        """True for a commit of the snapshot that is not there again."""
-        skipped = self.outcome is OutcomeKind.SKIPPED and self.reason is not Kept.NO_COMMIT_THEN
+    def not_restored(self) -> bool:
+        """True for an offset of the snapshot that was not restored."""
+        skipped = (
+            self.outcome is OutcomeKind.SKIPPED and self.reason is not RestoreReason.NO_COMMIT_THEN
+        )
         return skipped or self.outcome is OutcomeKind.FAILED
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a cluster has now: commits of groups, which groups have members, topics with their ids
-    (None: brokers that have no ids), and logs."""
+class TargetState:
+    """The target now: committed offsets of groups, groups with members, topics with their ids
+    (None: brokers without ids), and logs."""
 
     offsets: Mapping[str, GroupOffsets | Failed]
     active: frozenset[str]
@@ -66,18 +67,20 @@ class Standing:
     ranges: Mapping[TopicPartition, LogRange | Failed]
 
 
-def look(
+def read_target(
     snapshot: Snapshot,
     target: Cluster,
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
     was_in_scope: Callable[[str], bool],
-) -> tuple[Snapshot, Standing]:
-    """The part of the snapshot that is wanted, and what the cluster has of it, and of other groups
-    that a snapshot would have as well. Raises ClusterUnreachable."""
+) -> tuple[Snapshot, TargetState]:
+    """The wanted part of the snapshot, and the state of its groups and of other groups that a
+    snapshot would include now. Raises ClusterUnreachable."""
     commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
-    listings = target.groups().groups
+    listed = target.groups()
+    listings = listed.groups
+    share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
     others = {
         name
         for name, one in listings.items()
@@ -88,34 +91,36 @@ def look(
         group: found
         if isinstance(found, Failed)
         else {place: one for place, one in found.items() if is_topic(place.topic)}
-        for group, found in committed_offsets(target, groups, require_stable=False).items()
+        for group, found in committed_offsets(
+            target, groups, share_groups=share_groups, require_stable=False
+        ).items()
     }
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
     active = frozenset(name for name, one in listings.items() if one.active)
-    return replace(snapshot, commits=commits), Standing(offsets, active, topics, ranges)
+    return replace(snapshot, commits=commits), TargetState(offsets, active, topics, ranges)
 
 
-def plan(snapshot: Snapshot, now: Standing) -> list[RestoredCommit]:
-    """What restoring comes to, by group and place; WOULD_COMMIT where `restored_offset` is to be
-    committed. (Pure.)"""
+def plan(snapshot: Snapshot, now: TargetState) -> list[RestoredCommit]:
+    """The rows, by group and partition; `restored_offset` is committed for WOULD_COMMIT (pure)."""
     rows = [_planned(snapshot, commit, now) for commit in snapshot.commits]
     known = {(commit.group, commit.place) for commit in snapshot.commits}
     for group, offsets in now.offsets.items():
         if not isinstance(offsets, Failed):
             rows += [
-                _since(snapshot, group, place, one)
+                _committed_later(snapshot, group, place, one)
                 for place, one in offsets.items()
                 if isinstance(one, CommittedOffset) and (group, place) not in known
             ]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
-def carry_out(
+def commit_restored(
     rows: Sequence[RestoredCommit], snapshot: Snapshot, target: Cluster
 ) -> list[RestoredCommit]:
-    """Commit what is to be committed; the rows with what came of it. Raises ClusterUnreachable."""
+    """Commit the rows with WOULD_COMMIT, and return all rows with their results. Raises
+    ClusterUnreachable."""
     metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     for row in rows:
@@ -123,16 +128,17 @@ def carry_out(
             place = TopicPartition(row.topic, row.partition)
             kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
             commits[row.group][place] = kept
-    answers = target.commit(commits) if commits else {}
+    share_groups = {commit.group for commit in snapshot.commits if commit.share_group}
+    answers = target.commit(commits, share_groups=share_groups) if commits else {}
     return [
-        _answered(row, answers[row.group][TopicPartition(row.topic, row.partition)])
+        _result(row, answers[row.group][TopicPartition(row.topic, row.partition)])
         if row.outcome is OutcomeKind.WOULD_COMMIT
         else row
         for row in rows
     ]
 
 
-def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommit:
+def _planned(snapshot: Snapshot, commit: Commit, now: TargetState) -> RestoredCommit:
     offsets = now.offsets[commit.group]
     current = offsets if isinstance(offsets, Failed) else offsets.get(commit.place)
     row = RestoredCommit(
@@ -151,32 +157,34 @@ def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommi
         return row
     cluster, log = snapshot.cluster, now.ranges.get(commit.place)
     if commit.group in now.active:
-        return _kept(row, Kept.GROUP_ACTIVE, _active(commit.group, cluster))
+        return _skipped(row, RestoreReason.GROUP_ACTIVE, _active(commit.group, cluster))
     if commit.topic not in now.topics or (isinstance(log, Failed) and log.missing):
-        return _kept(row, Kept.TOPIC_MISSING, f"{commit.place} no longer exists on {cluster}")
+        return _skipped(
+            row, RestoreReason.TOPIC_MISSING, f"{commit.place} no longer exists on {cluster}"
+        )
     if isinstance(log, Failed):
         return _failed(row, log)
     assert log is not None
     then = snapshot.topic_ids.get(commit.topic)
     if then != now.topics[commit.topic]:
-        # Its offsets are those of other records.
-        return _kept(
+        # Its offsets belong to other records now.
+        return _skipped(
             row,
-            Kept.TOPIC_MADE_ANEW,
+            RestoreReason.TOPIC_MADE_ANEW,
             f"topic {commit.topic} was recreated on {cluster} after the snapshot; `tsoffset sync`"
             " translates the group's offset for it",
         )
     if commit.offset > log.end:
-        return _kept(
+        return _skipped(
             row,
-            Kept.PAST_LOG_END,
+            RestoreReason.PAST_LOG_END,
             f"{commit.place} now ends at {log.end} on {cluster}: it was truncated after the"
             " snapshot, and consumers would be reset; `tsoffset sync` translates the group's"
             " offset for it",
         )
     message = None
     if commit.offset < log.start:
-        # Below the start a consumer would be reset, with `latest` past all that there is.
+        # Below the log start a consumer would be reset: with `latest` past all records.
         message = (
             f"records before {log.start} were deleted after the snapshot, so the offset is set to"
             f" {log.start}"
@@ -185,7 +193,7 @@ def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommi
     return replace(row, outcome=OutcomeKind.WOULD_COMMIT, restored_offset=restored, message=message)
 
 
-def _since(
+def _committed_later(
     snapshot: Snapshot, group: str, place: TopicPartition, commit: CommittedOffset
 ) -> RestoredCommit:
     return RestoredCommit(
@@ -197,17 +205,17 @@ def _since(
         commit.offset,
         None,
         OutcomeKind.SKIPPED,
-        Kept.NO_COMMIT_THEN,
+        RestoreReason.NO_COMMIT_THEN,
         "the group had no committed offset in this partition when the snapshot was taken, so its"
         " present offset stays; kafka-consumer-groups --delete-offsets removes it",
     )
 
 
-def _answered(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
+def _result(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
     if answer is None:
         return replace(row, outcome=OutcomeKind.COMMITTED)
     if answer.group_active:
-        return _kept(row, Kept.GROUP_ACTIVE, _active(row.group, row.cluster))
+        return _skipped(row, RestoreReason.GROUP_ACTIVE, _active(row.group, row.cluster))
     return _failed(row, answer)
 
 
@@ -218,7 +226,7 @@ def _active(group: str, cluster: str) -> str:
     )
 
 
-def _kept(row: RestoredCommit, why: Kept, message: str) -> RestoredCommit:
+def _skipped(row: RestoredCommit, why: RestoreReason, message: str) -> RestoredCommit:
     return replace(row, outcome=OutcomeKind.SKIPPED, reason=why, message=message)
 
 

@@ -43,10 +43,12 @@ _ANSWERED = Struct(">ihb")
 
 
 class OffsetCommitAnswer(NamedTuple):
-    """A broker's answer: the error code of each topic and partition, 0 for none."""
+    """A broker's answer: the error code of each topic and partition, 0 for none, and `error_code`
+    for partitions that it does not name."""
 
     throttle_time_ms: int
     error_codes: Mapping[tuple[str, int], int]
+    error_code: int = 0
 
     @property
     def held_back(self) -> bool:

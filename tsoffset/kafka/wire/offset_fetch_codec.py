@@ -59,7 +59,8 @@ class OffsetFetchAnswer(NamedTuple):
 
     `groups` are names (None before version 8, which answers for one group) and error codes; `group`
     and `topic` are indices into `groups` and `topics`; `metadata` is by index of entry, for entries
-    with metadata.
+    with metadata. `lag` is a share group's, -1 if the broker does not know it; None if it does not
+    tell.
     """
 
     throttle_time_ms: int
@@ -71,6 +72,7 @@ class OffsetFetchAnswer(NamedTuple):
     offset: npt.NDArray[np.int64]
     error_code: npt.NDArray[np.int16]
     metadata: dict[int, str]
+    lag: npt.NDArray[np.int64] | None = None
 
     @property
     def held_back(self) -> bool:

@@ -19,13 +19,20 @@ it. Errors are those of `tsoffset.errors`.
 """
 
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
-from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
+from tsoffset.testing.embedded.jars import (
+    KAFKA_VERSION,
+    SPARK_KAFKA_VERSION,
+    cache_folder,
+    resolve_jars,
+    resolve_spark_kafka_jars,
+)
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
 from tsoffset.testing.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
 from tsoffset.testing.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",
+    "SPARK_KAFKA_VERSION",
     "Access",
     "BrokerListener",
     "BrokerSecurity",
@@ -37,4 +44,5 @@ __all__ = [
     "cache_folder",
     "flow_properties",
     "resolve_jars",
+    "resolve_spark_kafka_jars",
 ]

@@ -1,4 +1,5 @@
-"""Kafka's jars, fetched once from a Maven repository, each by its pinned checksum."""
+"""Kafka's jars, and those of Spark's Kafka connector, fetched once from a Maven repository, each by
+its pinned checksum."""
 
 import fcntl
 import logging
@@ -22,6 +23,8 @@ from tsoffset.errors import JarsUnavailable
 KAFKA_VERSION = "4.3.1"
 # Older brokers, for tests; fetched on first use.
 OLDER_VERSIONS = ("3.9.2", "2.8.2", "2.5.1")
+# For queries of Structured Streaming. It is the newest in the repository, and Spark 4.3.0 loads it.
+SPARK_KAFKA_VERSION = "4.2.0"
 REPOSITORY_VARIABLE = "TSOFFSET_MAVEN_REPOSITORY"
 
 # In the form of `sha256sum`, by path in the repository; written by `make lock-jars`.
@@ -50,11 +53,24 @@ def resolve_jars(cache: Path | None = None, version: str = KAFKA_VERSION) -> Pat
     Raises `JarsUnavailable` if the jars are neither cached nor reachable.
     """
     folder = (cache_folder() if cache is None else cache) / f"kafka-{version}"
-    fetch_jars(folder, PINNED[version].read_text(), version)
+    fetch_jars(folder, PINNED[version].read_text(), f"Kafka {version}")
     return folder
 
 
-def fetch_jars(folder: Path, pins: str, version: str = KAFKA_VERSION) -> None:
+def resolve_spark_kafka_jars() -> list[Path]:
+    """The jars of Spark's Kafka connector, for `spark.jars`, which are fetched if needed.
+
+    pyspark has everything else that the connector needs. Raises `JarsUnavailable` like
+    `resolve_jars`.
+    """
+    name = f"spark-kafka-{SPARK_KAFKA_VERSION}"
+    folder = cache_folder() / name
+    pins = Path(__file__).with_name(f"{name}.sha256").read_text()
+    fetch_jars(folder, pins, f"Spark's Kafka connector {SPARK_KAFKA_VERSION}")
+    return sorted(folder.glob("*.jar"))
+
+
+def fetch_jars(folder: Path, pins: str, product: str = f"Kafka {KAFKA_VERSION}") -> None:
     """Make `folder` hold exactly the jars that `pins` lists (checksum and path, one a line).
 
     Several processes may need one folder: one fetches, the others wait. The files of an interrupted
@@ -73,10 +89,10 @@ def fetch_jars(folder: Path, pins: str, version: str = KAFKA_VERSION) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder.parent / "jars.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            _fetch(folder, wanted, version)
+            _fetch(folder, wanted, product)
     except OSError as error:
         raise JarsUnavailable(
-            f"keep Kafka's jars in {folder}: {error}; "
+            f"keep the jars of {product} in {folder}: {error}; "
             "make the folder writable, or set XDG_CACHE_HOME to one that is"
         ) from error
 
@@ -90,7 +106,7 @@ def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
     ]
 
 
-def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) -> None:
+def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], product: str) -> None:
     repository = _repository().rstrip("/")
     jars = pooch.create(
         folder,
@@ -103,7 +119,7 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) ->
     try:
         for name in track(
             _missing(folder, wanted),
-            f"Fetching Kafka {version}, once",
+            f"Fetching {product}, once",
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -114,7 +130,7 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) ->
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the folder's disk, not of the repository
         raise JarsUnavailable(
-            f"fetch the jars of Kafka {version} into {folder}: {error}; connect this "
+            f"fetch the jars of {product} into {folder}: {error}; connect this "
             f"machine, or set {REPOSITORY_VARIABLE} to the http address of a Maven repository "
             "that it reaches, or copy the folder there from a machine that has it"
         ) from error

@@ -213,12 +213,15 @@ class MemoryCluster(Cluster):
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """Without retries."""
         self._asked(Verb.COMMITTED, tuple(groups))
-        return CommittedColumns.of({name: self._offsets(name, require_stable) for name in groups})
+        return CommittedColumns.of(
+            {name: self._offsets(name, name in share_groups, require_stable) for name in groups}
+        )
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -272,6 +275,7 @@ class MemoryCluster(Cluster):
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         sent = [name for name in commits if may_send is None or may_send(name)]
@@ -281,7 +285,7 @@ class MemoryCluster(Cluster):
             name: dict.fromkeys(of, not_sent(name, self.alias)) for name, of in commits.items()
         }
         for name, partition, offset in items:
-            answers[name][partition] = self._commit(name, partition, offset)
+            answers[name][partition] = self._commit(name, partition, offset, name in share_groups)
         return answers
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
@@ -369,16 +373,20 @@ class MemoryCluster(Cluster):
         what = f"{verb}, {resource} {name}, cluster {self.alias}"
         return self.allowed.refusal(resource, name, operation, what)
 
-    def _offsets(self, name: str, require_stable: bool) -> GroupOffsets | Failed:
+    def _offsets(
+        self, name: str, as_share_group: bool, require_stable: bool
+    ) -> GroupOffsets | Failed:
         broker = self._coordinator(name)
         if fault := self._faults.on(Verb.COMMITTED, group=name, broker=broker):
             return fault.failed
         if refusal := self._refusal(Verb.COMMITTED, Resource.GROUP, name, Operation.DESCRIBE):
             return refusal
         group = self._groups.get(name)
-        if group is None:
+        if group is None or (group.type is GroupType.SHARE) != as_share_group:
             return {}
         found = group.committed(self.alias, require_stable=require_stable)
+        if as_share_group:
+            found = {place: self._with_lag(group, place) for place in group.offsets}
         if self.allowed.restricted:
             # Offsets on topics without DESCRIBE are omitted silently, as in Kafka.
             seen = {*self._visible_topics()}
@@ -392,6 +400,12 @@ class MemoryCluster(Cluster):
             ):
                 offsets[partition] = fault.failed
         return offsets
+
+    def _with_lag(self, group: MemoryGroup, partition: TopicPartition) -> CommittedOffset:
+        start = group.offsets[partition].offset
+        end = self._partition(partition).log.readable_end(Isolation.READ_UNCOMMITTED)
+        lag = end - start - group.acknowledged.get(partition, 0)
+        return CommittedOffset(start, lag=lag if lag >= 0 else None)
 
     def _from_logs(
         self,
@@ -446,14 +460,18 @@ class MemoryCluster(Cluster):
         return stretch
 
     def _commit(
-        self, name: str, partition: TopicPartition, offset: CommittedOffset
+        self, name: str, partition: TopicPartition, offset: CommittedOffset, as_share_group: bool
     ) -> Failed | None:
-        group = self._groups.get(name) or MemoryGroup(name, protocol_type="")
+        group = self._groups.get(name) or (
+            MemoryGroup(name, GroupType.SHARE, protocol_type="share")
+            if as_share_group
+            else MemoryGroup(name, protocol_type="")
+        )
         broker = self._coordinator(name)
         fault = self._faults.on(Verb.COMMIT, partition=partition, group=name, broker=broker)
         if fault is not None and not fault.takes_effect:
             return fault.failed
-        if refusal := group.refusal(self.alias):
+        if refusal := group.refusal(self.alias, as_share_group=as_share_group):
             return refusal
         for resource, one in ((Resource.GROUP, name), (Resource.TOPIC, partition.topic)):
             if refused := self._refusal(Verb.COMMIT, resource, one, Operation.READ):
@@ -469,6 +487,9 @@ class MemoryCluster(Cluster):
                 f"{what}: metadata is longer than {self._max_metadata_length}; commit without it",
                 metadata_too_large=True,
             )
+        if as_share_group:
+            offset = CommittedOffset(offset.offset)
+            group.acknowledged.pop(partition, None)
         self._groups.setdefault(name, group).offsets[partition] = offset
         self.commits.append((name, partition, offset))
         return None if fault is None else fault.failed

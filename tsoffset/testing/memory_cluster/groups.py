@@ -20,7 +20,9 @@ _PATIENCE_SECONDS = 2.5
 class MemoryGroup:
     """One group: its type, its state as ListGroups names it, its committed offsets.
 
-    Offsets in `pending` were committed in a transaction that is still open.
+    Offsets in `pending` were committed in a transaction that is still open. Of a share group the
+    offsets are share-partition start offsets, and `acknowledged` is how many records behind each
+    it has acknowledged.
     """
 
     group: str
@@ -29,6 +31,7 @@ class MemoryGroup:
     protocol_type: str = "consumer"
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     pending: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    acknowledged: dict[TopicPartition, int] = field(default_factory=dict)
 
     def listing(self, coordinator: int) -> GroupListing:
         """The group as ListGroups shows it."""
@@ -47,17 +50,16 @@ class MemoryGroup:
                 )
         return answer
 
-    def refusal(self, alias: str) -> Failed | None:
+    def refusal(self, alias: str, *, as_share_group: bool) -> Failed | None:
         """Why a commit from outside the group is refused now; None if it is accepted.
 
         The rules are the group coordinator's for generation -1 and an empty member id.
         """
         what = f"commit offsets, group {self.group}, cluster {alias}"
-        if self.type is GroupType.SHARE:
+        if (self.type is GroupType.SHARE) != as_share_group:
             return Failed(
                 FailureKind.COORDINATOR,
-                f"{what}: this is a share group, which has no committed offsets; "
-                "exclude it from the flow's groups",
+                f"{what}: this is a group of type {self.type}; exclude it from the flow's groups",
             )
         if self.state == "Dead":
             return Failed(FailureKind.COORDINATOR, f"{what}: the group is being removed; try again")

@@ -1,0 +1,685 @@
+"""Our codecs against the library's, byte for byte, in all versions that are spoken.
+
+`tests/fuzz` feeds them bytes that are no answers.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from kafka.errors import KafkaProtocolError, KafkaTimeoutError
+from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetSpec,
+)
+
+from tests.library_messages import request_frame, response_body
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
+from tsoffset.kafka.groups import LIST_GROUPS
+from tsoffset.kafka.log_offsets import LIST_OFFSETS
+from tsoffset.kafka.reads import FETCH
+from tsoffset.kafka.wire import (
+    fetch_codec,
+    list_groups_codec,
+    list_offsets_codec,
+    offset_commit_codec,
+    offset_fetch_codec,
+)
+from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
+from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
+from tsoffset.kafka.wire.list_offsets_codec import YOUNGEST_SINCE, ListOffsetsFrames
+from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
+from tsoffset.kafka.wire.offset_fetch_codec import (
+    MANY_SINCE,
+    OffsetFetchAnswer,
+    OffsetFetchFrames,
+)
+from tsoffset.model import CommittedOffset, GroupListing, GroupType, TopicPartition
+
+INT16 = st.integers(-(2**15), 2**15 - 1)
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+POSITIVE = st.integers(0, 2**31 - 1)
+# Names and lists longer than a varint of one byte can say, too.
+NAMES = st.text(max_size=20) | st.text(min_size=120, max_size=249)
+SHORT_OR_LONG = st.integers(0, 5) | st.sampled_from([126, 127, 128, 300])
+# Two fields: three bytes at tag 0, none at tag 129.
+TAGS = bytes([2, 0, 3]) + b"one" + bytes([0x81, 0x01, 0])
+NODE = 7
+
+
+def versions(codec: Any) -> st.SearchStrategy[int]:
+    return st.integers(codec.LOWEST, codec.HIGHEST)
+
+
+def rows_of(row: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    """Some rows, or one of them many times."""
+    return st.builds(
+        lambda some, one, times: [*some, *[one] * times],
+        *(st.lists(row, max_size=4), row, SHORT_OR_LONG),
+    )
+
+
+# --- Fetch ------------------------------------------------------------------------------
+
+
+def fetch_response(number: int = 1, **values: Any) -> bytes:
+    given_values = {"error_code": 0, "session_id": 0, "responses": []} | values
+    version = fetch_codec.VERSION
+    return response_body(FetchResponse, version, number, flexible=False, **given_values)
+
+
+def fetched(**values: Any) -> list[dict[str, Any]]:
+    partition = {"partition_index": 3, "error_code": 0, "preferred_read_replica": -1} | values
+    return [{"topic": "topic", "partitions": [partition]}]
+
+
+@given(
+    NAMES,
+    st.sampled_from([0, 1]),
+    st.lists(st.tuples(POSITIVE, NAMES, INT32, INT32, INT64, INT32, INT32), max_size=5),
+)
+def test_fetch_requests_are_the_library_s_own(
+    client: str, isolation_level: int, asked: list[tuple[int, str, int, int, int, int, int]]
+) -> None:
+    """Whatever was asked before, whose packed parts are used again."""
+    frames = FetchFrames(client, isolation_level)
+    for number, topic, partition, epoch, offset, max_bytes, max_wait_ms in asked:
+        wanted = {
+            "partition": partition,
+            "current_leader_epoch": epoch,
+            "fetch_offset": offset,
+            "log_start_offset": -1,
+            "partition_max_bytes": max_bytes,
+        }
+        assert frames.frame(
+            number, topic, partition, epoch, offset, max_bytes, max_wait_ms
+        ) == request_frame(
+            FetchRequest,
+            fetch_codec.VERSION,
+            number,
+            client,
+            replica_id=-1,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=0x7FFFFFFF,
+            isolation_level=isolation_level,
+            session_id=0,
+            session_epoch=-1,
+            topics=[{"topic": topic, "partitions": [wanted]}],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+
+
+@given(
+    POSITIVE,
+    POSITIVE,
+    st.integers(-1, 100),
+    NAMES,
+    st.tuples(INT64, INT64, INT64),
+    st.none() | st.lists(st.tuples(INT64, INT64), max_size=4),
+    st.none() | st.binary(max_size=50),
+)
+def test_fetch_answers_are_read_as_the_library_writes_them(
+    number: int,
+    throttle_ms: int,
+    error: int,
+    topic: str,
+    marks: tuple[int, int, int],
+    aborted: list[tuple[int, int]] | None,
+    records: bytes | None,
+) -> None:
+    """Null and empty lists and records mean the same: nothing."""
+    names = ("high_watermark", "last_stable_offset", "log_start_offset")
+    [answer] = fetched(
+        **dict(zip(names, marks, strict=True)),
+        error_code=error,
+        records=records,
+        aborted_transactions=None
+        if aborted is None
+        else [{"producer_id": producer, "first_offset": first} for producer, first in aborted],
+    )
+    raw = fetch_response(
+        number, throttle_time_ms=throttle_ms, responses=[answer | {"topic": topic}]
+    )
+    found = (tuple(aborted or ()), memoryview(records or b""), topic.encode(), 3)
+    assert fetch_answer(memoryview(raw)) == FetchAnswer(throttle_ms, error, True, *marks, *found)
+
+
+def test_a_fetch_answer_without_the_partition_is_told_apart() -> None:
+    """A broker that throttles leaves out what it has; that is not an empty log."""
+    raw = fetch_response(throttle_time_ms=70)
+    assert fetch_answer(memoryview(raw)) == FetchAnswer(70, 0)
+
+
+# --- ListOffsets ------------------------------------------------------------------------
+
+Asked = dict[str, list[tuple[int, int, int]]]
+Found = list[tuple[str, list[tuple[int, int, int, int, int]]]]
+
+
+def list_offsets(version: int) -> ListOffsetsFrames:
+    return ListOffsetsFrames("client", version, 1, 30_000)
+
+
+def list_offsets_frame(
+    client: str, version: int, isolation_level: int, timeout_ms: int, number: int, topics: Asked
+) -> bytes:
+    names = ("partition_index", "current_leader_epoch", "timestamp")
+    return request_frame(
+        ListOffsetsRequest,
+        version,
+        number,
+        client,
+        replica_id=-1,
+        isolation_level=isolation_level,
+        timeout_ms=timeout_ms,
+        topics=[
+            {"name": name, "partitions": [dict(zip(names, one, strict=True)) for one in rows]}
+            for name, rows in topics.items()
+        ],
+    )
+
+
+def list_offsets_response(version: int, number: int, throttle_ms: int, topics: Found) -> bytes:
+    names = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    return response_body(
+        ListOffsetsResponse,
+        version,
+        number,
+        flexible=version >= 6,
+        throttle_time_ms=throttle_ms,
+        topics=[
+            {"name": name, "partitions": [dict(zip(names, one, strict=True)) for one in rows]}
+            for name, rows in topics
+        ],
+    )
+
+
+@given(
+    NAMES,
+    versions(list_offsets_codec),
+    st.sampled_from([0, 1]),
+    POSITIVE,
+    st.lists(
+        st.tuples(
+            POSITIVE,
+            st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3),
+        ),
+        max_size=3,
+    ),
+)
+def test_list_offsets_requests_are_the_library_s_own(
+    client: str,
+    version: int,
+    isolation_level: int,
+    timeout_ms: int,
+    requests: list[tuple[int, Asked]],
+) -> None:
+    """Whatever was asked before, whose packed parts are used again."""
+    frames = ListOffsetsFrames(client, version, isolation_level, timeout_ms)
+    for number, topics in requests:
+        assert frames.frame(number, topics) == list_offsets_frame(
+            client, version, isolation_level, timeout_ms, number, topics
+        )
+
+
+@pytest.mark.parametrize("version", range(YOUNGEST_SINCE, list_offsets_codec.HIGHEST + 1))
+def test_the_question_for_the_largest_timestamp_is_the_library_s_own(version: int) -> None:
+    """KIP-734 brought it with version 7, as a timestamp of -3."""
+    assert (YOUNGEST_SINCE, OffsetSpec.MAX_TIMESTAMP) == (7, -3)
+    topics: Asked = {"orders": [(0, 5, -3), (1, -1, -3)]}
+    mine = list_offsets(version).frame(9, topics)
+    assert mine == list_offsets_frame("client", version, 1, 30_000, 9, topics)
+
+
+@given(
+    versions(list_offsets_codec),
+    POSITIVE,
+    POSITIVE,
+    st.lists(st.tuples(NAMES, rows_of(st.tuples(INT32, INT16, INT64, INT64, INT32))), max_size=3),
+)
+def test_list_offsets_answers_are_read_as_the_library_writes_them(
+    version: int, number: int, throttle_ms: int, topics: Found
+) -> None:
+    """All partitions of all topics, errors and what was found alike."""
+    raw = list_offsets_response(version, number, throttle_ms, topics)
+    answer = list_offsets(version).answer(memoryview(raw))
+    assert answer.throttle_time_ms == throttle_ms
+    assert not answer.held_back
+    assert answer.topics == tuple((name, tuple(row[:4] for row in rows)) for name, rows in topics)
+
+
+# --- OffsetCommit -----------------------------------------------------------------------
+
+Commits = dict[str, dict[int, CommittedOffset]]
+
+
+def offset_commit_response(
+    version: int, number: int, throttle_ms: int, topics: dict[str, dict[int, int]]
+) -> bytes:
+    return response_body(
+        OffsetCommitResponse,
+        version,
+        number,
+        throttle_time_ms=throttle_ms,
+        topics=[
+            {
+                "name": name,
+                "partitions": [
+                    {"partition_index": partition, "error_code": code}
+                    for partition, code in errors.items()
+                ],
+            }
+            for name, errors in topics.items()
+        ],
+    )
+
+
+def of_many(of_each: st.SearchStrategy[Any], least: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A few topics, and perhaps one of many partitions."""
+    few = st.dictionaries(
+        NAMES, st.dictionaries(POSITIVE, of_each, min_size=least, max_size=5), max_size=3
+    )
+    many = st.builds(lambda one: {"many": dict.fromkeys(range(200), one)}, of_each)
+    return st.builds(lambda some, more: some | more, few, many | st.just({}))
+
+
+@given(
+    NAMES,
+    versions(offset_commit_codec),
+    POSITIVE,
+    NAMES,
+    of_many(st.builds(CommittedOffset, st.integers(0, 2**63 - 1), NAMES), 1),
+)
+def test_offset_commit_requests_are_the_library_s_own(
+    client: str, version: int, number: int, group: str, topics: Commits
+) -> None:
+    """As no member, and without leader epochs, which clients of another cluster can get stuck
+    on."""
+    asked = {
+        TopicPartition(topic, partition): commit
+        for topic, commits in topics.items()
+        for partition, commit in commits.items()
+    }
+    assert OffsetCommitFrames(client, version).frame(group, asked, number) == request_frame(
+        OffsetCommitRequest,
+        version,
+        number,
+        client,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[
+            {
+                "name": topic,
+                "partitions": [
+                    {
+                        "partition_index": partition,
+                        "committed_offset": commit.offset,
+                        "committed_leader_epoch": -1,
+                        "committed_metadata": commit.metadata,
+                    }
+                    for partition, commit in commits.items()
+                ],
+            }
+            for topic, commits in topics.items()
+        ],
+    )
+
+
+@given(versions(offset_commit_codec), POSITIVE, POSITIVE, of_many(INT16, 0))
+def test_offset_commit_answers_are_read_as_the_library_writes_them(
+    version: int, number: int, throttle_ms: int, topics: dict[str, dict[int, int]]
+) -> None:
+    """Every partition with its error, or that there is none."""
+    answer = offset_commit_answer(
+        memoryview(offset_commit_response(version, number, throttle_ms, topics))
+    )
+    assert answer.throttle_time_ms == throttle_ms
+    assert not answer.held_back
+    assert answer.error_codes == {
+        (topic, partition): code
+        for topic, errors in topics.items()
+        for partition, code in errors.items()
+    }
+
+
+# --- OffsetFetch ------------------------------------------------------------------------
+
+# Of one partition: index, offset, leader epoch, metadata, error.
+Entry = tuple[int, int, int, str | None, int]
+# Of one group: name, topics, error.
+Group = tuple[str, list[tuple[str, list[Entry]]], int]
+
+_NONE = st.sampled_from(["", None])
+_SOME = _NONE | st.text(max_size=20) | st.text(min_size=100, max_size=200)
+# Of a topic either nearly all offsets have metadata or errors, or none has.
+ENTRIES = st.one_of(
+    rows_of(st.tuples(INT32, INT64, INT32, metadata, errors))
+    for metadata, errors in product((_NONE, _SOME), (st.just(0), INT16))
+)
+OFFSETS = st.lists(
+    st.tuples(NAMES, st.lists(st.tuples(NAMES, ENTRIES), max_size=3), st.just(0) | INT16),
+    max_size=3,
+    unique_by=lambda group: group[0],
+)
+
+
+def offset_fetch(version: int, client: str = "client", stable: bool = True) -> OffsetFetchFrames:
+    return OffsetFetchFrames(client, version, Deadline.after(60_000), require_stable=stable)
+
+
+def offset_fetch_response(version: int, number: int, throttle_ms: int, found: list[Group]) -> bytes:
+    """Before version 8 about the first group."""
+    names = (
+        *("partition_index", "committed_offset", "committed_leader_epoch"),
+        *("metadata", "error_code"),
+    )
+    groups = [
+        {
+            "topics": [
+                {"name": topic, "partitions": [dict(zip(names, one, strict=True)) for one in rows]}
+                for topic, rows in topics
+            ],
+            "error_code": code,
+        }
+        for _, topics, code in found
+    ]
+    values: dict[str, Any] = groups[0] if version < MANY_SINCE else {}
+    if version >= MANY_SINCE:
+        ids = [name for name, _, _ in found]
+        values["groups"] = [{"group_id": name} | it for name, it in zip(ids, groups, strict=True)]
+    return response_body(
+        OffsetFetchResponse, version, number, throttle_time_ms=throttle_ms, **values
+    )
+
+
+def rows(answer: OffsetFetchAnswer) -> list[tuple[int, str, int, int, str, int]]:
+    columns = (answer.group, answer.topic, answer.partition, answer.offset, answer.error_code)
+    return [
+        (group, answer.topics[topic], partition, offset, answer.metadata.get(number, ""), code)
+        for number, (group, topic, partition, offset, code) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        )
+    ]
+
+
+@given(
+    NAMES,
+    versions(offset_fetch_codec),
+    st.booleans(),
+    POSITIVE,
+    st.lists(NAMES, min_size=1, max_size=200),
+)
+def test_offset_fetch_requests_are_the_library_s_own(
+    client: str, version: int, stable: bool, number: int, names: list[str]
+) -> None:
+    """For all topics of one group or of many, as no member."""
+    many = version >= MANY_SINCE
+    groups = [{"group_id": name, "member_id": None, "member_epoch": -1} for name in names]
+    asked = names if many else names[:1]
+    assert offset_fetch(version, client, stable).frame(asked, number) == request_frame(
+        OffsetFetchRequest,
+        version,
+        number,
+        client,
+        group_id="" if many else names[0],
+        topics=None,
+        groups=[{**group, "topics": None} for group in groups],
+        require_stable=stable,
+    )
+
+
+@given(versions(offset_fetch_codec), POSITIVE, POSITIVE, OFFSETS)
+@example(8, 1, 0, [("g", [("t", [(0, 5, 3, "x" * 126, 0), (1, 6, 3, "y" * 127, 0)])], 0)])
+@example(8, 1, 0, [("g", [("t", [(0, 1, 2, None, 0), (1, 3, 4, "m", 0)])] * 2, 0)])
+def test_offset_fetch_answers_are_read_as_the_library_writes_them(
+    version: int, number: int, throttle_ms: int, found: list[Group]
+) -> None:
+    """All offsets of all groups with their metadata, errors, and what no offset is."""
+    if version < MANY_SINCE:
+        found = [*found, ("", [], 0)][:1]
+    raw = offset_fetch_response(version, number, throttle_ms, found)
+    answer = offset_fetch(version).answer(memoryview(raw))
+    assert answer.throttle_time_ms == throttle_ms
+    assert not answer.held_back
+    assert answer.groups == tuple(
+        (None if version < MANY_SINCE else name, code) for name, _, code in found
+    )
+    assert len(set(answer.topics)) == len(answer.topics)
+    assert rows(answer) == [
+        (place, topic, partition, offset, metadata or "", code)
+        for place, (_, topics, _) in enumerate(found)
+        for topic, entries in topics
+        for partition, offset, _, metadata, code in entries
+    ]
+
+
+# --- ListGroups -------------------------------------------------------------------------
+
+
+def list_groups(version: int, client: str = "client", ms: int = 60_000) -> ListGroupsFrames:
+    return ListGroupsFrames(client, version, NODE, Deadline.after(ms))
+
+
+def list_groups_response(
+    version: int, throttle_ms: int, code: int, groups: list[tuple[str, str, str, str]]
+) -> bytes:
+    names = ("group_id", "protocol_type", "group_state", "group_type")
+    listed = [dict(zip(names, group, strict=True)) for group in groups]
+    return response_body(
+        ListGroupsResponse,
+        version,
+        1,
+        throttle_time_ms=throttle_ms,
+        error_code=code,
+        groups=listed,
+    )
+
+
+@given(NAMES, versions(list_groups_codec), POSITIVE)
+def test_list_groups_requests_are_the_library_s_own(client: str, version: int, number: int) -> None:
+    """For all groups, of any state and type."""
+    assert list_groups(version, client).frame(None, number) == request_frame(
+        ListGroupsRequest, version, number, client, states_filter=[], types_filter=[]
+    )
+
+
+@given(
+    versions(list_groups_codec),
+    POSITIVE,
+    INT16,
+    st.lists(
+        st.tuples(NAMES, NAMES, NAMES, NAMES | st.sampled_from(["Classic", "consumer", "share"])),
+        max_size=5,
+    ),
+)
+def test_list_groups_answers_are_read_as_the_library_writes_them(
+    version: int, throttle_ms: int, code: int, groups: list[tuple[str, str, str, str]]
+) -> None:
+    """States are told since version 4, types since 5; a type of a newer broker is unknown."""
+    raw = list_groups_response(version, throttle_ms, code, groups)
+    answer = list_groups(version).answer(memoryview(raw))
+    assert (answer.throttle_time_ms, answer.error_code) == (throttle_ms, code)
+    known = {str(kind): kind for kind in GroupType}
+    assert list(answer.groups) == [
+        GroupListing(
+            group,
+            known.get(type_.lower(), GroupType.UNKNOWN) if version >= 5 else GroupType.CLASSIC,
+            (state or None) if version >= 4 else None,
+            protocol,
+            NODE,
+        )
+        for group, protocol, state, type_ in groups
+    ]
+
+
+def test_no_answer_is_read_for_longer_than_the_call_may_take() -> None:
+    """While it is read the loop does nothing else: a late one is given up, however right."""
+    raw = list_groups_response(5, 0, 0, [("one", "consumer", "Stable", "classic")])
+    with pytest.raises(KafkaTimeoutError):
+        list_groups(5, ms=0).answer(memoryview(raw))
+
+
+# --- all of them ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The versions that are asked for and those that these tests compare; in one of them an answer
+    as the library writes it, and our reader."""
+
+    asked: tuple[int, int]
+    compared: tuple[int, int]
+    written: Callable[[int], bytes]
+    read: Callable[[int, memoryview], object]
+    # Whether bytes behind the answer are an error.
+    ends: bool = True
+
+    @property
+    def versions(self) -> range:
+        return range(self.asked[0], self.asked[1] + 1)
+
+
+_OFFSETS: list[tuple[str, list[Entry]]] = [
+    ("one", [(0, 1, 2, "", 0), (1, 4, 5, "some", 0)]),
+    ("two", [(7, 8, 9, "m" * 150, 5)]),
+]
+_TWO_GROUPS: list[Group] = [("first", _OFFSETS, 0), ("second", _OFFSETS, 0)]
+_FETCHED = fetched(
+    high_watermark=9,
+    last_stable_offset=9,
+    log_start_offset=0,
+    aborted_transactions=[{"producer_id": n, "first_offset": n + 1} for n in (1, 3)],
+    records=b"r" * 40,
+)
+CODECS = {
+    "Fetch": Codec(
+        (FETCH.lowest, FETCH.highest),
+        (fetch_codec.VERSION, fetch_codec.VERSION),
+        lambda _: fetch_response(throttle_time_ms=0, responses=_FETCHED),
+        lambda _, raw: fetch_answer(raw),
+        ends=False,
+    ),
+    "ListOffsets": Codec(
+        (LIST_OFFSETS.lowest, LIST_OFFSETS.highest),
+        (list_offsets_codec.LOWEST, list_offsets_codec.HIGHEST),
+        lambda version: list_offsets_response(
+            version, 1, 0, [("one", [(0, 0, 1, 2, 3), (1, 0, 4, 5, 6)]), ("two", [(7, 8, 9, 1, 1)])]
+        ),
+        lambda version, raw: list_offsets(version).answer(raw),
+        ends=False,
+    ),
+    "OffsetCommit": Codec(
+        (OFFSET_COMMIT.lowest, OFFSET_COMMIT.highest),
+        (offset_commit_codec.LOWEST, offset_commit_codec.HIGHEST),
+        lambda version: offset_commit_response(
+            version, 1, 0, {"one": {0: 0, 1: 25}, "two": {7: 0}}
+        ),
+        lambda _, raw: offset_commit_answer(raw),
+    ),
+    "OffsetFetch": Codec(
+        (OFFSET_FETCH.lowest, OFFSET_FETCH.highest),
+        (offset_fetch_codec.LOWEST, offset_fetch_codec.HIGHEST),
+        lambda version: offset_fetch_response(version, 1, 0, _TWO_GROUPS),
+        lambda version, raw: offset_fetch(version).answer(raw),
+    ),
+    "ListGroups": Codec(
+        (LIST_GROUPS.lowest, LIST_GROUPS.highest),
+        (list_groups_codec.LOWEST, list_groups_codec.HIGHEST),
+        lambda version: list_groups_response(
+            version, 0, 0, [("one", "consumer", "Stable", "classic")] * 2
+        ),
+        lambda version, raw: list_groups(version).answer(raw),
+    ),
+}
+SPOKEN = [(name, version) for name, codec in CODECS.items() for version in codec.versions]
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_all_versions_that_are_spoken_are_compared(name: str) -> None:
+    """What is negotiated, and what these tests ask for."""
+    assert CODECS[name].asked == CODECS[name].compared
+    assert OFFSET_FETCH.many_since == MANY_SINCE
+
+
+@pytest.mark.parametrize(("name", "version"), SPOKEN)
+def test_an_answer_that_is_cut_off_is_an_error(name: str, version: int) -> None:
+    """Wherever it ends, and where something lies behind it: nothing is made up."""
+    codec = CODECS[name]
+    raw = codec.written(version)
+    codec.read(version, memoryview(raw))
+    for length in range(4, len(raw)):
+        with pytest.raises((KafkaProtocolError, struct.error)):
+            codec.read(version, memoryview(raw)[:length])
+    if codec.ends:
+        with pytest.raises(KafkaProtocolError):
+            codec.read(version, memoryview(raw + b"\0"))
+
+
+def tagged_list_offsets() -> bytes:
+    row = struct.Struct(">ihqqi")
+    found = row.pack(0, 0, 70, 7, 3) + TAGS + row.pack(1, 6, -1, -1, -1) + b"\0"
+    return b"\2\6topic\3" + found + TAGS + TAGS
+
+
+def tagged_offset_commit() -> bytes:
+    row = struct.Struct(">ih")
+    found = row.pack(0, 0) + TAGS + row.pack(1, 25) + b"\0" + row.pack(2, 0) + TAGS
+    return b"\2\6topic\4" + found + TAGS + TAGS
+
+
+def tagged_offset_fetch(version: int) -> bytes:
+    row, code = struct.Struct(">iqi"), struct.Struct(">h")
+    found = (
+        *(row.pack(0, 70, 7), b"\1", code.pack(0), TAGS),
+        *(row.pack(1, 71, 7), b"\4abc", code.pack(0), TAGS),
+        *(row.pack(2, -1, -1), b"\0", code.pack(3), b"\0"),
+        *(row.pack(3, 73, 7), b"\2d", code.pack(0), b"\0"),
+    )
+    of_group = b"\2\6topic\5" + b"".join(found) + TAGS + code.pack(0) + TAGS
+    return b"\2\6group" + of_group + TAGS if version >= MANY_SINCE else of_group
+
+
+def answer_of(name: str, version: int, content: bytes) -> Any:
+    """Of an answer that is throttled by 40 ms and has tagged fields in its header."""
+    raw = struct.pack(">i", 1) + TAGS + struct.pack(">i", 40) + content
+    answer: Any = CODECS[name].read(version, memoryview(raw))
+    assert answer.throttle_time_ms == 40
+    return answer
+
+
+def test_tagged_fields_that_nobody_asked_for_are_passed_over() -> None:
+    """A newer broker may add some anywhere: to the header, a partition, a topic, a group, the
+    whole."""
+    for version in range(6, list_offsets_codec.HIGHEST + 1):
+        found = answer_of("ListOffsets", version, tagged_list_offsets())
+        assert found.topics == (("topic", ((0, 0, 70, 7), (1, 6, -1, -1))),)
+    found = answer_of("OffsetCommit", offset_commit_codec.HIGHEST, tagged_offset_commit())
+    assert found.error_codes == {("topic", 0): 0, ("topic", 1): 25, ("topic", 2): 0}
+    for version in CODECS["OffsetFetch"].versions:
+        found = answer_of("OffsetFetch", version, tagged_offset_fetch(version))
+        assert found.groups == (("group" if version >= MANY_SINCE else None, 0),)
+        assert rows(found) == [
+            (0, "topic", 0, 70, "", 0),
+            (0, "topic", 1, 71, "abc", 0),
+            (0, "topic", 2, -1, "", 3),
+            (0, "topic", 3, 73, "d", 0),
+        ]

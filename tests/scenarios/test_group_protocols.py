@@ -1,0 +1,209 @@
+"""Groups of the newer protocols with a real member on either cluster: Kafka Streams applications
+(type `streams`, KIP-1071) and consumers (KIP-848)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.producing import Contents, Written, numbered
+from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
+from tests.scenarios.streams import StreamsApplication, streams_jar
+from tests.waiting import wait_until
+from tsoffset.commands.check.findings import Severity
+from tsoffset.commands.check.flow_check import check
+from tsoffset.errors import JarsUnavailable
+from tsoffset.java import find_java
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import OutcomeKind, Precision, Reason, Row
+
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
+
+RENAMED, KEPT = "A->B", "X->Y"
+PREFIX = {RENAMED: "renamed", KEPT: "kept"}
+KEYS = 5
+
+
+@pytest.fixture(scope="module")
+def flows(
+    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Flows]:
+    """One flow that renames topics and one that keeps their names; MirrorMaker 2 runs."""
+    clusters = {"A": source, "B": target, "X": source, "Y": target}
+    topics = {flow: [f"{prefix}-.*"] for flow, prefix in PREFIX.items()}
+    overrides = {f"{KEPT}.replication.policy.class": IDENTITY}
+    folder = tmp_path_factory.mktemp("protocols")
+    mirror = prepare_mirror(folder, clusters, topics, overrides, name="protocols")
+    try:
+        yield Flows(clusters, mirror.start())
+    finally:
+        mirror.kill()
+
+
+@pytest.fixture(scope="module")
+def streams() -> None:
+    """Skips where no Streams application can run."""
+    try:
+        streams_jar()
+    except JarsUnavailable as error:
+        pytest.skip(str(error))
+    if not find_java().resolve().with_name("javac").exists():
+        pytest.skip("`java Source.java` needs a JDK, and this Java has no compiler")
+
+
+def listed(contents: Contents, group: str) -> tuple[str, str]:
+    """The type and the state of a group as its broker lists it; empty where it does not."""
+    for one in contents.admin.list_groups():
+        if one["group_id"] == group:
+            return str(one["group_type"]).lower(), str(one["group_state"])
+    return "", ""
+
+
+def outcome(row: Row) -> tuple[OutcomeKind, str | None]:
+    return row.outcome, row.reason
+
+
+def records(count: int, first: int = 0) -> list[Written]:
+    return [
+        Written(one.timestamp_ms, one.value, b"key-%d" % (number % KEYS))
+        for number, one in enumerate(numbered(count, first=first))
+    ]
+
+
+def values(of: list[Written]) -> Counter[str]:
+    return Counter(str(one.value, "utf-8") for one in of if one.value is not None)
+
+
+def by_key(of: list[Written]) -> dict[str, int]:
+    return dict(Counter(str(one.key, "utf-8") for one in of if one.key is not None))
+
+
+@pytest.mark.usefixtures("streams")
+@pytest.mark.parametrize(
+    ("flow", "protocol", "keeps_state"), [(KEPT, "streams", True), (RENAMED, "classic", False)]
+)
+def test_a_streams_application_moves(
+    flows: Flows,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    flow: str,
+    protocol: str,
+    keeps_state: bool,
+) -> None:
+    """It resumes at its next record and gets each record once. It continues with its counts where
+    it finds its changelog under its name, and else begins to count anew, which `check` says. While
+    it is there, its group is GROUP_ACTIVE."""
+    source, target = flows.sides(flow)
+    orders = source.create_topic(unique(f"{PREFIX[flow]}-orders"))
+    app = unique(f"{PREFIX[flow]}-app")
+    before, after = records(60), records(40, first=60)
+    source.produce(orders, before)
+    with_it = StreamsApplication(source, app, orders, tmp_path, protocol=protocol).start()
+    try:
+        wait_until(lambda: len(with_it.read()) == len(before), "it has read all")
+    finally:
+        with_it.stop()
+    assert listed(source, app)[0] == protocol
+    assert with_it.counts() == by_key(before)
+    source.produce(orders, after)
+    flows.wait_until_mirrored(flow, orders, f"{app}-counts-changelog")
+
+    row = flows.sync(flow, app).of(app, orders)
+    assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT)
+    committed = {
+        one: next(iter(contents.committed_offsets(app).values()))
+        for one, contents in (("source", source), ("target", target))
+    }
+    # The metadata has the time that the application has come to.
+    assert committed["source"] == committed["target"] == (len(before), committed["source"][1])
+    assert committed["source"][1]
+    checked = check([flows.flow(flow, app)], KafkaCluster)
+    (finding,) = [one for one in checked.findings if one.subject == "Kafka Streams"]
+    assert finding.severity is (Severity.OK if keeps_state else Severity.WARNING)
+    assert app in finding.finding
+
+    # It commits nothing until it ends.
+    there = StreamsApplication(
+        *(target, app, flows.remote(flow, orders), tmp_path),
+        protocol=protocol,
+        commit_interval_ms=3_600_000,
+    ).start()
+    try:
+        wait_until(lambda: len(there.read()) >= len(after), "it has read all on the target")
+        assert listed(target, app)[0] == protocol
+        wait_until(lambda: listed(source, app)[1] == "Empty", "its member on the source is gone")
+        source.commit_offsets(app, {(orders, 0): len(before) + 1})
+        row = flows.sync(flow, app).of(app, orders)
+        assert outcome(row) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
+    finally:
+        there.stop()
+    assert Counter(there.read()) == values(after)
+    assert there.counts() == by_key(before + after if keeps_state else after)
+    row = flows.sync(flow, app).of(app, orders)
+    assert (row.reason, row.current_target_offset) == (
+        Reason.TARGET_AHEAD,
+        len(before) + len(after),
+    )
+
+
+def test_a_group_of_the_new_consumer_protocol_moves(
+    flows: Flows, unique: Callable[[str], str]
+) -> None:
+    """By librdkafka's consumer on either cluster: it resumes at its next record, is GROUP_ACTIVE
+    while it is there, and follows the source again when it has left."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    source, target = flows.sides(KEPT)
+    orders = source.create_topic(unique("kept-orders"))
+    group = unique("kept-group")
+    written = records(100)
+    source.produce(orders, written)
+    flows.wait_until_mirrored(KEPT, orders)
+
+    def member(contents: Contents):  # type: ignore[no-untyped-def]
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": contents.bootstrap,
+                "group.id": group,
+                "group.protocol": "consumer",
+                "auto.offset.reset": "error",
+                "enable.auto.commit": False,
+            }
+        )
+        consumer.subscribe([orders])
+        return consumer
+
+    def read(consumer, count: int) -> list[bytes]:  # type: ignore[no-untyped-def]
+        found: list[bytes] = []
+
+        def enough() -> bool:
+            for message in consumer.consume(count - len(found), 0.2):
+                assert message.error() is None, message.error()
+                found.append(message.value())
+            return len(found) == count
+
+        wait_until(enough, f"{group} has read {count} records")
+        return found
+
+    source.commit_offsets(group, {(orders, 0): 0})
+    here = member(source)
+    try:
+        assert read(here, 40)[-1] == written[39].value
+        here.commit(asynchronous=False)
+        assert listed(source, group) == ("consumer", "Stable")
+        row = flows.sync(KEPT, group).of(group, orders)
+        assert (*outcome(row), row.target_offset) == (OutcomeKind.COMMITTED, None, 40)
+        there = member(target)
+        try:
+            assert read(there, 10)[0] == written[40].value
+            assert listed(target, group) == ("consumer", "Stable")
+            assert read(here, 20)
+            here.commit(asynchronous=False)
+            row = flows.sync(KEPT, group).of(group, orders)
+            assert outcome(row) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
+        finally:
+            there.close()
+        row = flows.sync(KEPT, group).of(group, orders)
+        assert (*outcome(row), row.target_offset) == (OutcomeKind.COMMITTED, None, 60)
+    finally:
+        here.close()

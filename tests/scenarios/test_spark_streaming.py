@@ -1,0 +1,266 @@
+"""Real queries of Structured Streaming that fail over: stopped on the source, their checkpoint
+migrated by `tsoffset translate`, started again on the target while records go on."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, window
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.configured import properties_file
+from tests.invoking import invoke
+from tests.producing import Contents, Written
+from tests.waiting import wait_until
+from tsoffset.spark.session import spark_session
+from tsoffset.testing.embedded import (
+    EmbeddedBroker,
+    MirrorMaker,
+    flow_properties,
+    resolve_spark_kafka_jars,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
+
+# What is in closed segments, by the records' own time, is compacted, and nothing else.
+_HOUR_MS = 3_600_000
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": str(_HOUR_MS),
+    "min.cleanable.dirty.ratio": "0.01",
+}
+_KEYS = 50
+_FIRST_MS = int(time.time() * 1_000) - 12 * _HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Two clusters, a mirror from A to B, and a Spark session with the Kafka connector."""
+
+    spark: SparkSession
+    a: Contents
+    b: Contents
+    mirror: MirrorMaker
+
+    def records(self, side: Contents, topics: str, at_once: int | None = None) -> DataFrame:
+        """A stream of the topics, with at most so many records in a batch."""
+        reader = self.spark.readStream.format("kafka").option("subscribe", topics)
+        reader = reader.option("kafka.bootstrap.servers", side.bootstrap)
+        if at_once is not None:
+            reader = reader.option("maxOffsetsPerTrigger", at_once)
+        return reader.option("startingOffsets", "earliest").load()
+
+    def wait_until_mirrored(self, *topics: str) -> None:
+        names = {topic: f"A.{topic}" for topic in topics}
+        self.mirror.wait_until_mirrored(self.a.bootstrap, self.b.bootstrap, names)
+
+    def migrate(self, folder: Path, file: Path | None = None) -> Result:
+        """Translate the checkpoint `old` of the folder into `new`."""
+        file = file or properties_file(folder, self.a.bootstrap, self.b.bootstrap)
+        words = ["--spark-checkpoint", str(folder / "old"), "-o", str(folder / "new")]
+        return invoke("translate", "-c", str(file), *words)
+
+
+def values(topic: str, first: int, end: int, hour: int = 0) -> list[Written]:
+    """Records of some keys, each with a value of its own."""
+    stamp = _FIRST_MS + hour * _HOUR_MS
+    return [
+        Written(stamp + number, b"%s-%d" % (topic.encode(), number), b"%d" % (number % _KEYS))
+        for number in range(first, end)
+    ]
+
+
+def names(topic: str, first: int, end: int) -> list[str]:
+    return [f"{topic}-{number}" for number in range(first, end)]
+
+
+def done(query: StreamingQuery) -> list[Any]:
+    """The batches that had records."""
+    return [one for one in query.recentProgress if one["numInputRows"]]
+
+
+def wait_for_batches(query: StreamingQuery, count: int) -> None:
+    wait_until(lambda: len(done(query)) >= count, f"{count} batches are done")
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[EmbeddedBroker]]:
+    """A and B, which compact soon."""
+    quick = {"log.cleaner.backoff.ms": "100"}
+    folder = tmp_path_factory.mktemp("clusters")
+    pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
+    with ExitStack() as running, ThreadPoolExecutor() as pool:
+        for broker in pair:
+            running.callback(broker.stop)
+        yield list(pool.map(EmbeddedBroker.start, pair))
+
+
+@pytest.fixture(scope="module")
+def site(
+    clusters: Sequence[EmbeddedBroker], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The topic `accounts` is compacted before the mirror begins."""
+    a, b = (broker.bootstrap for broker in clusters)
+    settings = {
+        "spark.master": "local[2]",
+        "spark.jars": ",".join(map(str, resolve_spark_kafka_jars())),
+        "spark.sql.shuffle.partitions": "1",
+    }
+    properties = flow_properties(a, b, topics="orders, clicks, accounts")
+    with (
+        closing(Contents(a)) as source,
+        closing(Contents(b)) as target,
+        spark_session(settings) as spark,
+    ):
+        source.create_topic("accounts", configs=_COMPACTED)
+        for hour in range(4):
+            first = hour * _KEYS
+            source.produce("accounts", values("accounts", first, first + _KEYS, hour=2 * hour))
+        wait_until(lambda: len(source.read("accounts")) == 2 * _KEYS, "accounts is compacted")
+        folder = tmp_path_factory.mktemp("mirror")
+        with MirrorMaker(properties, folder, name="streaming") as mirror:
+            yield Site(spark, source, target, mirror)
+
+
+def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) -> None:
+    """Its state, its watermark and its batch ids go on, and nothing is counted twice or left
+    out."""
+    counts: dict[str, int] = {}
+
+    def keep(batch: DataFrame, _number: int) -> None:
+        counts.update({row["value"]: row["count"] for row in batch.collect()})
+
+    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+        day = window("timestamp", "1 day")
+        text = col("value").cast("string").alias("value")
+        counted = records.withWatermark("timestamp", "1 hour").groupBy(day, text).count()
+        writer = counted.writeStream.outputMode("update").foreachBatch(keep)
+        return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
+
+    def write(first: int, end: int) -> None:
+        for partition in (0, 1):
+            records = values(f"orders-{partition}", first, end)
+            site.a.produce("orders", records, partition=partition)
+
+    site.a.create_topic("orders", 2)
+    write(0, 200)
+    query = start(site.records(site.a, "orders", at_once=30), "old")
+    wait_for_batches(query, 3)
+    query.stop()
+    before = done(query)[-1]
+    assert 0 < len(counts) < 400
+    site.wait_until_mirrored("orders")
+    result = site.migrate(tmp_path)
+    assert result.exit_code == 0, result.output
+    query = start(site.records(site.b, "A.orders"), "new")
+    try:
+        write(200, 250)
+        site.wait_until_mirrored("orders")
+        query.processAllAvailable()
+        after = done(query)[0]
+    finally:
+        query.stop()
+    assert after["batchId"] == before["batchId"] + 1
+    assert after["eventTime"]["watermark"] >= before["eventTime"]["watermark"] > "2000"
+    wanted = [*names("orders-0", 0, 250), *names("orders-1", 0, 250)]
+    assert counts == dict.fromkeys(wanted, 1)
+
+
+def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Path) -> None:
+    """One of them is compacted, so target offsets are lower. The sink is of files, whose own log
+    goes by batch ids."""
+
+    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+        writer = records.select(col("value").cast("string")).writeStream.format("json")
+        writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
+        return writer.start(str(tmp_path / "sink"))
+
+    site.a.create_topic("clicks")
+    site.a.produce("clicks", values("clicks", 0, 200))
+    query = start(site.records(site.a, "clicks,accounts", at_once=40), "old")
+    wait_for_batches(query, 2)
+    query.stop()
+    site.wait_until_mirrored("clicks", "accounts")
+    result = site.migrate(tmp_path)
+    assert result.exit_code == 0, result.output
+    query = start(site.records(site.b, "A.clicks,A.accounts"), "new")
+    try:
+        site.a.produce("clicks", values("clicks", 200, 250))
+        site.a.produce("accounts", values("accounts", 200, 250, hour=6))
+        site.wait_until_mirrored("clicks", "accounts")
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = [row["value"] for row in site.spark.read.json(str(tmp_path / "sink")).collect()]
+    # The newest of each key in closed segments, and all of the open one.
+    wanted = [*names("clicks", 0, 250), *names("accounts", 100, 250)]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path: Path) -> None:
+    """A mirror that was killed repeats all that it had copied. A batch that was planned and not
+    committed is refused until the mirror has its end; then it has the same id and the same records
+    on the target, and a sink that knows the id may ignore it."""
+    sink: dict[int, list[str]] = {}
+    offered: list[tuple[int, list[str]]] = []
+
+    def keep(batch: DataFrame, number: int) -> None:
+        offered.append((number, [row["value"].decode() for row in batch.collect()]))
+        if number not in sink:
+            sink[number] = offered[-1][1]
+            if number == 3:
+                raise OSError("written, and not committed")
+
+    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+        writer = records.writeStream.foreachBatch(keep)
+        return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
+
+    # It notes down what it has copied once an hour.
+    never = {"B.offset.flush.interval.ms": str(_HOUR_MS)}
+    a, b = site.a.bootstrap, site.b.bootstrap
+    properties = flow_properties(a, b, source="R", topics="payments", overrides=never)
+    file = properties_file(tmp_path, a, b)
+    file.write_text(file.read_text().replace("A", "R"))
+
+    def write(first: int, end: int) -> None:
+        site.a.produce("payments", values("payments", first, end))
+
+    def wait_until_mirrored() -> None:
+        mirror.wait_until_mirrored(a, b, {"payments": "R.payments"})
+
+    site.a.create_topic("payments")
+    write(0, 100)
+    with MirrorMaker(properties, tmp_path, name="repeating") as mirror:
+        wait_until_mirrored()
+        mirror.kill()
+        write(100, 160)
+        failing = start(site.records(site.a, "payments", at_once=40), "old")
+        with pytest.raises(StreamingQueryException, match="written, and not committed"):
+            failing.awaitTermination()
+        refused = site.migrate(tmp_path, file)
+        assert refused.exit_code == 1
+        assert "Trigger.AvailableNow" in " ".join(refused.output.split())
+        assert not (tmp_path / "new").exists()
+        mirror.start()
+        wait_until_mirrored()
+        result = site.migrate(tmp_path, file)
+        assert result.exit_code == 0, result.output
+        query = start(site.records(site.b, "R.payments"), "new")
+        try:
+            write(160, 200)
+            wait_until_mirrored()
+            query.processAllAvailable()
+        finally:
+            query.stop()
+    assert [record.value for record in site.b.read("R.payments")].count(b"payments-0") == 2
+    assert offered[3:5] == [(3, sink[3])] * 2
+    assert list(sink) == list(range(len(sink)))
+    assert [one for number in sorted(sink) for one in sink[number]] == names("payments", 0, 200)

@@ -1,0 +1,204 @@
+"""Reads what tsoffset is compared with: MirrorMaker 2's checkpoints, from their topic or a file,
+or the answers of KIP-1292's rule for the same committed offsets."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tsoffset.cluster import Cluster
+from tsoffset.commands.compare.options import CompareOptions
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.errors import UsageError
+from tsoffset.flow.policy import internal_topics, target_topic
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.open_flow import OpenFlow
+from tsoffset.model import TopicPartition, Translated
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
+    CheckpointKey,
+    Checkpoints,
+    MalformedCheckpoint,
+    read_checkpoints,
+)
+from tsoffset.terminal.output import counted
+
+
+def checkpoints_of(
+    flow: FlowSettings,
+    options: CompareOptions,
+    target: Cluster | None,
+    committed: Mapping[CheckpointKey, int],
+    warnings: list[str],
+) -> Checkpoints:
+    """The checkpoints of the flow's groups. `committed` is what the target groups have; what a
+    person should know goes to `warnings`. `target` is needed only where no file was named. Raises
+    ClusterUnreachable, and UsageError for a file that is none."""
+
+    def wanted(key: CheckpointKey) -> bool:
+        return flow.group_filter.should_replicate_group(key.group)
+
+    if options.file is not None:
+        found = Checkpoints(committed)
+        read_checkpoint_file(options.file, found, wanted)
+        where = f"flow {flow.name}: {options.file}"
+        left_out, remedy = counted(found.malformed, "line"), "check that the dump is complete"
+        if not (found.newest or found.malformed):
+            warnings.append(
+                f"{where} has no checkpoint of this flow's groups, so there is nothing to compare"
+                " with; dump the topic from its beginning, and check which groups the flow selects"
+            )
+    else:
+        assert target is not None
+        topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+        found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
+        where = f"flow {flow.name}: {topic} on {target.alias}"
+        left_out, remedy = (
+            counted(found.malformed, "record"),
+            ("check which other application writes to this topic"),
+        )
+        if found.missing:
+            warnings.append(
+                f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
+                " 2's checkpoint connector (emit.checkpoints.enabled), or set the same"
+                " replication.policy keys in this file as MirrorMaker 2 runs with"
+            )
+    if found.malformed:
+        warnings.append(f"{where}: {left_out} ignored because they are not checkpoints; {remedy}")
+    return found
+
+
+def by_timestamps(
+    opened: OpenFlow, commits: Sequence[SourceCommit], committed: Mapping[CheckpointKey, int]
+) -> Checkpoints:
+    """What KIP-1292's rule answers for the commits now, as if they were checkpoints. Raises
+    ClusterUnreachable."""
+    found = Checkpoints(committed)
+    for one in with_proof(opened, "timestamps").translated(commits):
+        commit, position = one.commit, one.position
+        if commit.target is None or commit.committed is None or position is None:
+            continue
+        key, outcome = CheckpointKey(commit.group, commit.target), position.translation.outcome
+        if isinstance(outcome, Translated):
+            found.add(key, Checkpoint(commit.committed.offset, outcome.target_offset, None))
+        else:
+            found.unanswered[key] = f"KIP-1292's rule has no answer: {outcome.message}"
+    return found
+
+
+def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
+    """The flow translated by another rule."""
+    flow = opened.settings
+    changed = replace(flow, translation=replace(flow.translation, proof=proof))
+    return replace(opened, settings=changed)
+
+
+def source_topic(flow: FlowSettings, topic: str) -> str | None:
+    """The source's name of a target topic that the flow syncs; None for others."""
+    here, there = flow.source.alias, flow.target.alias
+    for name in (
+        flow.policy.upstream_topic(topic),
+        flow.policy.format_remote_topic(there, topic),
+    ):
+        if name is None or not flow.topic_filter.should_replicate_topic(name):
+            continue
+        renaming = target_topic(flow.policy, here, there, name)
+        if renaming is not None and renaming.topic == topic:
+            return name
+    return None
+
+
+_FORMATTED = re.compile(
+    r"Checkpoint\{consumerGroupId=(?P<group>(?:(?!, topicPartition=).)*+), "
+    r"topicPartition=(?P<topic>[^,]*)-(?P<partition>\d{1,19}), "
+    r"upstreamOffset=(?P<source>\d{1,19}), downstreamOffset=(?P<target>\d{1,19}), metadata=.*\}"
+)
+# Names are not quoted there, so one that holds this word may be told apart in two ways.
+_WORD = ", topicPartition="
+_FIELDS = ("group", "topic", "partition", "source_offset", "target_offset", "timestamp_ms")
+# What the same are called in a compared pair.
+_OF_A_PAIR = (
+    *("group", "target_topic", "partition"),
+    *("theirs_source_offset", "theirs", "theirs_timestamp_ms"),
+)
+_OFFSETS_BELOW = 2**63
+# The name of a group and metadata have 32 KiB at most.
+_LONGEST_LINE = 1 << 20
+
+
+def read_checkpoint_file(
+    path: Path, found: Checkpoints, wanted: Callable[[CheckpointKey], bool]
+) -> None:
+    """Add the file's checkpoints that are wanted, the last one of a key as the newest. Lines that
+    are none are counted. Raises UsageError where it cannot be read, or holds nothing else."""
+    good = 0
+    try:
+        with path.open("rb") as lines:
+            while line := lines.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise UsageError(
+                        f"read checkpoints, {path}: it has a line of more than 1 MiB, so it is no"
+                        " dump of checkpoints; name another file"
+                    )
+                try:
+                    one = checkpoint_of(line)
+                except (MalformedCheckpoint, UnicodeDecodeError):
+                    found.malformed += 1
+                    continue
+                good += bool(line.strip())
+                if one is not None and wanted(one[0]):
+                    found.add(*one)
+    except OSError as error:
+        raise UsageError(
+            f"read checkpoints, {path}: {error.strerror or error}; name a file that this user can "
+            "read"
+        ) from error
+    if found.malformed and not good:
+        raise UsageError(
+            f"read checkpoints, {path}: none of its {found.malformed} lines is a checkpoint; make"
+            " it with kafka-console-consumer.sh and --formatter"
+            " org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"
+        )
+
+
+def checkpoint_of(line: bytes) -> tuple[CheckpointKey, Checkpoint] | None:
+    """The checkpoint of a line; None of an empty one, and of a pair without one. Raises
+    MalformedCheckpoint and UnicodeDecodeError."""
+    text = line.decode().strip("\r\n")
+    if not text.strip():
+        return None
+    if text.startswith("{"):
+        return _of_object(text)
+    match = _FORMATTED.fullmatch(text) if text.count(_WORD) == 1 else None
+    if match is None:
+        raise MalformedCheckpoint("a line that is not a checkpoint")
+    partition, source, target = (int(match[name]) for name in ("partition", "source", "target"))
+    return _checkpoint(match["group"], match["topic"], partition, source, target, None)
+
+
+def _of_object(text: str) -> tuple[CheckpointKey, Checkpoint] | None:
+    try:
+        one = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MalformedCheckpoint("a line that is not JSON") from None
+    pair = "theirs" in one
+    if pair and one["theirs"] is None:
+        return None
+    return _checkpoint(*(one.get(name) for name in (_OF_A_PAIR if pair else _FIELDS)))
+
+
+def _checkpoint(
+    group: Any, topic: Any, partition: Any, source: Any, target: Any, timestamp_ms: Any
+) -> tuple[CheckpointKey, Checkpoint]:
+    numbers = (partition, source, target, 0 if timestamp_ms is None else timestamp_ms)
+    if not (
+        isinstance(group, str)
+        and isinstance(topic, str)
+        # True is an int to Python.
+        and all(type(one) is int and 0 <= one < _OFFSETS_BELOW for one in numbers)
+    ):
+        raise MalformedCheckpoint("a field that is missing or has the wrong type")
+    key = CheckpointKey(group, TopicPartition(topic, partition))
+    return key, Checkpoint(source, target, timestamp_ms)

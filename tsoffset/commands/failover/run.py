@@ -1,0 +1,316 @@
+"""Runs `tsoffset failover`.
+
+If both clusters are reachable, it runs cycles until every group is ready or nothing changes any
+more, and judges the last cycle. If the source is unreachable, it reports what past cycles have
+committed. Then it pauses the flow, and prints the next steps.
+"""
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from tsoffset.cluster import Connect
+from tsoffset.commands.cycles import FlowCycles, flow_cycles
+from tsoffset.commands.failover.last_known import known_pairs, unverified
+from tsoffset.commands.failover.report import failover_lines, in_words
+from tsoffset.commands.failover.verdicts import (
+    SOURCE_ACTIVE,
+    FailoverVerdict,
+    GroupVerdict,
+    verdicts,
+)
+from tsoffset.commands.options import kafka_cluster, only_flow
+from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.config.selection import Selection
+from tsoffset.daemon.pauses import Pauses, why_not_kept
+from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.model import Side
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, in_utc
+
+log = structlog.get_logger(__name__)
+
+# Between cycles; and how long nothing may change before the wait ends: a working replicator makes
+# progress in that time.
+_PAUSE_SECONDS = 1.0
+_STABLE_SECONDS = 5.0
+_NOTHING_COMMITTED = (
+    "failover {flow}: the selected groups have no committed offset in the selected topics on "
+    "cluster {cluster}, so there is nothing to fail over."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverResult:
+    """The verdicts, and why a cluster was unreachable."""
+
+    verdicts: Sequence[GroupVerdict]
+    source_error: ClusterUnreachable | None = None
+    target_error: ClusterUnreachable | None = None
+
+    @property
+    def not_ready(self) -> bool:
+        return any(one.verdict is FailoverVerdict.NOT_READY for one in self.verdicts)
+
+    @property
+    def none_ready(self) -> bool:
+        return all(one.verdict is FailoverVerdict.NOT_READY for one in self.verdicts)
+
+    @property
+    def still_read(self) -> bool:
+        """Whether a group still has consumers on the source."""
+        return any(SOURCE_ACTIVE in (one.reason or "").split() for one in self.verdicts)
+
+    @property
+    def exit_status(self) -> int:
+        """3 if a cluster is unreachable, 1 if a group is not ready, else 0."""
+        return 3 if self.source_error or self.target_error else int(self.not_ready)
+
+
+def run_failover(
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    timeout_seconds: float,
+    pause: bool,
+    resume: bool,
+    dry_run: bool = False,
+    connect: Connect = kafka_cluster,
+) -> int:
+    """Fail over the one selected flow, print the verdicts, and return the exit status. With
+    `dry_run` nothing is changed; with `resume` only the pause of the flow ends. Raises UsageError
+    and CycleFailed."""
+    flow = only_flow(selection, "failover")
+    if resume:
+        return _resume(selection, flow, notices)
+    if not flow.commits:
+        raise UsageError(
+            f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be"
+            " committed; set it to true, or write the offsets with `tsoffset export`"
+        )
+    # A pause concerns all groups of the flow.
+    pause = pause and not selection.narrowing.narrows
+    lost_pause = why_not_kept(selection.settings.state_dir) if pause else None
+    if lost_pause is not None:
+        notices.warning(
+            "pause_not_kept",
+            f"failover {flow.name}: {lost_pause}, so the flow cannot be paused after the failover,"
+            " and a running `tsoffset run` would continue to commit for groups that have moved. Set"
+            " state.dir, stop `tsoffset run` first, or use --no-pause if none runs.",
+        )
+    found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
+    paused = None
+    if pause and found.target_error is None and not found.still_read:
+        paused = lost_pause is None if dry_run else set_paused(selection, flow, True)
+    for error in filter(None, (found.source_error, found.target_error)):
+        notices.warning("cluster_unreachable", str(error))
+    config = selection.configuration.path
+    steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
+    lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
+    output.show(GroupVerdict, found.verdicts, lines)
+    log.info(
+        "failover_finished",
+        flow=flow.name,
+        dry_run=dry_run,
+        paused=paused and not dry_run,
+        result=in_words(found.verdicts),
+    )
+    if output.format is not Format.TABLE:
+        for sentence in (f"{flow.name}: {in_words(found.verdicts)}", *steps):
+            notices.note(sentence)
+    return found.exit_status
+
+
+def _judge(
+    selection: Selection,
+    flow: FlowSettings,
+    notices: Notices,
+    timeout_seconds: float | None,
+    connect: Connect,
+) -> FailoverResult:
+    """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
+    timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
+    ClusterUnreachable for a cluster that was unreachable only for a moment."""
+    source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
+    if source_error is None and target_error is None:
+        names_of = on_cluster(selection.narrowing, connect)
+        require_match(selection, notices, names_of, must_have_groups=True)
+        only_plan = timeout_seconds is None
+        with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
+            found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
+        if found == []:
+            raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
+        if found is not None:
+            return FailoverResult(found)
+        source_error, target_error = (
+            _error_of(flow.source, connect),
+            _error_of(flow.target, connect),
+        )
+        if source_error is None and target_error is None:
+            raise ClusterUnreachable(
+                f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
+                " again"
+            )
+    if target_error is not None:
+        return FailoverResult((), source_error, target_error)
+    with connect(flow.target) as target:
+        known = known_pairs(selection.settings, flow)
+        found = unverified(flow, target, known, time.time())
+    if not found:
+        notices.warning("cluster_unreachable", str(source_error))
+        listed = on_cluster(Narrowing(), connect, Side.TARGET)
+        require_match(selection, notices, listed, must_have_groups=True)
+        raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
+    return FailoverResult(found, source_error)
+
+
+def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
+    """Why a cluster is unreachable; None if it is reachable."""
+    with connect(settings) as cluster:
+        try:
+            cluster.describe()
+        except ClusterUnreachable as error:
+            return error
+    return None
+
+
+def final_cycles(
+    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
+) -> list[GroupVerdict] | None:
+    """Run cycles until every group is ready, nothing has changed for a while, or the timeout has
+    passed, and judge the last one; without a timeout run one plan. None if a cluster is
+    unreachable. Raises CycleFailed."""
+    commit = timeout_seconds is not None
+    started = since = time.monotonic()
+    previous: object = None
+    while True:
+        try:
+            # Read before the cycle: a consumer that leaves has committed before.
+            with connect(flow.source) as source:
+                listings = source.groups()
+        except ClusterUnreachable:
+            return None
+        result = cycles.run(commit=commit, keep=commit)
+        if result.unreachable:
+            return None
+        rows = list(result.rows)
+        active = {name for name, one in listings.groups.items() if one.active}
+        if listings.failed_brokers:
+            # Groups that no broker listed may have consumers, too.
+            active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
+        found = verdicts(flow.name, rows, active, in_utc(time.time() * 1000))
+        now = time.monotonic()
+        facts = [(row.group, row.source_offset, row.target_offset, row.reason) for row in rows]
+        if facts != previous:
+            previous, since = facts, now
+        if (
+            timeout_seconds is None
+            or all(one.verdict is FailoverVerdict.READY for one in found)
+            or now - since >= _STABLE_SECONDS
+            or now - started >= timeout_seconds
+        ):
+            return found
+        time.sleep(_PAUSE_SECONDS)
+
+
+def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
+    """Pause or resume the flow in a running daemon. False if that could not be saved."""
+    directory = selection.settings.state_dir
+    if directory is None:
+        return False
+    Pauses(directory).set(flow.name, paused)
+    return is_paused(directory, flow) is paused
+
+
+def is_paused(directory: str, flow: FlowSettings) -> bool:
+    kept = Pauses(directory)
+    kept.look([flow.name])
+    return kept.paused(flow.name)
+
+
+def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
+    directory = selection.settings.state_dir
+    was_paused = directory is not None and is_paused(directory, flow)
+    if not set_paused(selection, flow, False):
+        raise UsageError(
+            f"failover: the pause of {flow.name} is kept in state.dir, which is not set or cannot"
+            " be written; resume the flow on the status page, or restart `tsoffset run`"
+        )
+    notices.note(
+        f"{flow.name} is no longer paused: `tsoffset run` continues with its next cycle."
+        if was_paused
+        else f"{flow.name} was not paused; nothing was changed."
+    )
+    return 0
+
+
+def next_steps(
+    flow: FlowSettings, found: FailoverResult, config: str, *, paused: bool | None, dry_run: bool
+) -> list[str]:
+    """The next steps. `paused` is whether the flow could be paused (None: that was not wanted),
+    `config` the file that commands take."""
+    source, target = flow.source.alias, flow.target.alias
+    if found.target_error:
+        return [f"Follow the message about {target}, and run this command again."]
+    steps = []
+    if dry_run:
+        steps.append(
+            "This was a dry run: nothing was committed or paused. Run this command without"
+            " --dry-run to fail over; the steps below come after that."
+        )
+    if isinstance(found.source_error, ClusterRefused):
+        steps.append(
+            f"{source} refuses this user or has another cluster id, but may be running: follow the"
+            " message about it, and run this command again. The steps below are for a lost cluster."
+        )
+    if found.none_ready:
+        steps.append(
+            "No group is ready. Follow the messages and run this command again, or accept this and"
+            f" start the consumers on {target}."
+        )
+    elif found.not_ready:
+        steps.append(
+            "For the groups that are not ready, follow the messages and run this command again, or"
+            " accept this and start their consumers."
+        )
+    if found.source_error:
+        steps.append(
+            f"Make sure that no consumer reads from {source} any more: records that are read on"
+            f" {source} from now on are re-read on {target}."
+        )
+    example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
+    topic = example.partition(" ")[0].rpartition("-")[0]
+    named = f", with the topic names on the target ({topic})" if topic else ""
+    if not found.none_ready:
+        which = " of the ready groups" if found.not_ready else ""
+        steps += [
+            f"Start the consumers{which} on {target}, in their groups{named}.",
+            f"Let producers write to {target}.",
+        ]
+    match paused:
+        case True:
+            state = "would be paused, so that" if dry_run else "is paused,"
+            steps.append(
+                f"{flow.name} {state} a running daemon does not sync it; `tsoffset failover -c"
+                f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."
+                f" docs/failover.md describes the way back to {source}."
+            )
+        case False:
+            steps.append(
+                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, because state.dir"
+                " is not set or cannot be written: pause it on the status page of `tsoffset run`,"
+                " or stop `tsoffset run`."
+            )
+        case None:
+            steps.append(
+                f"{flow.name} is not paused, and a running daemon continues to sync it"
+                + (f": groups still have consumers on {source}." if found.still_read else ".")
+            )
+    return steps

@@ -1,0 +1,197 @@
+"""Runs `tsoffset snapshot` and `tsoffset restore`."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import structlog
+from rich.text import Text
+
+from tsoffset.cluster import Cluster, Connect
+from tsoffset.commands.options import confirm, kafka_cluster, only_flow
+from tsoffset.commands.scope import no_match, on_cluster, require_match
+from tsoffset.commands.snapshots.file import Snapshot, default_path, take
+from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan, read_target
+from tsoffset.config.selection import Selection, only_planned
+from tsoffset.errors import UsageError
+from tsoffset.flow.narrowing import expression
+from tsoffset.flow.patterns import matches
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.model import OutcomeKind, Side
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, by_name, counted
+from tsoffset.terminal.report import RowMessage, head, notes, total
+from tsoffset.terminal.tables import Cell, Column, place, table
+
+log = structlog.get_logger(__name__)
+
+
+def run_snapshot(
+    selection: Selection,
+    path: Path | None,
+    output: Output,
+    notices: Notices,
+    *,
+    connect: Connect = kafka_cluster,
+) -> int:
+    """Write a snapshot of the one selected flow, print the file's name, and return the exit status.
+    Raises UsageError, SnapshotFailed and ClusterUnreachable."""
+    flow = only_flow(selection, "snapshot")
+    if selection.narrowing.narrows:
+        require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
+    with connect(flow.target) as target:
+        snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
+    output.lines([Text(str(path))])
+    output.flush()
+    if not snapshot.commits:
+        notices.warning(
+            "snapshot_empty",
+            f"Cluster {flow.target.alias} has no committed offset of a selected group that this "
+            f"user can see, so {path} is empty: check its addresses, and that this user has "
+            "DESCRIBE on its groups.",
+        )
+    log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
+    notices.note(f"{_in_words(snapshot)}; restore it with: tsoffset restore -c FILE {path}")
+    return 0
+
+
+def write_snapshot(
+    flow: FlowSettings, target: Cluster, groups: str | None, path: Path | None
+) -> tuple[Snapshot, Path]:
+    """Take a snapshot and write it to `path`, or to a file in the working directory named for
+    cluster and time. Raises as `take` and `Snapshot.write`."""
+    snapshot = take(flow, target, groups)
+    path = path or default_path(snapshot)
+    snapshot.write(path)
+    return snapshot, path
+
+
+def run_restore(
+    settings: Settings,
+    path: Path,
+    output: Output,
+    notices: Notices,
+    *,
+    groups: str | None,
+    topics: str | None,
+    dry_run: bool,
+    yes: bool,
+    connect: Connect = kafka_cluster,
+) -> int:
+    """Restore the committed offsets of a snapshot, or with `dry_run` print what that would do, and
+    return the exit status: 1 if one was not restored. Raises UsageError, also for a snapshot of
+    another cluster, and ClusterUnreachable."""
+    snapshot = Snapshot.read(path)
+    flow = settings.flow(snapshot.flow)
+    chosen = expression("--groups", groups)
+    in_snapshot = expression("--groups", snapshot.groups)
+    chosen_topics = expression("--topics", topics)
+
+    def was_in_scope(name: str) -> bool:
+        return flow.group_filter.should_replicate_group(name) and (
+            in_snapshot is None or matches(in_snapshot, name)
+        )
+
+    known_groups = {commit.group for commit in snapshot.commits}
+    known_topics = {commit.topic for commit in snapshot.commits}
+    for noun, wanted, pattern, names in (
+        ("group", groups, chosen, known_groups),
+        ("topic", topics, chosen_topics, known_topics),
+    ):
+        if wanted is not None and not any(matches(pattern, name) for name in names):
+            raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
+    with connect(flow.target) as target:
+        refuse_other_cluster(snapshot, path, target)
+        snapshot, now = read_target(
+            snapshot,
+            target,
+            is_group=lambda group: chosen is None or matches(chosen, group),
+            is_topic=lambda topic: chosen_topics is None or matches(chosen_topics, topic),
+            was_in_scope=was_in_scope,
+        )
+        rows = plan(snapshot, now)
+        moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
+        if not flow.commits and not dry_run:
+            notices.warning("flow_only_planned", only_planned(flow))
+        if moving and flow.commits and not dry_run:
+            if output.format is Format.TABLE and not yes:
+                _print(rows, snapshot, output)
+            question = (
+                f"Set {counted(len(moving), 'committed offset')} of"
+                f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
+                f" what they were at {snapshot.taken_at}?"
+            )
+            if not confirm(question, yes=yes):
+                notices.note("nothing was restored")
+                return 1
+            rows = commit_restored(rows, snapshot, target)
+    _print(rows, snapshot, output)
+    return int(any(row.not_restored for row in rows))
+
+
+def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
+    """Raise UsageError if the snapshot is of another cluster. Raises ClusterUnreachable."""
+    cluster_id = target.describe().cluster_id
+    if cluster_id != snapshot.cluster_id:
+        raise UsageError(
+            f"snapshot {path}: it was taken of the cluster with id {snapshot.cluster_id}, but"
+            f" {target.alias} has id {cluster_id}; use the snapshot of {target.alias}"
+        )
+
+
+def _print(rows: Sequence[RestoredCommit], snapshot: Snapshot, output: Output) -> None:
+    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
+
+
+def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None) -> Iterator[Text]:
+    yield head(_in_words(snapshot))
+    if rows:
+        yield from table(_COLUMNS, rows, width)
+        yield Text()
+        messages = (RowMessage(row.reason or row.outcome, row.message) for row in rows)
+        yield from notes(messages, "row", width)
+    yield from total(_summary(rows), width)
+
+
+def _summary(rows: Sequence[RestoredCommit]) -> str:
+    outcomes = Counter(row.outcome for row in rows)
+    would = outcomes[OutcomeKind.WOULD_COMMIT]
+    done = f"{would} would be restored" if would else f"{outcomes[OutcomeKind.COMMITTED]} restored"
+    words = [done, f"{outcomes[OutcomeKind.UNCHANGED]} unchanged"]
+    for kind in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
+        reasons = Counter(str(row.reason) for row in rows if row.outcome is kind)
+        words.append(f"{outcomes[kind]} {kind}{by_name(reasons)}")
+    return ", ".join(words)
+
+
+def _in_words(snapshot: Snapshot) -> str:
+    groups = len({commit.group for commit in snapshot.commits})
+    return (
+        f"{snapshot.cluster} at {snapshot.taken_at}:"
+        f" {counted(len(snapshot.commits), 'committed offset')} of {counted(groups, 'group')}"
+    )
+
+
+def _moves(row: RestoredCommit) -> str | None:
+    if row.restored_offset is None or row.current_offset is None:
+        return None
+    return f"{row.restored_offset - row.current_offset:+d}"
+
+
+_STYLES = {
+    OutcomeKind.COMMITTED: "green",
+    OutcomeKind.WOULD_COMMIT: "green",
+    OutcomeKind.SKIPPED: "yellow",
+    OutcomeKind.FAILED: "bold red",
+}
+_COLUMNS: tuple[Column[RestoredCommit], ...] = (
+    Column("GROUP", lambda row: row.group, elastic=True, heads=2),
+    Column("PARTITION", lambda row: place(row.topic, row.partition), elastic=True),
+    Column("SNAPSHOT", lambda row: row.snapshot_offset, right=True),
+    Column("CURRENT", lambda row: row.current_offset, right=True),
+    Column("RESTORED", lambda row: row.restored_offset, right=True),
+    Column("MOVES", _moves, right=True),
+    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES.get(row.outcome, ""))),
+    Column("REASON", lambda row: row.reason, drops=1),
+)

@@ -1,0 +1,109 @@
+"""`tsoffset topics`: what replicators have created on each cluster, from where, and how late."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from tsoffset.commands.options import (
+    CONFIG,
+    EXIT_STATUS,
+    FLOW,
+    OUTPUT,
+    command,
+    kafka_cluster,
+)
+from tsoffset.printable import printable
+from tsoffset.replicators.topic_names import Found, TopicKind
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output, in_utc
+from tsoffset.terminal.report import head
+from tsoffset.terminal.tables import Column, table, wrapped
+
+if TYPE_CHECKING:
+    from tsoffset.cluster import Connect
+    from tsoffset.config.selection import Selection
+
+
+@command(
+    "List replicated topics, upstream clusters and replication lag.",
+    f"""\b
+Examples:
+  tsoffset topics -c mm2.properties
+  tsoffset topics -c mm2.properties --format json | jq 'select(.kind == "upstream")'
+
+{EXIT_STATUS}""",
+    *(*CONFIG, FLOW, *OUTPUT),
+)
+def topics(selection: "Selection", output: Output, notices: Notices) -> int:
+    """List replicated topics, upstream clusters and replication lag.
+
+    Finds them by the topic names on the clusters of the flows. Lists the upstream clusters with
+    their number of hops. If MirrorMaker 2 emits heartbeats, shows the age of the newest one and the
+    replication lag. Lists remote topics with their source topics, and MirrorMaker 2's internal
+    topics. Writes nothing and does not start Spark.
+    """
+    return run_topics(selection, output, notices)
+
+
+def run_topics(
+    selection: "Selection",
+    output: Output,
+    notices: Notices,
+    *,
+    connect: "Connect" = kafka_cluster,
+) -> int:
+    """List the topics of all clusters of the flows, and return the exit status."""
+    from tsoffset.replicators.discovery import discover
+
+    with notices.progress("reading topics"):
+        found = discover(selection.flows, connect)
+    output.show(Found, found, partial(_lines, found))
+    if any(one.kind is TopicKind.FAILED and one.topic is None for one in found):
+        return 3
+    return int(any(one.reason is not None for one in found))
+
+
+def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
+    for place, (cluster, some) in enumerate(groupby(found, key=lambda one: one.cluster)):
+        if place:
+            yield Text()
+        members = list(some)
+        yield head(f"cluster {cluster}")
+        for one in members:
+            if one.message is not None:
+                yield from wrapped(printable(one.message), width, style="red")
+        if upstream := [one for one in members if one.kind is TopicKind.UPSTREAM]:
+            yield from table(_UPSTREAM, upstream, width)
+            yield Text()
+        if topics := [one for one in members if one.topic and one.kind is not TopicKind.UPSTREAM]:
+            yield from table(_TOPICS, topics, width)
+        elif not upstream and not any(one.message for one in members):
+            yield Text("  no replicated topic", "dim")
+
+
+_UPSTREAM: tuple[Column[Found], ...] = (
+    Column("UPSTREAM", lambda one: one.source),
+    Column("HOPS", lambda one: one.hops, right=True),
+    Column("NEWEST HEARTBEAT", lambda one: _in_utc(one.heartbeat_timestamp_ms), drops=1),
+    Column("AGE", lambda one: _seconds(one.heartbeat_age_ms), right=True),
+    Column("REPLICATION LAG", lambda one: _seconds(one.replication_lag_ms), right=True),
+)
+_TOPICS: tuple[Column[Found], ...] = (
+    Column("TOPIC", lambda one: one.topic, elastic=True),
+    Column("KIND", lambda one: one.kind.replace("_", " ")),
+    Column("FROM", lambda one: one.source),
+    Column("ORIGINAL", lambda one: one.original_topic, elastic=True, drops=1),
+    Column("HOPS", lambda one: one.hops, right=True),
+    Column("PARTITIONS", lambda one: one.partitions, right=True, drops=2),
+)
+
+
+def _in_utc(timestamp_ms: int | None) -> str | None:
+    return None if timestamp_ms is None else in_utc(timestamp_ms)
+
+
+def _seconds(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else f"{milliseconds / 1000:,.1f} s"

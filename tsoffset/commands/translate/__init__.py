@@ -1,0 +1,1 @@
+"""`tsoffset translate`: offsets that an application keeps itself, outside of consumer groups."""
