@@ -50,6 +50,8 @@ _MANY_OUTSIDE, _PROBES = 16, 3
 # needs, costs less unless it shares them with others: one of so many records.
 _SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
 
+_NO_OFFSETS = np.zeros(0, np.int64)
+
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
 
@@ -182,6 +184,8 @@ class Partition:
         """Offsets, ascending, that positions will have read, before it is their turn."""
         if self._at_once is not None:
             return self._at_once.looked_at
+        if not self._held:
+            return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
         distances = self._distances(following, self._walks()) or self._predicted(following)
         likely = self._at_distances(distances).looked_at
@@ -213,6 +217,8 @@ class Partition:
         """Those within the log, where its range is known, of which nothing was read, or tried to
         be."""
         view, reads = self._evidence.view(side), self._reads[side]
+        if not len(offsets):
+            return set()
         found = ~(view.covers(offsets) | reads.holds(offsets))
         if view.range is not None:
             found &= (offsets >= view.start) & (offsets < view.end)
