@@ -496,7 +496,7 @@ def test_where_a_read_fails_nothing_is_known() -> None:
     estate = far_past("billing")
     estate["B"].fail(Failed(FailureKind.TIMEOUT, "too slow; wait"), verb=Verb.READ)
     span = repeats.Span(TopicPartition("orders", 0), 60, TopicPartition("A.orders", 0), 60, 70)
-    found = repeats.come_again(
+    found = repeats.check_repeats(
         [span], estate["A"], estate["B"], isolation=Isolation.READ_UNCOMMITTED, match=ALL
     )
     assert found == {span: repeats.Found(None, "too slow; wait")}

@@ -1,1 +1,1 @@
-"""What replicators leave on a cluster: topics, heartbeats, MirrorMaker 2's checkpoints."""
+"""What replicators create on a cluster: topics, heartbeats, MirrorMaker 2's checkpoints."""

@@ -22,12 +22,12 @@ _VERSION = 0
 
 
 class MalformedCheckpoint(ValueError):
-    """Bytes that are no checkpoint; the text says in what they differ from one."""
+    """Bytes that are no checkpoint; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKey:
-    """Whose checkpoint: a group on a partition of the target."""
+    """The group and the target partition of a checkpoint."""
 
     group: str
     target: TopicPartition
@@ -35,10 +35,8 @@ class CheckpointKey:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The newest checkpoint of a group and partition; `timestamp_ms` is when it was written.
-
-    `source_offset` is the group's commit that was translated.
-    """
+    """The translation `target_offset` of the committed offset `source_offset`, and when it was
+    written."""
 
     source_offset: int
     target_offset: int
@@ -92,13 +90,12 @@ def _string(content: bytes, position: int) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """What somebody else says of the groups that are wanted, most often in a checkpoints topic.
+    """The checkpoints of the wanted groups, most often from a checkpoints topic.
 
-    `once` holds the keys of which some checkpoint, the newest or an earlier one, is what the
-    target group has `committed`. `unanswered` says of keys why there is nothing newest.
-    `malformed` counts records that are no checkpoints. With `missing` the topic does not exist;
-    `failures` say which partitions could not be read, and with any of them nothing is known to be
-    the newest.
+    `once` holds the keys of which some checkpoint, the newest or an earlier one, is the offset that
+    the target group has `committed`. `unanswered` says for keys without a checkpoint why.
+    `malformed` counts records that are no checkpoints. `missing`: the topic does not exist.
+    `failures` are partitions that could not be read; with any of them a checkpoint may be outdated.
     """
 
     committed: Mapping[CheckpointKey, int] = field(default_factory=dict)
@@ -110,12 +107,12 @@ class Checkpoints:
     failures: tuple[Failed, ...] = ()
 
     def add(self, key: CheckpointKey, checkpoint: Checkpoint) -> None:
-        """Take in what was written later than what is known, unless their times say otherwise."""
+        """Add a checkpoint that was read later; it replaces the known one unless it is older."""
         if self.committed.get(key) == checkpoint.target_offset:
             self.once.add(key)
         known = self.newest.get(key)
-        # Of one partition the later record replaces the earlier; of several, over which a key
-        # should never be spread, the time tells.
+        # In one partition the later record is the newer one. If a key is in several partitions,
+        # which should never happen, the time decides.
         if known is None or (known.timestamp_ms or 0) <= (checkpoint.timestamp_ms or 0):
             self.newest[key] = checkpoint
 
@@ -128,10 +125,10 @@ def read_checkpoints(
     committed: Mapping[CheckpointKey, int],
     last: int | None = None,
 ) -> Checkpoints:
-    """Read all partitions of the topic to their ends, and keep what is wanted.
+    """Read all partitions of the topic to their ends, and keep the wanted checkpoints.
 
-    `committed` is what the target groups have; `last` how many records of each partition are read
-    (None: all). Raises ClusterUnreachable.
+    `committed` are the target groups' offsets; `last` limits the records that are read of each
+    partition. Raises ClusterUnreachable.
     """
     found = Checkpoints(committed)
     described = cluster.topics([topic])[topic]
@@ -153,7 +150,7 @@ def _records(
     failures: list[Failed],
     last: int | None,
 ) -> Iterator[RawRecord]:
-    """The records of the partitions, each in order, up to where its log ends now."""
+    """The records of the partitions, each in order, up to its current log end."""
     left: dict[TopicPartition, LogRange] = {}
     for partition, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(log, Failed):

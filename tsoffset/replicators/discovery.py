@@ -24,8 +24,8 @@ _Emitted = dict[str, dict[str, int | Failed | None]]
 
 
 def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
-    """What was found, cluster by cluster, in the order of the flows: the clusters upstream first.
-    One that cannot be reached is FAILED."""
+    """The upstream clusters and then the topics of each cluster, in the order of the flows. An
+    unreachable cluster is FAILED."""
     clusters: dict[str, ClusterSettings] = {}
     for flow in flows:
         for settings in (flow.source, flow.target):
@@ -38,7 +38,6 @@ def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
 
 
 def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dict[str, list[Found]]:
-    """What was found, by cluster."""
     topics: dict[str, dict[str, int]] = {}
     found: dict[str, list[Found]] = {alias: [] for alias in clusters}
     for alias, cluster in clusters.items():
@@ -51,12 +50,12 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
         except ClusterUnreachable as error:
             found[alias] = [_failed(Found(alias, TopicKind.FAILED), all_failed(error))]
     for alias in topics:
-        # The name of a remote topic says where it is from, also while that cluster is unreachable.
+        # A remote topic's name has its source, also while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
         there = found_topics(alias, topics[alias], flows, elsewhere)
         upstream = upstream_clusters(alias, there, flows)
         found[alias] = [*upstream, *there]
-    # A target before its source, so that no lag is told too short.
+    # A target is read before its source, so that no lag is too short.
     emitted = {
         alias: _newest(clusters[alias], found[alias], topics[alias]) for alias in reversed(topics)
     }
@@ -84,8 +83,8 @@ def _newest(
 
 
 def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
-    """With the time of the newest heartbeat of its topic, and, where the cluster upstream could be
-    asked for its own, how much newer that is."""
+    """Add the time of the topic's newest heartbeat, and how much newer the upstream cluster's own
+    one is, if that is known."""
     assert one.topic is not None
     newest = emitted.get(one.cluster, {}).get(one.topic)
     if isinstance(newest, Failed):
@@ -112,7 +111,7 @@ _VERSION = 0
 
 
 def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
-    """When the heartbeat was emitted; None for what is none."""
+    """When the heartbeat was emitted; None if it is no heartbeat."""
     if value is None or len(value) != _VALUE.size:
         return None
     version, timestamp_ms = _VALUE.unpack(value)
@@ -122,9 +121,9 @@ def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
 def newest_heartbeats(
     cluster: Cluster, topics: Mapping[str, int]
 ) -> Mapping[str, int | Failed | None]:
-    """When the newest heartbeat of each topic was emitted, in milliseconds; None where there is
-    none. `topics` are names with their numbers of partitions. One batch of each partition is read,
-    the last. Raises ClusterUnreachable."""
+    """When the newest heartbeat of each topic was emitted, in milliseconds; None without one.
+    `topics` are names with their numbers of partitions. Reads the last batch of each partition.
+    Raises ClusterUnreachable."""
     partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
     found: dict[str, int | Failed | None] = dict.fromkeys(topics)
     requests = []

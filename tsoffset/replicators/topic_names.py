@@ -1,7 +1,7 @@
-"""What the names of a cluster's topics tell (pure), as MirrorMaker 2's MirrorClient reads them.
+"""Finds replicated topics by their names (pure), as MirrorMaker 2's MirrorClient does.
 
-It asks the replication policies of the flows that lead to the cluster; where none does, of those
-that begin there.
+It uses the replication policies of the flows with the cluster as target, or if there are none, of
+those with it as source.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class TopicKind(StrEnum):
-    """What was found on a cluster."""
-
     UPSTREAM = "upstream"
     REMOTE = "remote"
     HEARTBEATS = "heartbeats"
@@ -35,14 +33,14 @@ class TopicKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A topic that a replicator made on `cluster`, or a cluster upstream of it; what does not
+    """A topic that a replicator created on `cluster`, or a cluster upstream of it; what does not
     apply is None.
 
-    `source` is the cluster that it comes from: of a topic the nearest, of checkpoints and offset
-    syncs the other one. `original_topic` is its name where it began, `hops` how many clusters away
-    that is (0: here). `heartbeat_timestamp_ms` is when the newest heartbeat was emitted,
-    `heartbeat_age_ms` how long ago that is by this machine's clock, and `replication_lag_ms` how
-    much newer the newest one upstream is.
+    `source` is the cluster that a topic was copied from, or for checkpoints and offset syncs the
+    other cluster. `original_topic` is its name on the cluster where it was first written, which is
+    `hops` clusters away (0: this one). `heartbeat_timestamp_ms` is when the newest heartbeat was
+    emitted, `heartbeat_age_ms` how long ago that is by this host's clock, and `replication_lag_ms`
+    how much newer the newest heartbeat upstream is.
     """
 
     cluster: str
@@ -65,12 +63,12 @@ def found_topics(
     flows: "Sequence[FlowSettings]",
     elsewhere: Mapping[str, Collection[str]],
 ) -> list[Found]:
-    """The topics of a cluster that replicators have made, by kind and name.
+    """The topics of a cluster that replicators have created, by kind and name.
 
-    `topics` are all that it has, with their numbers of partitions; `elsewhere` are the names on the
+    `topics` are all its topics, with their numbers of partitions; `elsewhere` has the topics of the
     other clusters of the configuration. A remote topic's first part is the alias of one of these,
-    or of a cluster that a heartbeats topic names. A name that does not tell (under
-    IdentityReplicationPolicy) is a remote topic's where the flow takes it and its source has it.
+    or of a cluster in the name of a heartbeats topic. Under IdentityReplicationPolicy a topic is a
+    remote one if the flow selects it and its source has it.
     """
     leading_here = [flow for flow in flows if flow.target.alias == cluster]
     about = leading_here or [flow for flow in flows if flow.source.alias == cluster]
@@ -83,14 +81,14 @@ def found_topics(
     for flow in about:
         for topic, partitions in topics.items():
             if topic not in found:
-                told = _told(cluster, topic, partitions, flow, aliases, elsewhere)
-                if told is not None:
-                    found[topic] = told
+                classified = _classify(cluster, topic, partitions, flow, aliases, elsewhere)
+                if classified is not None:
+                    found[topic] = classified
     order = list(TopicKind)
     return sorted(found.values(), key=lambda one: (order.index(one.kind), one.topic or ""))
 
 
-def _told(
+def _classify(
     cluster: str,
     topic: str,
     partitions: int,
@@ -128,7 +126,7 @@ def _told(
 def _own_topics(
     policy: ReplicationPolicy, topic: str, aliases: Collection[str]
 ) -> Iterator[tuple[TopicKind, str]]:
-    """What a topic of MirrorMaker 2's own is, and with which cluster."""
+    """The kind of an internal topic of MirrorMaker 2, and the other cluster."""
     names = internal_topics(policy)
     for alias in sorted(aliases):
         if topic == names.checkpoints_topic(alias):
@@ -140,9 +138,9 @@ def _own_topics(
 def upstream_clusters(
     cluster: str, found: Sequence[Found], flows: "Sequence[FlowSettings]"
 ) -> list[Found]:
-    """The clusters upstream, the nearest first, each with the heartbeats topic that came over the
-    fewest hops from it, and these hops (`replicationHops`); where no heartbeats came, by its remote
-    topics, without one."""
+    """The upstream clusters, the nearest first, each with the heartbeats topic that was copied over
+    the fewest hops from it, and these hops (`replicationHops`). Without heartbeats they are found
+    by their remote topics."""
     policies = [flow.policy for flow in flows if flow.target.alias == cluster]
     ways = [
         (one.kind is TopicKind.REMOTE, hops, hops != one.hops, alias, one)
@@ -156,7 +154,7 @@ def upstream_clusters(
     for by_remote_topic, hops, on_the_way, alias, one in sorted(ways, key=lambda way: way[:4]):
         upstream = Found(cluster, TopicKind.UPSTREAM, source=alias, hops=hops)
         if not by_remote_topic:
-            # Of heartbeats that only came through it, it has none of its own to compare.
+            # Heartbeats that were only copied through it are not its own.
             original = None if on_the_way else one.original_topic
             upstream = replace(upstream, topic=one.topic, original_topic=original)
         nearest.setdefault(alias, upstream)

@@ -1,1 +1,1 @@
-"""What a person at a terminal sees: rows, tables, notices, progress."""
+"""What a person sees at a terminal: rows, tables, notices, progress."""

@@ -1,5 +1,4 @@
-"""What to do about a row that was skipped or failed, as a command that can be pasted: narrowed to
-its flow and group."""
+"""The command to run for a row that was skipped or failed, for its flow and group, to be pasted."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from tsoffset.model import FailureKind, Reason
 
 @dataclass(frozen=True, slots=True)
 class SuggestedCommand:
-    """A command, and when to run it, as words that lead to it."""
+    """A command, and when to run it."""
 
     when: str
     command: str
@@ -68,16 +67,16 @@ _STEPS: dict[str, tuple[str, str]] = {
 def next_step(
     config: str, flow: str, group: str | None, reason: str | None
 ) -> SuggestedCommand | None:
-    """The step for a row of the group, whose reason may be one of a row or of a verdict, or several
-    with blanks between (the first counts); None where there is none. `config` is the file."""
+    """The command for a row of the group; None if there is none. `reason` is that of a row or a
+    verdict, or several separated by blanks (the first counts); `config` is the file."""
     if reason is None:
         return None
     when, words = _STEPS.get(reason.split()[0], _EXPLAIN)
     if group is None:
-        # What failed before groups were known.
+        # It failed before groups were known.
         when, words = _CHECK[0], "check --flow {flow}"
     elif not group.isprintable():
-        # No terminal takes such a name as it is shown.
+        # A terminal cannot take such a name as it is shown.
         return None
     named = words.format(
         flow=shlex.quote(flow),

@@ -1,7 +1,7 @@
-"""What a command prints on standard output: rows as a table, as JSON lines or as CSV.
+"""Prints results on standard output: rows as a table, as JSON lines or as CSV.
 
-The row's fields and their order are docs/design.md section 4. JSON and CSV are written as they
-are made, never held as a whole. A reader that goes away (`| head`) ends the printing, not the
+docs/design.md section 4 has the fields of a row and their order. JSON and CSV are written piece by
+piece, never held as a whole. A reader that closes the pipe (`| head`) ends the printing, not the
 command.
 """
 
@@ -23,13 +23,11 @@ from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
 
-# What stands on the target after the cycle (or would): what a failover resumes from.
+# The target group has, or after a sync would have, the translated offset.
 IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 
 
 class Format(StrEnum):
-    """How a result is printed."""
-
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
@@ -38,8 +36,8 @@ class Format(StrEnum):
 class Output:
     """Standard output, or any stream, in one of the formats.
 
-    `wide` is true where lines are to be whole on a terminal, too. After the reader went away
-    everything further is dropped.
+    With `wide` lines are whole on a terminal, too. After the reader closed the pipe, everything
+    else is dropped.
     """
 
     def __init__(self, stream: TextIO, format: Format, *, wide: bool = False) -> None:
@@ -51,12 +49,12 @@ class Output:
 
     @property
     def closed(self) -> bool:
-        """True after the reader went away."""
+        """Whether the reader closed the pipe."""
         return isinstance(write_failure(self._stream), BrokenPipeError)
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal; None for a file or a pipe, and where lines are whole."""
+        """The width of the terminal; None for a file, a pipe, and whole lines."""
         return None if self._wide or not self._console.is_terminal else self._console.width
 
     def show(
@@ -65,7 +63,7 @@ class Output:
         records: Iterable[Any],
         lines: Callable[[int | None], Iterable[Text]],
     ) -> None:
-        """Write the records, or the lines that a person sees in their place, to the reader."""
+        """Write the records, or for a table the lines for a person."""
         if self.format is Format.TABLE:
             self.lines(lines(self.width))
         else:
@@ -73,7 +71,7 @@ class Output:
         self.flush()
 
     def records(self, kind: type, records: Iterable[Any]) -> None:
-        """Write dataclass values of one `kind`, as JSON lines or CSV: all fields, in order."""
+        """Write dataclass values of one `kind` as JSON lines or CSV: all fields, in order."""
         names = [field.name for field in fields(kind)]
         rows = ([getattr(record, name) for name in names] for record in records)
         if self.format is Format.JSON:
@@ -84,16 +82,16 @@ class Output:
             self.encoded(names, map(csv_line, rows))
 
     def encoded(self, names: Sequence[str] | None, text: Iterable[str]) -> None:
-        """Write text that is JSON lines or CSV already, in any pieces. CSV begins with `names`,
-        if it has them, once for all that is written."""
+        """Write pieces of text that are JSON lines or CSV already. CSV gets one header of `names`,
+        if there are any."""
         if self.format is Format.CSV and names is not None and not self._begun:
             text = chain([csv_line(names)], text)
         self._begun = True
         self._stream.writelines(self._while_read(text))
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
-        """Write lines of text, after an empty one if there were some before (unless they are
-        not to stand `apart`); styles only on a terminal."""
+        """Write lines of text, separated by an empty line from earlier ones if `apart`; styled only
+        on a terminal."""
         if self._begun and apart:
             lines = chain([Text()], lines)
         self._begun = True
@@ -104,39 +102,35 @@ class Output:
             self._stream.writelines(f"{line.plain}\n" for line in self._while_read(lines))
 
     def flush(self) -> None:
-        """Hand everything on to the reader."""
         self._stream.flush()
 
     def _while_read(self, pieces: Iterable[T]) -> Iterable[T]:
-        """The pieces until the reader goes away."""
+        """The pieces until the reader closes the pipe."""
         return takewhile(lambda _: not self.closed, pieces)
 
 
 class _Returning:
-    """In the place of a file: what is written comes back."""
+    """A file that returns what is written."""
 
     def write(self, line: str) -> str:
-        """Return the line."""
         return line
 
 
-# What ends lines is put between quotation marks: of all signs that may, not only the one of ours.
+# The writer quotes every character of its line terminator, also those that only others use.
 _LINE_END = "\r\n"
 _WRITER = csv.writer(_Returning(), lineterminator=_LINE_END)
 
 
 def csv_line(values: Iterable[Any]) -> str:
-    """The values as a line of CSV."""
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
 def reread(row: Row, *, after_sync: bool = False) -> int | None:
-    """The most records that a consumer of the group-partition reads again if it moves over now,
-    from what the target group has after the cycle; None where it has no usable offset: none at all,
-    one past the translation, or no bound is known. With `after_sync` a planned commit counts as
-    made.
+    """The most records that a consumer of the group-partition re-reads if it moves now, from the
+    target group's offset after the cycle; None if that is missing, past the translation, or without
+    a known bound. With `after_sync` planned commits count as made.
 
-    The one definition of a re-read, for commands, page, metrics and `compare`;
+    This is the only definition of a re-read, for commands, page, metrics and `compare`;
     `row_columns.reread_of` is the same by columns.
     """
     if row.reread_bound is None:
@@ -150,11 +144,11 @@ def reread(row: Row, *, after_sync: bool = False) -> int | None:
 
 
 def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
-    """Whether the target group stands at its translation after the cycle, or after a sync."""
+    """Whether the target group has its translation after the cycle, or after a sync."""
     return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
 
 
-# Why a group is not in sync: the worst of its rows says so.
+# Why a group is not in sync; of its rows the first in this order counts.
 WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
     (outcome, reason)
     for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
@@ -163,9 +157,9 @@ WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
 
 
 class GroupCounts(NamedTuple):
-    """So many groups that are not in sync for one reason (`why` is a place in WHY_NOT; None: they
-    are in place); the most records that they read again from the offsets they have on the target;
-    their group-partitions without a usable offset there."""
+    """The number of groups that are not in sync for one reason (`why` is an index in WHY_NOT; None:
+    they are in sync), the most records that they re-read from their target offsets, and their
+    group-partitions without a usable target offset."""
 
     why: int | None
     groups: int
@@ -175,9 +169,9 @@ class GroupCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """How many groups are in place, what consumers that move over read again at most (`reread`:
-    those of groups in sync, `reread_others`: of the others), how many groups are not in sync by
-    reason, and their group-partitions without a usable offset on the target."""
+    """The number of groups, the most records that consumers re-read if they move (`reread`: those
+    of groups in sync, `reread_others`: of the others), the groups not in sync by reason, and their
+    group-partitions without a usable target offset."""
 
     groups: int
     reread: int
@@ -187,7 +181,6 @@ class Readiness:
 
     @classmethod
     def of(cls, rows: Iterable[Row], *, after_sync: bool) -> "Readiness":
-        """Count the groups of the rows."""
         by_group: dict[str, GroupCounts] = {}
         for row in rows:
             if row.group is None:
@@ -204,7 +197,7 @@ class Readiness:
 
     @classmethod
     def sum(cls, standings: Iterable[GroupCounts]) -> "Readiness":
-        """Count groups that were counted in parts."""
+        """Sum partial counts."""
         reasons: Counter[str] = Counter()
         groups = again = others = unusable = 0
         for one in standings:
@@ -219,7 +212,6 @@ class Readiness:
         return cls(groups, again, others, reasons, unusable)
 
     def in_words(self) -> str:
-        """As a phrase."""
         missing = self.not_in_place.total()
         words = f"{self.groups - missing} of {counted(self.groups, 'group')} in sync"
         if self.groups > missing:
@@ -237,8 +229,8 @@ class Readiness:
 
 
 class RowCounts(NamedTuple):
-    """How many rows have this outcome and reason, and a translation or none; how many of these
-    have a bound on re-reads, and what their bounds add up to."""
+    """The number of rows with this outcome and reason, and with a translation or none; the number
+    of those with a re-read bound, and the sum of the bounds."""
 
     outcome: OutcomeKind
     reason: str | None
@@ -250,12 +242,11 @@ class RowCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many rows came to what.
+    """The number of rows by outcome.
 
-    `reasons` counts skips, `failures` failures, by their names. `reread_bound` sums the most
-    source records that can be read twice over the rows with a translation in place;
-    `unproven` counts those that have no bound. `now` is what a failover would find after the cycle,
-    `after_sync` what it would find if planned commits were made.
+    `reasons` counts skips, `failures` failures, by name. `reread_bound` is the sum of the bounds of
+    the rows with a translation in place; `unproven` counts those without a bound. `now` is for a
+    failover after the cycle, `after_sync` for one after planned commits were made.
     """
 
     outcomes: Counter[OutcomeKind]
@@ -268,7 +259,6 @@ class Tally:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Tally":
-        """Count the rows."""
         rows = list(rows)
         alike = (
             RowCounts(
@@ -286,7 +276,7 @@ class Tally:
 
     @classmethod
     def sum(cls, counts: Iterable[RowCounts], now: Readiness, after_sync: Readiness) -> "Tally":
-        """Count rows that were counted in parts."""
+        """Sum partial counts."""
         outcomes: Counter[OutcomeKind] = Counter()
         reasons: Counter[str] = Counter()
         failures: Counter[str] = Counter()
@@ -304,11 +294,10 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """The rows that failed."""
         return self.outcomes[OutcomeKind.FAILED]
 
     def in_words(self) -> str:
-        """The counts as one phrase, with what a failover would re-read: of a plan now, and after a
+        """The counts as one phrase, with what a failover would re-read: for a plan now, and after a
         sync."""
         words = []
         for kind, name in (
@@ -323,7 +312,7 @@ class Tally:
         words.append(f"{self.failed} failed{by_name(self.failures)}")
         ready = self.after_sync.in_words()
         if not self.after_sync.groups:
-            # Of a cluster that is away, nothing is known of its groups.
+            # The groups of an unreachable cluster are not known.
             unknown = "what a failover would re-read is not known"
             ready = unknown if self.failed else "no group has an offset to sync"
         elif self.outcomes[OutcomeKind.WOULD_COMMIT]:
@@ -354,7 +343,7 @@ def few(names: Sequence[str], most: int = 5) -> str:
 
 
 def by_name(counts: Counter[str]) -> str:
-    """` (2 this, 1 that)`, to stand behind a sum; empty where nothing was counted."""
+    """` (2 this, 1 that)`, to follow a sum; empty without counts."""
     if not counts:
         return ""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

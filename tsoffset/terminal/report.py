@@ -1,4 +1,4 @@
-"""The parts that reports have beside tables: heads, sentences beside names, notes, totals."""
+"""The parts of reports beside tables: headings, sentences beside names, messages, totals."""
 
 import sys
 from collections import Counter
@@ -15,47 +15,47 @@ from tsoffset.terminal.tables import elided, wrapped
 
 _MESSAGES_PER_NAME = 3
 _LONG_NAME = 48
-# Sentences stand in a column of their own only where it has this much room.
+# The least width for a column of sentences.
 _ROOM = 50
 
 
 def head(text: str) -> Text:
-    """What a part of a report is about."""
+    """The heading of a part of a report."""
     return Text(printable(text), "bold")
 
 
 def total(text: str, width: int | None) -> Iterator[Text]:
-    """What all of it comes to."""
+    """The last line of a report."""
     return wrapped(printable(text), width, "", "  ", style="bold")
 
 
 class RowMessage(NamedTuple):
-    """What is said of a row: under which name, and what to do."""
+    """The message of a row, its heading, and the command to run."""
 
     name: str
     message: str | None
     step: SuggestedCommand | None = None
 
 
-def notes(said: Iterable[RowMessage], noun: str, width: int | None) -> Iterator[Text]:
-    """What is said of the rows of a table, by name: each distinct message once, with the next step
-    of its first row, of many only the first few. `noun` is what a row is called."""
+def notes(messages: Iterable[RowMessage], noun: str, width: int | None) -> Iterator[Text]:
+    """The messages of a table's rows by heading: each distinct one once, with the command of its
+    first row, and only the first few. `noun` is what a row is called."""
     found: dict[str, Counter[str]] = {}
     steps: dict[tuple[str, str], SuggestedCommand | None] = {}
-    for name, message, step in said:
+    for name, message, step in messages:
         if message is not None:
             found.setdefault(name, Counter())[message] += 1
             steps.setdefault((name, message), step)
-    for name, messages in found.items():
-        yield head(f"{name} ({counted(messages.total(), noun)})")
-        for message, number in list(messages.items())[:_MESSAGES_PER_NAME]:
-            times = f" ({counted(number, noun)})" if number > 1 and len(messages) > 1 else ""
+    for name, counts in found.items():
+        yield head(f"{name} ({counted(counts.total(), noun)})")
+        for message, number in list(counts.items())[:_MESSAGES_PER_NAME]:
+            times = f" ({counted(number, noun)})" if number > 1 and len(counts) > 1 else ""
             yield from wrapped(f"{printable(message)}{times}", width)
             if (step := steps[name, message]) is not None:
-                # Whole, so that it can be pasted.
+                # Not wrapped, so that it can be pasted.
                 yield Text(f"    {step.when}: {printable(step.command)}")
-        if len(messages) > _MESSAGES_PER_NAME:
-            more = counted(len(messages) - _MESSAGES_PER_NAME, "more message")
+        if len(counts) > _MESSAGES_PER_NAME:
+            more = counted(len(counts) - _MESSAGES_PER_NAME, "more message")
             yield Text(f"  {more}; see them all with --format json", "dim")
     if found:
         yield Text()
@@ -63,7 +63,7 @@ def notes(said: Iterable[RowMessage], noun: str, width: int | None) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A name with sentences about it; `label` stands before it, `style` is the sentences'."""
+    """A name with sentences about it, after a `label`; `style` is that of the sentences."""
 
     label: Text
     name: str
@@ -74,9 +74,9 @@ class Item:
 def items(
     members: Sequence[Item], width: int | None, *, below: int, arrow: str = ""
 ) -> Iterator[Text]:
-    """The items, their sentences in a column of their own and, on a terminal, long names without
-    their middle. Where the column would be narrow, a single sentence stands behind its name if
-    it fits there, and all else below it, set in by `below`; `arrow` leads to both."""
+    """The items, with their sentences in a second column; a terminal shows long names without their
+    middle. If that column would be too narrow, a single sentence follows its name if it fits, and
+    others are below it, indented by `below`, after the `arrow`."""
     longest = sys.maxsize if width is None else _LONG_NAME
     heads = [Text.assemble(one.label, elided(printable(one.name), longest)) for one in members]
     column = max((head.cell_len for head in heads), default=0) + 2

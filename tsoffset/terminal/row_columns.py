@@ -1,8 +1,8 @@
-"""A cycle's rows as JSON lines and CSV, and their sums, made of the columns of their Arrow table:
-a value of Python for each row takes more than ten times as long.
+"""A cycle's rows as JSON lines and CSV, and their sums, computed by columns of their Arrow table:
+Python values for each row would take more than ten times as long.
 
-The columns are those of `Row`, in its order. Text may be plain or in dictionaries, in any chunks.
-Loads pyarrow, so commands that start without Spark do not import this.
+The columns are those of `Row`, in its order. Text may be dictionary-encoded, in any chunks. This
+loads pyarrow, so commands that start without Spark do not import it.
 """
 
 import json
@@ -24,20 +24,19 @@ from tsoffset.terminal.output import (
     is_in_place,
 )
 
-# More at once is hardly faster, and takes more memory: a row has some 300 bytes.
+# A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows are printed: those with one of the outcomes and one of the reasons. Empty
-    `outcomes`, or `reasons`, let all through."""
+    """Selects the rows to print: those with one of the outcomes and one of the reasons; without
+    `outcomes` or `reasons` all of them."""
 
     outcomes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """The rows to print, in their order."""
         for name, words in (("outcome", self.outcomes), ("reason", self.reasons)):
             if words:
                 wanted = pa.array(words, pa.string())
@@ -133,12 +132,12 @@ def encoded(rows: pa.Table, format: Format) -> Iterator[str]:
         lines = pc.binary_join_element_wise(
             *parts, end, "", null_handling="replace", null_replacement=null
         )
-        # An array of strings keeps them one behind the other: all lines are one text already.
+        # The buffer of a string array is the concatenation of its strings.
         yield str(lines.buffers()[2], "utf-8")
 
 
 def _escaped(column: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Array:
-    """The column as text; what is text already is escaped, each distinct value once."""
+    """The column as text; text is escaped, each distinct value once."""
     plain = column.cast(pa.string()).combine_chunks()
     if pa.types.is_integer(column.type):
         return plain
@@ -148,5 +147,5 @@ def _escaped(column: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Array:
 
 
 def _csv_field(text: str) -> str:
-    # A value alone in its line would be quoted where it is empty.
+    # With a second value, since a single empty one would be quoted.
     return csv_line((text, None))[: -len(",\n")]

@@ -1,4 +1,4 @@
-"""A cycle's rows for a person: the table, and what its messages say."""
+"""Prints a cycle's rows for a person: the table and the messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -21,13 +21,13 @@ _STYLES = {
 def cycle_lines(
     flow: str, rows: Sequence[Row], summary: Callable[[], str], config: str, width: int | None
 ) -> Iterator[Text]:
-    """A cycle for a person: the table, what its messages say with the next step (`config` is the
-    file that commands take), and the summary, which is asked for once all before it was taken."""
+    """A cycle for a person: the table, the messages with the next steps (`config` is the file that
+    commands take), and the summary, which is computed after the lines before it were printed."""
     yield head(f"flow {flow}")
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
-        said = (
+        messages = (
             RowMessage(
                 row.reason or row.outcome,
                 row.message,
@@ -36,7 +36,7 @@ def cycle_lines(
             for row in rows
             if row.message is not None
         )
-        yield from notes(said, "row", width)
+        yield from notes(messages, "row", width)
     yield from total(f"{flow}: {summary()}", width)
 
 
@@ -45,7 +45,7 @@ def _reason(row: Row) -> Cell | None:
 
 
 def _in_short(row: Row) -> Cell:
-    """The outcome where the reason has no column: a skip's alone, a failure's behind it."""
+    """The outcome if the reason has no column of its own."""
     words: str = row.outcome
     if row.outcome is OutcomeKind.SKIPPED and row.reason is not None:
         words = row.reason

@@ -1,4 +1,4 @@
-"""Standard output and standard error that stop no command: closed, full, or without a reader."""
+"""Standard streams that stop no command, even if they are closed, full, or without a reader."""
 
 import io
 import os
@@ -8,14 +8,13 @@ from typing import IO, Any
 
 
 class _Descriptor(io.FileIO):
-    """A file descriptor that drops what it cannot write. `failure` is the first reason."""
+    """A file descriptor that drops what it cannot write. `failure` is the first error."""
 
     failure: OSError | None = None
 
     def write(self, data: Any) -> int | None:  # type: ignore[override]  # typeshed's bases differ
-        """Write the bytes, or drop them."""
         try:
-            # None from a pipe that another process made non-blocking, and that is full.
+            # A full pipe that another process made non-blocking returns None.
             while (written := super().write(data)) is None:
                 select.select((), (self,), ())
             return written
@@ -25,9 +24,9 @@ class _Descriptor(io.FileIO):
 
 
 class StandardStream(io.TextIOWrapper):
-    """Writes where `original` writes, and fails neither now nor when Python flushes at its end.
+    """Writes to the stream of `original`, and never fails, also not when Python flushes at its end.
 
-    What cannot be written is dropped; `failure` says why, and is None where all was written.
+    What cannot be written is dropped; `failure` is the first error, None if all was written.
     """
 
     def __init__(self, original: io.TextIOWrapper) -> None:
@@ -36,26 +35,25 @@ class StandardStream(io.TextIOWrapper):
             io.BufferedWriter(self._descriptor),
             original.encoding,
             original.errors,
-            # With PYTHONUNBUFFERED each write goes through at once; whole lines do here.
+            # PYTHONUNBUFFERED writes through at once; this stream writes whole lines.
             line_buffering=original.line_buffering or original.write_through,
         )
 
     @property
     def failure(self) -> OSError | None:
-        """The first error of the system."""
         return self._descriptor.failure
 
 
 def write_failure(stream: IO[str]) -> OSError | None:
-    """Return why `stream` could not be written; None where it could, or fails by itself."""
+    """Why `stream` could not be written; None if it could, or is another kind of stream."""
     return stream.failure if isinstance(stream, StandardStream) else None
 
 
 def keep_standard_streams() -> None:
-    """Let this process print whatever became of its standard streams."""
+    """Replace the standard streams, so that printing never fails."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # Closed. The next socket would get its number, and Java would write into that.
+            # It is closed. The next socket would get its number, and Java would write to it.
             descriptor = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(descriptor, True)
             setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 (it stays open)

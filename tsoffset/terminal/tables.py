@@ -1,11 +1,11 @@
-"""Text tables that fit the terminal they are printed on.
+"""Text tables that fit the terminal.
 
-A column says once what it is called, what stands in it, and when it gives way: where a table is
-too wide, its columns give way step by step until it fits, and then names lose their middle. Where
-nothing limits the width (a file, a pipe, `--wide`) every column is printed whole, so that lines
-can be searched and cut.
+A column has its title, its value, and the step of narrowing at which it is dropped, folded or
+becomes a heading. A table that is too wide is narrowed step by step until it fits; then names lose
+their middle. Without a limit (a file, a pipe, `--wide`) every column is whole, so that lines can be
+searched and cut.
 
-Drawn here, since rich's own table takes 1.5 ms a row, and a large cycle has 100,000.
+rich's own table takes 1.5 ms a row, and a large cycle has 100,000 rows.
 """
 
 import sys
@@ -25,13 +25,13 @@ NOTHING = "-"
 _GAP = "  "
 _ELLIPSIS = "…"
 _NEVER = 99
-# A name longer than this does not make columns give way: it is shortened instead.
+# Longer names are shortened before columns are dropped.
 _LONG_NAME = 40
 _SHORTEST_NAME = 10
 
 
 class Cell(NamedTuple):
-    """What stands in one place; `style` is rich's (`red`, `dim`)."""
+    """A value of a table; `style` is rich's (`red`, `dim`)."""
 
     text: str
     style: str = ""
@@ -39,13 +39,13 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
-    """One column: its title, and what stands in it for a row; None is shown as `-`.
+    """One column: its title, and its value for a row; None is shown as `-`.
 
-    `elastic` ones hold names, which may lose their middle on a terminal. From the step of
-    narrowing on that it names, a column that `drops` is left out, one that `folds` stands behind
-    the column before it, and one that `heads` stands over the rows that share it. `short` and
-    `narrow` replace title and value from step 1 on. A column that drops at step 0 is shown only
-    where all others fit beside it.
+    An `elastic` column holds names, which may lose their middle on a terminal. From the given step
+    of narrowing on, a column that `drops` is left out, one that `folds` is appended to the column
+    before it, and one that `heads` becomes a heading over the rows that share its value. `short`
+    and `narrow` replace title and value from step 1 on. A column that drops at step 0 is shown only
+    if all others fit beside it.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Column(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class _Shape(Generic[R]):
-    """The columns that are left at one step of narrowing, each with those folded behind it."""
+    """The columns at one step of narrowing, each with those folded into it."""
 
     columns: list[list[Column[R]]]
     heads: list[Column[R]]
@@ -86,11 +86,11 @@ class _Shape(Generic[R]):
 
     @property
     def indent(self) -> str:
-        """What lines under headings are set in by."""
+        """The indent of lines under headings."""
         return _GAP if self.heads else ""
 
     def heading(self, row: R) -> str | None:
-        """What stands over the row, None where nothing does."""
+        """The heading over the row, None without one."""
         return " ".join(_cell(column.value(row)).text for column in self.heads) or None
 
     def cells(self, row: R) -> list[Cell]:
@@ -100,14 +100,14 @@ class _Shape(Generic[R]):
         value = first.narrow if self.narrowed and first.narrow else first.value
         cell = _cell(value(row))
         for column in folded:
-            # Neither nothing nor a zero is worth a word.
+            # Empty values and zeros are left out.
             if behind := column.value(row):
                 cell = Cell(f"{cell.text} {_cell(behind).text}", cell.style)
         return cell
 
 
 def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) -> Iterator[Text]:
-    """The lines of the table, narrowed until it fits into `width` columns; None is no limit."""
+    """The lines of the table, narrowed to `width` characters; None is no limit."""
     ways = {way for column in columns for way in (column.drops, column.folds, column.heads)}
     for step in sorted({-1} | ways - {_NEVER}):
         shape = _Shape.at(step, columns)
@@ -124,12 +124,12 @@ def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) ->
 
 
 def place(topic: str | None, partition: int | None) -> str | None:
-    """`orders-3`, or the topic alone where the partition is not known."""
+    """`orders-3`, or the topic alone if the partition is not known."""
     return topic if partition is None else f"{topic}-{partition}"
 
 
 def elided(text: str, width: int) -> str:
-    """The text, or its beginning and end with `…` between, in at most `width` columns."""
+    """The text, or its beginning and end with `…` between, in at most `width` characters."""
     if cell_len(text) <= width:
         return text
     tail = (width - 1) // 2
@@ -150,8 +150,8 @@ def wrapped(
     *,
     style: str = "",
 ) -> Iterator[Text]:
-    """The text set in and, on a terminal, broken between words; further lines are set in by
-    `hanging`, if given."""
+    """The text with an `indent`, wrapped on a terminal; further lines have the indent `hanging`, if
+    given."""
     if width is None:
         yield Text(indent + text, style)
         return
@@ -182,7 +182,7 @@ def _total(shape: _Shape[R], widths: Sequence[int]) -> int:
 
 
 def _shortened(shape: _Shape[R], widths: Sequence[int], width: int, shortest: int) -> list[int]:
-    """The widths with names cut to what makes all fit, the longest first, down to `shortest`."""
+    """The widths, with those of names reduced until all fit, at least to `shortest`."""
     found = list(widths)
     least = [
         max(shortest, cell_len(title.text)) if column.elastic else sys.maxsize

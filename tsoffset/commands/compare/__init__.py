@@ -1,4 +1,5 @@
-"""`tsoffset compare`: MirrorMaker 2's checkpoints beside our translations.
+"""`tsoffset compare`: compares MirrorMaker 2's checkpoints with tsoffset's translations.
 
-The stages of a cycle run in this process; nothing is committed, and Spark is not needed.
+The steps of a cycle run in this process; nothing is committed, and Spark is not needed.
+`flow_comparison` reads and translates, `judgement` compares one group-partition, `totals` sums.
 """

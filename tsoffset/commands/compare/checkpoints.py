@@ -1,5 +1,16 @@
 """Reads what tsoffset is compared with: MirrorMaker 2's checkpoints, from their topic or a file,
-or the answers of KIP-1292's rule for the same committed offsets."""
+or the answers of KIP-1292's rule for the same committed offsets.
+
+A line of a file is either what the console consumer prints with MirrorMaker 2's own formatter
+(org.apache.kafka.connect.mirror.formatters.CheckpointFormatter, by Checkpoint.toString)::
+
+    Checkpoint{consumerGroupId=billing, topicPartition=A.orders-3, upstreamOffset=1050, \
+downstreamOffset=809, metadata=}
+
+or a JSON object: `group`, `topic` (its name on the target), `partition`, `source_offset`,
+`target_offset` and optionally `timestamp_ms`. The output of `tsoffset compare --format json` is
+accepted, too.
+"""
 
 import json
 import re
@@ -33,9 +44,9 @@ def checkpoints_of(
     committed: Mapping[CheckpointKey, int],
     warnings: list[str],
 ) -> Checkpoints:
-    """The checkpoints of the flow's groups. `committed` is what the target groups have; what a
-    person should know goes to `warnings`. `target` is needed only where no file was named. Raises
-    ClusterUnreachable, and UsageError for a file that is none."""
+    """The checkpoints of the flow's groups. `committed` are the target groups' offsets; `target` is
+    needed only without a file. Adds to `warnings`. Raises ClusterUnreachable, and UsageError for a
+    file without checkpoints."""
 
     def wanted(key: CheckpointKey) -> bool:
         return flow.group_filter.should_replicate_group(key.group)
@@ -44,7 +55,7 @@ def checkpoints_of(
         found = Checkpoints(committed)
         read_checkpoint_file(options.file, found, wanted)
         where = f"flow {flow.name}: {options.file}"
-        left_out, remedy = counted(found.malformed, "line"), "check that the dump is complete"
+        ignored, remedy = counted(found.malformed, "line"), "check that the dump is complete"
         if not (found.newest or found.malformed):
             warnings.append(
                 f"{where} has no checkpoint of this flow's groups, so there is nothing to compare"
@@ -55,10 +66,8 @@ def checkpoints_of(
         topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
         found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
         where = f"flow {flow.name}: {topic} on {target.alias}"
-        left_out, remedy = (
-            counted(found.malformed, "record"),
-            ("check which other application writes to this topic"),
-        )
+        ignored = counted(found.malformed, "record")
+        remedy = "check which other application writes to this topic"
         if found.missing:
             warnings.append(
                 f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
@@ -66,14 +75,14 @@ def checkpoints_of(
                 " replication.policy keys in this file as MirrorMaker 2 runs with"
             )
     if found.malformed:
-        warnings.append(f"{where}: {left_out} ignored because they are not checkpoints; {remedy}")
+        warnings.append(f"{where}: {ignored} ignored because they are not checkpoints; {remedy}")
     return found
 
 
 def by_timestamps(
     opened: OpenFlow, commits: Sequence[SourceCommit], committed: Mapping[CheckpointKey, int]
 ) -> Checkpoints:
-    """What KIP-1292's rule answers for the commits now, as if they were checkpoints. Raises
+    """The answers of KIP-1292's rule for the commits, as if they were checkpoints. Raises
     ClusterUnreachable."""
     found = Checkpoints(committed)
     for one in with_proof(opened, "timestamps").translated(commits):
@@ -96,15 +105,15 @@ def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
 
 
 def source_topic(flow: FlowSettings, topic: str) -> str | None:
-    """The source's name of a target topic that the flow syncs; None for others."""
-    here, there = flow.source.alias, flow.target.alias
+    """The source's name of a target topic that the flow syncs; None for other topics."""
+    source, target = flow.source.alias, flow.target.alias
     for name in (
         flow.policy.upstream_topic(topic),
-        flow.policy.format_remote_topic(there, topic),
+        flow.policy.format_remote_topic(target, topic),
     ):
         if name is None or not flow.topic_filter.should_replicate_topic(name):
             continue
-        renaming = target_topic(flow.policy, here, there, name)
+        renaming = target_topic(flow.policy, source, target, name)
         if renaming is not None and renaming.topic == topic:
             return name
     return None
@@ -115,11 +124,11 @@ _FORMATTED = re.compile(
     r"topicPartition=(?P<topic>[^,]*)-(?P<partition>\d{1,19}), "
     r"upstreamOffset=(?P<source>\d{1,19}), downstreamOffset=(?P<target>\d{1,19}), metadata=.*\}"
 )
-# Names are not quoted there, so one that holds this word may be told apart in two ways.
+# Names are not quoted in this format, so a name with this text would be ambiguous.
 _WORD = ", topicPartition="
 _FIELDS = ("group", "topic", "partition", "source_offset", "target_offset", "timestamp_ms")
-# What the same are called in a compared pair.
-_OF_A_PAIR = (
+# The names of the same fields in the output of `compare`.
+_PAIR_FIELDS = (
     *("group", "target_topic", "partition"),
     *("theirs_source_offset", "theirs", "theirs_timestamp_ms"),
 )
@@ -131,8 +140,8 @@ _LONGEST_LINE = 1 << 20
 def read_checkpoint_file(
     path: Path, found: Checkpoints, wanted: Callable[[CheckpointKey], bool]
 ) -> None:
-    """Add the file's checkpoints that are wanted, the last one of a key as the newest. Lines that
-    are none are counted. Raises UsageError where it cannot be read, or holds nothing else."""
+    """Add the wanted checkpoints of the file; the last one of a key is the newest. Counts malformed
+    lines. Raises UsageError if the file cannot be read, or has no checkpoint."""
     good = 0
     try:
         with path.open("rb") as lines:
@@ -164,7 +173,7 @@ def read_checkpoint_file(
 
 
 def checkpoint_of(line: bytes) -> tuple[CheckpointKey, Checkpoint] | None:
-    """The checkpoint of a line; None of an empty one, and of a pair without one. Raises
+    """The checkpoint of a line; None for an empty line and for a pair without a checkpoint. Raises
     MalformedCheckpoint and UnicodeDecodeError."""
     text = line.decode().strip("\r\n")
     if not text.strip():
@@ -186,7 +195,7 @@ def _of_object(text: str) -> tuple[CheckpointKey, Checkpoint] | None:
     pair = "theirs" in one
     if pair and one["theirs"] is None:
         return None
-    return _checkpoint(*(one.get(name) for name in (_OF_A_PAIR if pair else _FIELDS)))
+    return _checkpoint(*(one.get(name) for name in (_PAIR_FIELDS if pair else _FIELDS)))
 
 
 def _checkpoint(

@@ -1,8 +1,8 @@
-"""Comparing a flow: what others say of its groups, the target's commits and our translations.
+"""Compares a flow: its checkpoints, the target groups' committed offsets, and the translations.
 
-It reads what the target groups have and the newest checkpoints, and only then what the groups
-have committed on the source: so a checkpoint past our translation is past it, and not merely
-younger than the commit that we translate.
+It reads the target groups' offsets and the newest checkpoints first, and then the committed offsets
+on the source: so a checkpoint past the translation is never merely newer than the committed offset
+that is translated.
 """
 
 import time
@@ -24,7 +24,7 @@ from tsoffset.commands.compare.judgement import (
 )
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
-from tsoffset.commands.compare.repeats import Span, come_again
+from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
 from tsoffset.cycle.source_commits import SourceCommit, preflight
 from tsoffset.cycle.values import failed_row
@@ -54,12 +54,11 @@ _Current = Mapping[str, GroupOffsets | Failed]
 
 @dataclass(frozen=True, slots=True)
 class FlowComparison:
-    """One flow compared, at a time in milliseconds: its pairs by group, topic and partition.
+    """The comparison of one flow at `at_ms`: its pairs by group, topic and partition.
 
-    `warnings` are sentences for a person: no checkpoints topic, records in it that are none.
-    `unreachable` is true where a cluster could not be reached at all; the flow then has one
-    failed pair without a group. With offsets from the history, `known_at_ms` is when their
-    cycle ended.
+    `warnings` are sentences for a person, for example on a missing checkpoints topic.
+    `unreachable`: a cluster could not be reached at all, and the flow has one failed pair without a
+    group. With offsets from the history, `known_at_ms` is when their cycle ended.
     """
 
     flow: str
@@ -71,7 +70,7 @@ class FlowComparison:
 
     @property
     def exit_status(self) -> int:
-        """3 where a cluster is unreachable, 1 for a failed pair, else 0."""
+        """3 if a cluster is unreachable, 1 with a failed pair, else 0."""
         if self.unreachable:
             return 3
         return int(any(pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs))
@@ -85,10 +84,8 @@ def compare(
     options: CompareOptions | None = None,
     report: Report | None = None,
 ) -> Iterator[FlowComparison]:
-    """Compare each of `flows`, one after the other; `settings` tell of their competing flows.
-
-    Raises UsageError for a file that is none, or a history that is not kept.
-    """
+    """Compare each of `flows`, one after the other; `settings` have their competing flows. Raises
+    UsageError for a file without checkpoints, or without a history."""
     options = options or CompareOptions()
     for done, flow in enumerate(flows):
         if report is not None:
@@ -105,8 +102,8 @@ def compare(
                 with open_flow(flow, connect, settings) as opened:
                     pairs = _Comparison(opened, options, at_ms, warnings).pairs()
         except ClusterUnreachable as error:
-            lost = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
-            yield FlowComparison(flow.name, at_ms, (lost,), tuple(warnings), unreachable=True)
+            failed = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
+            yield FlowComparison(flow.name, at_ms, (failed,), tuple(warnings), unreachable=True)
             continue
         ordered = tuple(sorted(pairs, key=_place))
         yield FlowComparison(flow.name, at_ms, ordered, tuple(warnings), known_at_ms=known_at_ms)
@@ -119,8 +116,6 @@ def _place(pair: ComparedPair) -> tuple[str, str, int]:
 
 @dataclass(slots=True)
 class _Comparison:
-    """One flow under comparison."""
-
     opened: OpenFlow
     options: CompareOptions
     at_ms: int
@@ -143,7 +138,7 @@ class _Comparison:
         if self.options.against is Against.TIMESTAMPS:
             commits = opened.commits(start.groups)
             checkpoints = by_timestamps(opened, commits, offsets)
-            # Whatever the file says: it would be the same rule twice.
+            # Also if the configuration says timestamps: that would compare the rule with itself.
             opened = with_proof(opened, "content")
         else:
             checkpoints = checkpoints_of(flow, self.options, target, offsets, self.warnings)
@@ -158,7 +153,7 @@ class _Comparison:
             for one, row in zip(translated, rows, strict=True)
         ]
         spans = [_span(one, pair) for one, pair in zip(translated, judged, strict=True)]
-        repeats = come_again(
+        repeats = check_repeats(
             [span for span in spans if span is not None],
             source,
             target,
@@ -178,7 +173,7 @@ class _Comparison:
         ]
 
     def _source_ends(self, commits: Sequence[SourceCommit]) -> Mapping[TopicPartition, int]:
-        """Where the logs end that the groups read, as far as that can be seen."""
+        """The log ends of the partitions that the groups read, as far as they are readable."""
         partitions = {commit.partition for commit in commits if commit.partition is not None}
         ranges = self.opened.source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
         return {place: log.end for place, log in ranges.items() if isinstance(log, LogRange)}
@@ -204,9 +199,9 @@ class _Comparison:
     def _without_commits(
         self, commits: Sequence[SourceCommit], checkpoints: Checkpoints
     ) -> list[ComparedPair]:
-        """Checkpoints of groups that have no commit on the source any more."""
+        """Checkpoints of groups that no longer have a committed offset on the source."""
         known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
-        # Of a group that failed as a whole nothing is known.
+        # Nothing is known of a group that failed as a whole.
         failed = {commit.group for commit in commits if commit.target is None}
         left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
         current = committed_offsets(
@@ -231,7 +226,7 @@ class _Comparison:
 
 
 def _offsets(current: _Current) -> dict[CheckpointKey, int]:
-    """What the target groups have, where that is known."""
+    """The committed offsets of the target groups that are known."""
     return {
         CheckpointKey(group, place): commit.offset
         for group, offsets in current.items()
@@ -242,7 +237,7 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
-    """The records between tsoffset's offset and a checkpoint that seems to skip them, else None."""
+    """The records between tsoffset's offset and a checkpoint that may skip them, else None."""
     commit, position = translated.commit, translated.position
     if pair.verdict is not CheckpointVerdict.UNSAFE or pair.records is None:
         return None

@@ -1,4 +1,4 @@
-"""Judges MirrorMaker 2's checkpoint of a group-partition by tsoffset's translation (pure)."""
+"""Compares MirrorMaker 2's checkpoint of a group-partition with tsoffset's translation (pure)."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -210,7 +210,7 @@ def _judge(
     if answer.equivalent_from <= offset <= answer.equivalent_to:
         return CheckpointVerdict.EQUAL, 0, None
     if offset < answer.equivalent_from:
-        # No data lies between equivalent_from and equivalent_to: nothing is read again there.
+        # No data lies between equivalent_from and equivalent_to, so nothing is re-read there.
         return CheckpointVerdict.REREAD, answer.equivalent_from - offset, None
     if recorded:
         return (

@@ -1,5 +1,5 @@
-"""Comparing with translations that the daemon has kept (`history.dir`), asking no source cluster;
-with checkpoints from a file no cluster at all."""
+"""Compares with translations from the history (`history.dir`), without the source cluster; with
+checkpoints from a file without any cluster."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from tsoffset.model import (
 from tsoffset.replicators.checkpoints import CheckpointKey
 
 _Place = tuple[str | None, int | None]
-# Of the last cycles, to find one that reached the clusters.
+# The last cycles in which to look for one that reached the clusters.
 _POINTS = 100
 
 
@@ -35,19 +35,18 @@ def recorded_pairs(
     at_ms: int,
     warnings: list[str],
 ) -> tuple[list[ComparedPair], int | None]:
-    """The pairs of the flow's last cycle that history has, beside the checkpoints, and when that
-    cycle ended (milliseconds since 1970 UTC; None where there is none). Raises
-    ClusterUnreachable, and UsageError where no history is kept.
+    """Compare the flow's last cycle in the history with the checkpoints. Returns the pairs, and
+    when that cycle ended (milliseconds since 1970 UTC; None without one). Raises
+    ClusterUnreachable, and UsageError without a history.
 
-    `lag` counts to the furthest commit that any group has in the partition, since nobody is asked
-    where its log ends.
+    `lag` counts to the largest offset that any group has committed in the partition, since the log
+    end is not known.
     """
     rows, known_at_ms = _recorded(flow, settings, warnings)
     current = {
-        CheckpointKey(row.group or "", TopicPartition(row.target_topic, row.partition)): there
+        key: row.current_target_offset
         for row in rows
-        if row.target_topic is not None and row.partition is not None
-        if (there := row.current_target_offset) is not None
+        if (key := _key(row)) is not None and row.current_target_offset is not None
     }
     if options.file is not None:
         found = checkpoints_of(flow, options, None, current, warnings)
@@ -55,13 +54,11 @@ def recorded_pairs(
         with connect(flow.target) as target:
             found = checkpoints_of(flow, options, target, current, warnings)
     pairs = []
-    known = set()
-    ends = _furthest(rows)
+    known: set[CheckpointKey | None] = set()
+    ends = _largest_offsets(rows)
     for row in rows:
-        key = None
-        if row.group is not None and row.target_topic is not None and row.partition is not None:
-            key = CheckpointKey(row.group, TopicPartition(row.target_topic, row.partition))
-            known.add(key)
+        key = _key(row)
+        known.add(key)
         pairs.append(
             compare_pair(
                 at_ms,
@@ -81,6 +78,12 @@ def recorded_pairs(
     return pairs, known_at_ms
 
 
+def _key(row: Row) -> CheckpointKey | None:
+    if row.group is None or row.target_topic is None or row.partition is None:
+        return None
+    return CheckpointKey(row.group, TopicPartition(row.target_topic, row.partition))
+
+
 def without_commit(
     flow: FlowSettings,
     at_ms: int,
@@ -89,8 +92,8 @@ def without_commit(
     current: int | None,
     why: str,
 ) -> ComparedPair | None:
-    """The pair of a checkpoint that has no commit beside it; None where the flow does not sync its
-    topic. `current` is what the target group has."""
+    """The pair of a checkpoint without a committed offset on the source; None if the flow does not
+    sync its topic. `current` is the target group's offset."""
     topic = source_topic(flow, key.target.topic)
     if topic is None:
         return None
@@ -113,14 +116,14 @@ def without_commit(
 def _recorded(
     flow: FlowSettings, settings: Settings, warnings: list[str]
 ) -> tuple[list[Row], int | None]:
-    """The rows of the last cycle, with what the target groups had after it; and when it ended."""
+    """The rows of the last cycle, with the target groups' offsets after it, and when it ended."""
     directory = settings.history.directory
     if directory is None:
         raise UsageError(
             "--history: history.dir is not set, so nothing is kept of past cycles; set it to a "
             "folder or a URI, and restart `tsoffset run`"
         )
-    # Loads pyarrow, which the other ways have no need of.
+    # Loads pyarrow.
     from tsoffset.daemon.freshness import on_target
     from tsoffset.history.reading import last_known, points
     from tsoffset.stores import place_of
@@ -128,16 +131,16 @@ def _recorded(
     table = last_known(directory, flow.name)
     if table is None:
         warnings.append(
-            f"flow {flow.name}: history has no cycle of it; let `tsoffset run` end one, and see "
-            "that it keeps history at the same place"
+            f"flow {flow.name}: the history has no cycle of it; wait for a cycle of `tsoffset run`,"
+            " and check that it has the same history.dir"
         )
         return [], None
-    there = on_target(table)
+    current = on_target(table)
     at = table.schema.get_field_index("current_target_offset")
-    table = table.set_column(at, "current_target_offset", there)
+    table = table.set_column(at, "current_target_offset", current)
     rows = [_row(one) for one in table.select(list(Row.__match_args__)).to_pylist()]
     past = points(place_of(directory), flow.name, 0.0, float("inf"), _POINTS, (), "")
-    # Those that reached no cluster came to no rows.
+    # Cycles that reached no cluster have no rows.
     ended = [point.at for point in past if point.groups is not None]
     return (
         [
@@ -172,14 +175,14 @@ def _reason(name: str | None) -> Reason | FailureKind | None:
 
 
 def _answer(row: Row) -> Translated | None:
-    """What the row says; which offsets resume at the same record was not kept."""
+    """The translation of the row; the history has no equivalent offsets."""
     if row.target_offset is None or row.precision is None:
         return None
     offset = row.target_offset
     return Translated(offset, row.precision, row.reread_bound, offset, offset)
 
 
-def _furthest(rows: list[Row]) -> Mapping[_Place, int]:
+def _largest_offsets(rows: list[Row]) -> Mapping[_Place, int]:
     ends: defaultdict[_Place, int] = defaultdict(int)
     for row in rows:
         if row.source_offset is not None:
