@@ -38,6 +38,9 @@ $(PYTEST) -m "integration and $(1)"; second=$$?; \
 wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; exit $$((status | second))
 endef
 
+# Compiled tests and modules are kept: without them each process compiles all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
 .PHONY: docs wheel image sbom audit
 
@@ -64,8 +67,8 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE) $(TWO))
 
-test-fast: $(READY) ## those of them that need no Java, with a fifth of the random examples
-	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not thorough and not long"
+test-fast: $(READY) ## those of them that are quick and need no Java, with a fifth of the random examples
+	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
 	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO))

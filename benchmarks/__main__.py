@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.results is not None:
         extra += ["--results", chosen.results]
     for name in ALL:
-        # Each in a process of its own: what one leaves in memory is nothing to the next.
+        # Each in its own process, so that none inherits another one's memory.
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *extra], check=True)
     if not chosen.quick and chosen.results is None:
         page.main([])

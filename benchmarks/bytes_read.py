@@ -1,8 +1,8 @@
-"""`python -m benchmarks.bytes_read`: what is read of the source, against what has to be.
+"""`python -m benchmarks.bytes_read`: bytes read from the source, compared with the necessary ones.
 
-A position can be translated by no less than the batch that holds its next record (of a group
-that has read everything, the last record). The bytes of the distinct ones of these batches are
-the measure: read cold, and in a cycle that remembers.
+A source offset needs at least the batch with its next record (for a caught-up group, its last
+record). The bytes of these distinct batches are the measure: for a cold cycle, and for one with a
+cache.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 def _batches(commits: Commits, log: Log) -> int:
-    """How many batches hold the positions' next records."""
+    """The number of batches with a next record."""
     return len(
         {
             (place, min(offset, log.records - 1) // log.batches.records)

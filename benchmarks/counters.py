@@ -1,6 +1,6 @@
-"""What a broker says of the requests it has served: its own metrics, over JMX.
+"""The requests that a broker has served, from its own metrics over JMX.
 
-Kafka's JmxTool asks for them, in a Java process of its own; the broker does nothing meanwhile.
+Kafka's JmxTool reads them, in its own Java process; the broker serves nothing else meanwhile.
 """
 
 import re
@@ -17,7 +17,7 @@ _BYTES = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,*"
 _REQUEST = re.compile(r"RequestMetrics,name=RequestsPerSec,request=(\w+),.*:Count=(\d+)$")
 _BYTES_OUT = re.compile(r"socket-server-metrics,.*:outgoing-byte-total=([\d.E]+)$")
 _BYTES_IN = re.compile(r"socket-server-metrics,.*:incoming-byte-total=([\d.E]+)$")
-# The broker's talk with itself as its own controller, and what every new connection begins with.
+# The broker's own requests as its controller, and those of every new connection.
 _NOT_ASKED_FOR = {
     "BrokerHeartbeat",
     "BrokerRegistration",
@@ -41,13 +41,13 @@ class Counts:
     bytes_out: float = 0.0
 
     def since(self, before: "Counts") -> "Counts":
-        """What was served between the two."""
+        """The difference between the two."""
         requests = Counter(self.requests)
         requests.subtract(before.requests)
         return Counts(+requests, self.bytes_in - before.bytes_in, self.bytes_out - before.bytes_out)
 
     def only(self, *kinds: str) -> dict[str, int]:
-        """Of these kinds alone, those that occur."""
+        """These kinds alone, those that occur."""
         return {kind: self.requests[kind] for kind in kinds if self.requests.get(kind)}
 
 
@@ -71,7 +71,7 @@ class Metrics:
 
     @property
     def java_options(self) -> tuple[str, ...]:
-        """What the broker is to be started with."""
+        """Options to start the broker with."""
         remote = "-Dcom.sun.management.jmxremote"
         return (
             f"{remote}.port={self._port}",

@@ -1,4 +1,4 @@
-"""Cycles as users run them: a Spark session of this process, and what it holds in memory."""
+"""Cycles as users run them, in a Spark session of this process, and their memory."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def session(master: str = "local[2]", **spark: str) -> Iterator[SparkSession]:
 @contextmanager
 def standalone(folder: Path, workers: int) -> Iterator[SparkSession]:
     """A session of a standalone cluster on this machine: a master and workers with one core each,
-    all processes of their own."""
+    all in their own processes."""
     silence_logs()
     home = folder / "standalone"
     home.mkdir()
@@ -60,8 +60,8 @@ def cycle(
     topics: str | None = None,
     connect: Connect = kafka_cluster,
 ) -> CycleResult:
-    """One cycle, of all groups and topics or of those that match, until its rows are written as
-    JSON; raises AssertionError where a row of it failed, for what is not done is done fast."""
+    """One cycle of all groups and topics, or of those that match, until its rows are written as
+    JSON. Raises AssertionError if a row failed, because a failed row is fast."""
     task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
     started = time.perf_counter()
     result = run_cycle(spark, task, commit=commit, carry_over=carry_over)
@@ -76,13 +76,13 @@ def cycle(
 
 
 def forget_peaks() -> None:
-    """Let the peaks of this process and its workers begin now."""
+    """Reset the peaks of this process and its workers."""
     for pid in (os.getpid(), *_workers()):
         forget_peak(pid)
 
 
 def peaks_mb() -> Mapping[str, float]:
-    """The most that the driver and the largest worker have held since."""
+    """The peak memory of the driver and the largest worker since then."""
     return {
         "driver_mb": round(peak_mb(os.getpid())),
         "worker_mb": round(max((peak_mb(pid) for pid in _workers()), default=0.0)),
@@ -90,8 +90,8 @@ def peaks_mb() -> Mapping[str, float]:
 
 
 def cpu(pid: int | None = None) -> Mapping[str, float]:
-    """How long processors have worked so far for the driver (this process, or `pid`), for Spark's
-    Java and for the workers. On a shared machine this tells more than the time that has passed."""
+    """The processor time so far of the driver (this process, or `pid`), of Spark's Java and of the
+    workers. On a shared machine it says more than the elapsed time."""
     driver = os.getpid() if pid is None else pid
     below = processes_below(driver)
     return {
@@ -102,7 +102,7 @@ def cpu(pid: int | None = None) -> Mapping[str, float]:
 
 
 def cpu_since(before: Mapping[str, float], pid: int | None = None) -> Mapping[str, float]:
-    """What was worked since then, and all of it together."""
+    """The processor time since then, and its total."""
     spent = {name: round(now - before[name], 2) for name, now in cpu(pid).items()}
     return {**spent, "cpu_seconds": round(sum(spent.values()), 2)}
 

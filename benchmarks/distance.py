@@ -1,8 +1,8 @@
 """`python -m benchmarks.distance`: both clusters far away.
 
-A cycle with nothing remembered, over few and many positions, and one that remembers all, with both
-brokers behind proxies that delay everything. The slope of its time over the round trip is how
-often it waits for the network in sequence; that must not grow with the positions.
+A cycle without a cache, over few and many source offsets, and one with a cache, with both brokers
+behind proxies that delay everything. The slope of its time over the round trip is the number of
+sequential network waits; it must not grow with the number of offsets.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
         "ratios": {
             "waits": many["waits"],
             "waits_warm": tables["many-warm"]["waits"],
-            # As many positions more: what the waits grow by, for each position more.
+            # How much the waits grow per additional source offset.
             "waits_a_position": rounded(
                 (many["waits"] - few["waits"]) / (many["positions"] - few["positions"])
             ),

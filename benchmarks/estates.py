@@ -1,4 +1,4 @@
-"""Two clusters on this machine, a flow between them, groups, and what is true of these."""
+"""Two clusters on this machine, a flow between them, groups, and their true offsets."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from tsoffset.testing.embedded import EmbeddedBroker, flow_properties
 FLOW = "A->B"
 TOPIC = "orders"
 REMOTE = "A.orders"
-# Of the pairs, how many have read everything; the others lie anywhere in the log.
+# The share of group-partitions that have read everything; the others are anywhere in the log.
 CAUGHT_UP = 1 / 3
 
 Commits = dict[str, dict[TopicPartition, int]]
@@ -27,7 +27,7 @@ Commits = dict[str, dict[TopicPartition, int]]
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A topic whose copy begins `shift` records later, so that no offset stays the same."""
+    """A topic whose copy begins `shift` records later, so that no offset is the same."""
 
     partitions: int
     records: int
@@ -63,13 +63,13 @@ class Log:
         }
 
     def position(self, chance: random.Random) -> int:
-        """Where a group stands: at the end, or anywhere after what the copy does not have."""
+        """The offset of a group: at the end, or anywhere after the records that the copy lacks."""
         if chance.random() < CAUGHT_UP:
             return self.records
         return chance.randrange(self.shift, self.records)
 
     def moved(self, commits: Commits, share: float, seed: int = 1) -> Commits:
-        """The commits of so many of the groups, somewhat further on."""
+        """The commits of a share of the groups, somewhat later."""
         chance = random.Random(seed)
         some = chance.sample(sorted(commits), round(share * len(commits)))
         return {
@@ -83,7 +83,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Target offsets beside the true ones, `pairs` in all."""
+    """Target offsets compared with the true ones, `pairs` in all."""
 
     pairs: int
     synced: int
@@ -111,7 +111,7 @@ class Verdict:
 
 
 def exact_rows(rows: Sequence[Row], shift: int) -> int:
-    """How many rows are exact; raises AssertionError for one that failed or is wrong."""
+    """The number of exact rows; raises AssertionError for a failed or wrong row."""
     exact = 0
     for row in rows:
         assert row.outcome is not OutcomeKind.FAILED, row.message
@@ -148,7 +148,7 @@ def flow_file(
 def two_brokers(
     folder: Path, *, java_options: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[tuple[EmbeddedBroker, EmbeddedBroker]]:
-    """A source and a target of one node each, ended with the block."""
+    """A source and a target of one node each, stopped at the end of the block."""
     options = java_options or {}
     with ExitStack() as running:
         found = [
@@ -166,7 +166,7 @@ def two_brokers(
 
 
 def forget_groups(bootstrap: str, groups: Sequence[str]) -> None:
-    """Delete groups, as far as there are any: the next cycle is the first for them."""
+    """Delete groups, if they exist, so that the next cycle is their first."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
         there = {found["group_id"] for found in admin.list_groups()}
         wanted = sorted(there.intersection(groups))

@@ -1,7 +1,7 @@
-"""What a cycle over a very large estate would take, on paper: unit costs times numbers.
+"""The cost of a cycle over a very large estate, computed from unit costs.
 
-Nothing here is measured at that size. A cycle without carry-over over `groups` with ten
-partitions each; brokers share their load evenly, executors do nothing but this.
+Nothing here is measured at that size. A cycle without a cache over `groups` with ten partitions
+each; brokers share their load evenly, and executors do nothing else.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Estate:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one part of the estate has to do: how often, at what rate, spread over how many."""
+    """The work of one part of the estate: how often, at what rate, divided among how many."""
 
     what: str
     amount: float
@@ -55,7 +55,7 @@ def shares(units: Result, growth: Result, estate: Estate) -> Iterator[Share]:
     yield Share(
         "target coordinators, commit", estate.groups, "groups", rates["offset_commit"], nodes
     )
-    # The driver asks both sides.
+    # The driver lists the groups of both sides.
     yield Share("list groups", 2 * estate.groups, "groups", rates["list_groups"], 1)
     yield Share("source leaders", fetches, "reads", rates["fetch"], nodes)
     yield Share("target leaders, lookups", lookups, "lookups", rates["list_offsets"], nodes)
@@ -69,7 +69,7 @@ def shares(units: Result, growth: Result, estate: Estate) -> Iterator[Share]:
 
 
 def driver_gb(growth: Result, estate: Estate) -> float:
-    """What the driver holds: its table of rows, carry-over of partitions, and groups."""
+    """The driver's memory: its table of rows, cached partitions, and groups."""
     small, large = growth["series"]["dataflow"][0], growth["series"]["dataflow"][-1]
     return _slope(small, large, "driver_mb") * estate.pairs / 1024
 

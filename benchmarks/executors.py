@@ -1,9 +1,9 @@
-"""`python -m benchmarks.executors`: more workers, behind a network that is slow.
+"""`python -m benchmarks.executors`: more workers, behind a slow network.
 
-On two cores more workers help only where they wait, so both brokers stand behind a delay, and
-batches are small: most positions have one of their own, so that reads are many and take little
-work each. One Spark session with four workers is limited by `tasks.max` to one, two and all of
-them; then the two workers of a standalone cluster on this machine do the same.
+On two cores, more workers help only while they wait. So both brokers are behind a delay, and
+batches are small: most source offsets have their own batch, so there are many small reads.
+`tasks.max` limits one Spark session with four workers to one, two and all of them; then two workers
+of a standalone cluster on this machine do the same.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Large logs quickly: a batch is built once and sent again and again with other times.
+"""Large logs quickly: a batch is built once and sent repeatedly with other times.
 
-The records of a log follow each other by a millisecond; their keys and values come again
-after ten, so that a log and its copy may be cut into batches of different sizes.
+Consecutive records are a millisecond apart; keys and values repeat after ten, so that a log and its
+copy may have batches of different sizes.
 """
 
 import random
@@ -21,7 +21,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, TopicPartition
 
-# Where a version 2 batch keeps its checksum, what that covers, and its first and last time.
+# Where a version 2 batch has its checksum, what the checksum covers, and its first and last time.
 _CRC_AT, _CRC_FROM, _TIMES_AT = 17, 21, 27
 _PERIOD = 10
 _UNDER_WAY = 4
@@ -30,7 +30,7 @@ _GROUPS_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How a log is cut: `records` (a multiple of ten) a batch, each of `value_bytes`."""
+    """`records` (a multiple of ten) per batch, each of `value_bytes`."""
 
     records: int
     value_bytes: int = 100
@@ -123,5 +123,5 @@ def committed(
 
 
 def recent_ms(records: int) -> int:
-    """A time from which on so many records lie in the past."""
+    """A time after which this many records are still in the past."""
     return int(time.time() * 1000) - records - 60_000

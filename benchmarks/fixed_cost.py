@@ -1,10 +1,10 @@
-"""`python -m benchmarks.fixed_cost`: a cycle in which nothing is to be done.
+"""`python -m benchmarks.fixed_cost`: a cycle without any work.
 
-Ten groups that have not moved, on `local[2]`, beside the smallest Spark job there is and one
-round trip to each cluster; in turns. One row goes through one Python task: as a byte, which is
-the least that Spark can do, and in a table (`mapInArrow`), the least over data frames. Then the
-cycle after a rest that is longer than Spark lets idle workers live, in a session that keeps them,
-as `run` has it, and in one that does not.
+Ten groups that have not moved, on `local[2]`, compared with the smallest Spark job and one round
+trip to each cluster, in turns. One row goes through one Python task: as a byte, the least that
+Spark can do, and in a table (`mapInArrow`), the least with data frames. Then the cycle after a
+pause that is longer than Spark keeps idle workers, in a session that keeps them, as `run` does, and
+in one that does not.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tsoffset.model import OutcomeKind
 from tsoffset.spark.session import spark_session
 
 _MASTER = {"spark.master": "local[2]"}
-# Spark ends Python workers that had nothing to do for a minute.
+# Spark ends Python workers that were idle for a minute.
 _REST_SECONDS = 75
 _RESTS = 2
 

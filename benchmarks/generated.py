@@ -1,8 +1,8 @@
-"""Clusters that make up what they hold: an estate of any size without a broker and almost
-without memory, so that what a cycle itself takes can be seen.
+"""Clusters with generated content: an estate of any size without a broker and almost without
+memory, to measure the cycle itself.
 
-All partitions of the topic share one log (and all their copies another one), and what groups
-have committed follows from their numbers. Commits are accepted and forgotten.
+All partitions of the topic share one log (and all their copies another one), and the groups'
+committed offsets follow from their numbers. Commits are accepted and dropped.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ TOPIC = "orders"
 REMOTE = "A.orders"
 RECORDS = 2_000
 SHIFT = 200
-# The client setting that tells workers the sizes: text that nobody else reads.
+# The client setting that carries the sizes to workers; nothing else reads it.
 SIZES = "client.id"
 # Its multiples are spread evenly.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -40,8 +40,8 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """An estate: groups, partitions, and how many of these each group reads. With `settled`
-    the target's groups stand where they belong."""
+    """An estate: groups, partitions, and how many of these each group reads. With `settled` the
+    target's groups have the right offsets."""
 
     groups: int
     partitions: int
@@ -59,8 +59,8 @@ class Sizes:
         return cls(groups, partitions, each, bool(settled))
 
     def offsets(self, groups: Sequence[int]) -> tuple[Numbers, Numbers]:
-        """What groups have committed: `each` partitions of every group and their offsets, of one
-        group after the other; half of the groups' partitions are read to the end."""
+        """Committed offsets: `each` partitions of every group and their offsets, group by group;
+        half of the group-partitions are read to the end."""
         commit = np.arange(self.each) + np.array(groups, np.int64)[:, np.newaxis] * self.each
         chance = (commit.ravel().astype(np.uint64) * _ODD) >> np.uint64(33)
         place = SHIFT + (chance >> np.uint64(1)) % np.uint64(RECORDS - SHIFT)
@@ -81,7 +81,6 @@ class GeneratedCluster(MemoryCluster):
         partitions[:] = [MemoryPartition(log, leader=0)] * sizes.partitions
 
     def groups(self) -> GroupListings:
-        """All groups."""
         if not self._source and not self._sizes.settled:
             return GroupListings({})
         names = [f"group-{number:06}" for number in range(self._sizes.groups)]
@@ -95,7 +94,7 @@ class GeneratedCluster(MemoryCluster):
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
-        """What follows from the groups' numbers."""
+        """Derived from the groups' numbers."""
         there = self._source or self._sizes.settled
         numbers = [int(name[-6:]) for name in groups] if there else []
         partition, offset = self._sizes.offsets(numbers)
@@ -119,7 +118,7 @@ class GeneratedCluster(MemoryCluster):
         share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        """Accept what is right, and raise for what is wrong."""
+        """Accept right offsets, and raise for wrong ones."""
         answers: dict[str, Mapping[TopicPartition, Failed | None]] = {}
         for group, offsets in commits.items():
             sent = may_send is None or may_send(group)
@@ -133,7 +132,7 @@ class GeneratedCluster(MemoryCluster):
     def _asked(
         self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None
     ) -> None:
-        """Keep no account of what was asked: it would grow with the estate."""
+        """Record nothing: the list would grow with the estate."""
 
 
 @cache
@@ -148,6 +147,6 @@ def _logs() -> Mapping[str, PartitionLog]:
 
 
 def connect(settings: ClusterSettings) -> GeneratedCluster:
-    """What `FlowTask.connect` is: each process makes up its own."""
+    """The `FlowTask.connect` of these clusters: each process generates its own."""
     sizes = Sizes.of(settings.client[SIZES])
     return GeneratedCluster(settings.alias, sizes, _logs()[settings.alias])

@@ -1,14 +1,14 @@
-"""`python -m benchmarks.growth`: time and memory against the size of the estate.
+"""`python -m benchmarks.growth`: time and memory by the size of the estate.
 
-Three series, each with nothing remembered and once more remembering all:
+Three series, each without a cache and once more with everything cached:
 
-- positions: more and more groups of one topic on real brokers, all at positions of their own;
-- groups: more and more groups on real brokers that have all read the same things;
-- dataflow: an estate of up to 65,000 groups and 2,500 partitions with clusters that make up
-  their answers: what the driver and Spark take of the time, and of memory.
+- positions: more and more groups of one topic on real brokers, all at different offsets;
+- groups: more and more groups on real brokers that have all read the same records;
+- dataflow: an estate of up to 65,000 groups and 2,500 partitions with generated clusters: the time
+  and memory of the driver and Spark.
 
-A quarter of an hour on two quiet cores; so no size is run more than three times, and of the
-dataflow none more than twice.
+It takes a quarter of an hour on two quiet cores; so no size runs more than three times, and none of
+the dataflow more than twice.
 """
 
 import argparse
@@ -46,7 +46,7 @@ MOST_RUNS = {"positions": 3, "groups": 3, "dataflow": 2}
 # 10 partitions for each group; 26 groups for each partition.
 _EACH = 10
 _GROUPS_A_PARTITION = 26
-# Groups that are there in every size; and rows that no single task is given.
+# Groups of every size; and rows that no single task gets.
 _FEW = "group-00000.|of-[0-9]+-0000."
 _MANY_ROWS = 1_000_000
 _SPREAD = (
@@ -79,14 +79,14 @@ def _measure(chosen: argparse.Namespace) -> Result:
         name: measures[name](sizes[name], min(chosen.runs, MOST_RUNS[name])) for name in series
     }
     exponents = _exponents(found)
-    # How long it took is told, but on a shared machine says too little to be guarded.
+    # Times are reported, but on a shared machine they vary too much to be guarded.
     guarded = {name: value for name, value in exponents.items() if not name.endswith("_seconds")}
     cpu_alone = {name: value for name, value in exponents.items() if name.endswith("cpu_seconds")}
     return {"series": found, "exponents": exponents, "ratios": guarded | cpu_alone}
 
 
 def _positions(sizes: Sequence[int], runs: int) -> list[Result]:
-    """Groups of 100 partitions of which none stands where another one does."""
+    """Groups of 100 partitions, all at different offsets."""
     partitions = 100
     each = max(sizes) // partitions
     log = Log(partitions, max(20_000, 10 * each + SHIFT), SHIFT)
@@ -106,7 +106,7 @@ def _positions(sizes: Sequence[int], runs: int) -> list[Result]:
 
 
 def _groups(sizes: Sequence[int], runs: int) -> list[Result]:
-    """Groups of ten partitions, a third at the end and the others at 500 places in all."""
+    """Groups of ten partitions, a third at the end and the others at 500 offsets in all."""
     log = Log(10, 20_000, SHIFT)
     places = list(log.commits(500, seed=7).values())
 
@@ -160,9 +160,9 @@ def _twice(
     then: Configuration | None = None,
     **how: Any,
 ) -> Result:
-    """A cycle that remembers nothing and one that remembers all, in a session of their own."""
+    """A cycle without a cache and one with everything cached, in a separate session."""
     with session() as spark:
-        # Brings up the workers, and both ways of a cycle: in one task, and in several.
+        # Starts the workers, and both forms of a cycle: in one task, and in several.
         for rows in (1, _MANY_ROWS):
             few = FlowCarryOver(rows=rows)
             cycle(spark, configuration, groups=_FEW, carry_over=few, **how)
@@ -209,7 +209,7 @@ def _sizes(works: dict[str, Callable[[], Result]], runs: int) -> list[Result]:
 
 
 def _exponents(found: dict[str, list[Result]]) -> Result:
-    """How time and memory grow with the size: size to the power of this."""
+    """How time and memory grow with the size, as an exponent."""
     return {
         f"{series}_{phase}_{what}": exponent(
             [one["size"] for one in sizes], [one[phase][what]["median"] for one in sizes]

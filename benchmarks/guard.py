@@ -1,8 +1,8 @@
-"""`python -m benchmarks.guard`: have the ratios become worse than the committed ones?
+"""`python -m benchmarks.guard`: compare the ratios with the committed baseline.
 
-Runs the benchmarks in their quick form and compares what does not depend on the machine:
-counts against counts, and times against times of the same run. Never seconds. `--update`
-writes what was found as the new baseline.
+Runs the benchmarks in their quick form and compares what does not depend on the machine: counts
+with counts, and times with times of the same run. Never seconds. `--update` writes the results as
+the new baseline.
 """
 
 import argparse
@@ -18,10 +18,10 @@ from benchmarks.results import load, said
 BASELINE = Path(__file__).parent / "baseline.json"
 BENCHMARKS = ("limit", "bytes_read", "fixed_cost", "distance", "memory", "growth", "peers")
 
-# Runs of each that are enough; counts, memory and processor time hardly differ between runs.
+# The number of runs that are enough; counts, memory and processor time hardly differ between runs.
 _RUNS = {"bytes_read": 1, "memory": 1, "growth": 1}
 
-# How much worse than the baseline is still the same, by what the ratio is made of.
+# The tolerance, by the kind of ratio.
 _COUNTS, _TIMES, _MEMORY = 1.10, 1.75, 1.25
 _TOLERANCES = {
     "limit": _TIMES,
@@ -34,7 +34,7 @@ _TOLERANCES = {
 }
 _OF_COUNTS = ("warm_requests", "fetches_per_position", "lookups_per_partition")
 _MORE_IS_BETTER = ("model_over_cold",)
-# Below this a ratio is as good as none: no share of almost nothing is looked at.
+# Ratios below this are ignored.
 _NEXT_TO_NOTHING = 0.05
 
 
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def ratios(result: Mapping[str, object]) -> Iterator[tuple[str, float]]:
-    """The ratios of a result, by name; of several runs the median."""
+    """The ratios of a result, by name; the median of several runs."""
     parts = [("", result)]
     sizes = result.get("sizes")
     if isinstance(sizes, list):
@@ -79,7 +79,7 @@ def ratios(result: Mapping[str, object]) -> Iterator[tuple[str, float]]:
 
 
 def report(known: Mapping[str, float], found: Mapping[str, float]) -> int:
-    """Print each ratio beside its baseline; 1 where one is worse than it may be."""
+    """Print each ratio and its baseline; returns 1 if one exceeds its tolerance."""
     worse = [name for name, value in found.items() if is_worse(name, value, known.get(name))]
     for name, value in sorted(found.items()):
         was = known.get(name)
@@ -93,7 +93,7 @@ def report(known: Mapping[str, float], found: Mapping[str, float]) -> int:
 
 
 def is_worse(name: str, value: float, was: float | None) -> bool:
-    """True where the ratio is worse than the baseline and its tolerance allow."""
+    """True if the ratio exceeds the baseline by more than its tolerance."""
     if was is None:
         return False
     benchmark, _, ratio = name.partition(".")

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.history`: how large past cycles are, and what keeping them takes.
+"""`python -m benchmarks.history`: the size of past cycles, and the cost of writing them.
 
-No clusters: rows as a cycle over so many groups and partitions gives them, of which a share moves
-from each cycle to the next, written to a folder and merged as a day that is over. A pair that
-moves is committed, and unchanged in the cycle after, so it has two rows. A year is what a day of
-one cycle a minute comes to, times 365.
+No clusters: rows like those of a cycle over many groups and partitions, of which a share moves from
+each cycle to the next, are written to a folder and merged like a finished day. A pair that moves is
+committed, and unchanged in the cycle after, so it has two rows. A year is a day of one cycle a
+minute, times 365.
 """
 
 import argparse
@@ -67,11 +67,11 @@ def _kept(groups: int, partitions: int, cycles: int, share: float) -> Result:
         full, *changed = (size for _, size in _sizes(folder, "pairs"))
         rows_a_cycle = sum(estate.written[1:]) / cycles
         merging = seconds_of(lambda: tidy(place_of(folder), FLOW, date.max))
-        # What was merged is removed the next time.
+        # Merged files are removed the next time.
         tidy(place_of(folder), FLOW, date.max)
         merged = sum(size for _, size in _sizes(folder, "pairs"))
         summaries = sum(size for _, size in _sizes(folder, "cycles")) / (cycles + 1)
-    # At 1 % and less of a small estate there are too few changes to be told from the rest.
+    # In a small estate at 1 % or less, there are too few changes to measure.
     a_row = max(0.0, merged - full) / (cycles * rows_a_cycle)
     day = full + _CYCLES_A_DAY * (rows_a_cycle * a_row + summaries)
     fulls = _CYCLES_A_DAY / _FULL_EVERY * full

@@ -27,16 +27,16 @@ def spread(values: Iterable[float]) -> dict[str, Any]:
 
 
 def ratio_spread(values: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
-    """Of runs that were made in turns: each against its neighbour, so that what slows both down
-    does not count."""
+    """For runs made in turns: each compared with its neighbor, so that a slow machine affects
+    both."""
     return spread(value / other for value, other in zip(values, others, strict=True))
 
 
 def in_turns(works: Mapping[str, Callable[[], T]], runs: int) -> dict[str, list[T]]:
-    """What each work gives, `runs` times; one run of each after the other."""
+    """The result of each work, `runs` times; one run of each after the other."""
     found: dict[str, list[T]] = {name: [] for name in works}
     for number in range(runs):
-        # Every other time backwards: none always follows the same one.
+        # Every other time backwards, so that none always follows the same one.
         for name in list(works)[:: 1 if number % 2 == 0 else -1]:
             gc.collect()
             found[name].append(works[name]())
@@ -63,28 +63,28 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def rounded(value: float) -> float:
-    """Four figures that mean something."""
+    """Four significant figures."""
     return float(f"{value:.4g}")
 
 
 def peak_mb(pid: int) -> float:
-    """The most memory that the process has held at once (VmHWM)."""
+    """The peak memory of the process (VmHWM)."""
     return _status(pid)["VmHWM"] / 1024
 
 
 def forget_peak(pid: int) -> None:
-    """Let the peak begin at what the process holds now."""
+    """Reset the peak to the present memory."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def cpu_seconds(pid: int) -> float:
-    """How long a processor has worked for the process, and for its children that have ended."""
+    """The processor time of the process, and of its children that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def processes_below(pid: int) -> dict[int, str]:
-    """All processes that this one has started, directly or not, with their command lines."""
+    """All descendants of this process, with their command lines."""
     found: dict[int, str] = {}
     for child in descendants(pid):
         with suppress(OSError):

@@ -1,9 +1,8 @@
-"""`python -m benchmarks.memory`: what processes hold at most, over more and larger batches.
+"""`python -m benchmarks.memory`: the peak memory of processes, over more and larger batches.
 
-Cycles over few and many positions, each in a batch of 1 MB of its own: once a batch has ten
-large records, once thousands of small ones, of which only so many may be held. Then 100,000
-positions in batches of 100 records. Each in a fresh Spark session; what was read must leave
-no trace.
+Cycles over few and many source offsets, each in its own batch of 1 MB: with ten large records, and
+with thousands of small ones, of which only a limited number may be kept. Then 100,000 source
+offsets in batches of 100 records. Each in a fresh Spark session; what was read must leave no trace.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from benchmarks.results import Result, options, run, shown
 from tsoffset.config.loading import Configuration
 from tsoffset.model import TopicPartition
 
-# Positions in batches of large records, and in batches of many.
+# Source offsets in batches of large records, and in batches of many.
 LARGE, MANY = Batches(10, 100_000), Batches(9_000, 100)
 SIZES = {"few": 500, "many": 2_000, "few_of_many": 250, "many_of_many": 1_000}
 QUICK = {"few": 50, "many": 200, "few_of_many": 50, "many_of_many": 200}
@@ -88,8 +87,8 @@ def _measure(chosen: argparse.Namespace) -> Result:
 def _one_a_batch(
     ends: tuple[str, str], kind: str, batches: Batches, sizes: Mapping[str, int]
 ) -> Commits:
-    """A topic of batches of a megabyte, and for each size groups of which each stands in a batch
-    of its own on every partition."""
+    """A topic of batches of a megabyte, and for each size groups whose offsets are all in different
+    batches, on every partition."""
     count = max(sizes.values()) // PARTITIONS
     topic = f"{TOPIC}-{kind}"
     Log(PARTITIONS, count * batches.records, 0, batches, batches).write(*ends, topic)
@@ -104,7 +103,7 @@ def _one_a_batch(
 
 
 def _small(ends: tuple[str, str], positions: int) -> Commits:
-    """Ten records between positions, none in the same place."""
+    """Ten records between any two source offsets."""
     each = positions // PARTITIONS
     topic = f"{TOPIC}-small"
     Log(PARTITIONS, 10 * each).write(*ends, topic)

@@ -1,5 +1,5 @@
-"""MirrorMaker 2's checkpoint connector at work: when it commits and how long its cycles take, by
-its own log and the files of the target's broker. To ask the broker would count as requests."""
+"""When MirrorMaker 2's checkpoint connector commits, and how long its cycles take, from its own log
+and the files of the target's broker. Asking the broker would count as requests."""
 
 import re
 import time
@@ -12,7 +12,7 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 
-# Its shortest intervals, in seconds: between cycles it rests that long.
+# Its shortest interval in seconds, between two cycles.
 INTERVAL = 1
 PROPERTIES = {
     "emit.offset-syncs.enabled": "true",
@@ -20,7 +20,7 @@ PROPERTIES = {
     "emit.checkpoints.interval.seconds": str(INTERVAL),
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": str(INTERVAL),
-    # Half a minute between looks at the groups, as nobody adds any.
+    # Half a minute between refreshes of the groups, because none are added.
     "refresh.groups.interval.seconds": "30",
 }
 
@@ -33,9 +33,9 @@ _CYCLE = (
     "sync idle consumer group offset from source to target",
 )
 _STARTS_WITHIN_SECONDS = 120.0
-# After so long without a commit its requests are counted: that may have been the last one.
+# After this time without a commit its requests are counted: that may have been the last one.
 _PAUSE_SECONDS = 1.0
-# It is at rest once so many of its syncs and so many seconds have passed without a commit.
+# It is idle after this many syncs and seconds without a commit.
 _QUIET_SYNCS = 2
 _QUIET_SECONDS = 8.0
 _POLL_SECONDS = 0.2
@@ -48,13 +48,13 @@ def last_commit(broker: EmbeddedBroker) -> float:
 
 
 class Log:
-    """What MirrorMaker's schedulers write of each cycle."""
+    """The log lines of MirrorMaker's schedulers for each cycle."""
 
     def __init__(self, mirror: MirrorMaker) -> None:
         self._path: Path = mirror.log_path
 
     def first_look(self) -> float:
-        """When the task began to look at groups; waits for it."""
+        """When the task began to read groups; waits for it."""
         deadline = time.time() + _STARTS_WITHIN_SECONDS
         while time.time() < deadline:
             for line in self._lines():
@@ -66,8 +66,8 @@ class Log:
     def settled(
         self, target: EmbeddedBroker, since: float, seconds: float, count: Callable[[], T]
     ) -> tuple[float, T]:
-        """When the last commit after `since` landed, and what `count` gave a second later; waits
-        until MirrorMaker is at rest."""
+        """When the last commit after `since` was written, and the result of `count` a second later;
+        waits until MirrorMaker is idle."""
         deadline = time.time() + seconds
         counted: tuple[float, T] | None = None
         while time.time() < deadline:
@@ -83,7 +83,7 @@ class Log:
         raise AssertionError(f"MirrorMaker is not at rest after {seconds:g} s; see {self._path}")
 
     def sync_seconds(self, since: float) -> float:
-        """How long the jobs of one sync of the target took, on average since then."""
+        """The average duration of the jobs of one sync of the target since then."""
         spent: dict[str, list[float]] = {what: [] for what in _CYCLE}
         for what, milliseconds in self._jobs(since):
             spent[what].append(milliseconds / 1000)
@@ -91,7 +91,7 @@ class Log:
         return sum(sum(times) / len(times) for times in spent.values())
 
     def syncs(self, since: float) -> int:
-        """How many syncs of the target were done since then."""
+        """The number of syncs of the target since then."""
         return sum(what == _CYCLE[0] for what, _ in self._jobs(since))
 
     def _jobs(self, since: float) -> Iterator[tuple[str, int]]:

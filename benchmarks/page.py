@@ -15,7 +15,7 @@ from benchmarks.soak_page import soak, soak_plot
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, RELIABILITY = DOCS / "performance.md", DOCS / "reliability.md"
 _MARK = "<!-- {name}, made by `python -m benchmarks.page`: {edge} -->"
-# Rather than a figure that nobody took.
+# Instead of a figure that was not measured.
 NOT_MEASURED = "No full run yet."
 ALTERNATIVES = {
     "distance": "Cycle time by round trip, for few and many positions",
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """The lines of the page between which the table or plot of that name stands."""
+    """The lines of the page that enclose the table or plot of that name."""
     return _MARK.format(name=name, edge="begin"), _MARK.format(name=name, edge="end")
 
 
@@ -152,7 +152,7 @@ def _megabytes(one: Result) -> str:
 
 
 def limit(result: Result) -> str:
-    """Ours as a share of what a connection can give."""
+    """tsoffset's share of what a connection can give."""
     rows = [
         (
             str(one["batch"]),
@@ -316,7 +316,7 @@ def fixed_cost(result: Result) -> str:
 
 
 def watched(result: Result) -> str:
-    """A cycle that is watched over one that is not."""
+    """A cycle with observers, compared with one without."""
     rows = [
         (
             f"{one['groups']:,} groups x {one['partitions']} partitions",
@@ -333,7 +333,7 @@ def watched(result: Result) -> str:
 
 
 def estimate(units: Result, growth_result: Result) -> str:
-    """The large estate, on paper."""
+    """The large estate, computed."""
     estate = Estate()
     found = sorted(shares(units, growth_result, estate), key=lambda one: -one.seconds)
     rows = [

@@ -1,10 +1,9 @@
 """`python -m benchmarks.peers`: a cycle beside MirrorMaker 2's checkpoint connector.
 
-The same groups on the same brokers, in turns: MirrorMaker 2 (tasks.max = 1, its default,
-intervals of a second) is started, watched and stopped, then cycles of ours run in a Spark
-session that is up. All target groups are deleted in between. What a prototype of KIP-1292 would
-need is modelled: for each group its commits, then one partition's record after the other, then
-the times of all.
+The same groups on the same brokers, in turns: MirrorMaker 2 (tasks.max = 1, its default, intervals
+of a second) is started, watched and stopped. Then cycles of tsoffset run in a warm Spark session.
+All target groups are deleted in between. The prototype of KIP-1292 is a model: for each group its
+commits, then one partition's record after the other, then the times of all.
 """
 
 import argparse
@@ -51,7 +50,7 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 
-# The last with as many busy loops beside it: the machine that users have.
+# The last one with as many busy loops, like a machine of users.
 SIZES = ("100x10", "1000x20", "1000x50", "1000x20+4")
 QUICK = ("50x4",)
 SHIFT = 1_000
@@ -59,8 +58,8 @@ SHIFT = 1_000
 MOVES = {"moved": 0.1, "all moved": 1.0}
 PHASES = ("cold", "warm", *MOVES)
 CHECKPOINTS = "A.checkpoints.internal"
-# What syncing groups asks for; the rest belongs to mirroring, which goes on. Nobody commits on
-# the source but this benchmark.
+# The requests for syncing groups; the rest belongs to mirroring, which continues. Only this
+# benchmark commits on the source.
 _ON_SOURCE = (
     *("ListGroups", "FindCoordinator", "OffsetFetch", "ListOffsets", "Fetch", "Metadata"),
 )
@@ -68,7 +67,7 @@ KINDS = {
     "source": _ON_SOURCE,
     "target": (*_ON_SOURCE, "DescribeGroups", "ConsumerGroupDescribe", "OffsetCommit"),
 }
-# As many as make two tasks, so that both workers are up.
+# As many as make two tasks, so that both workers start.
 _WARMING_GROUPS = "group-00[01].*"
 _IDLE_SECONDS = 15.0
 _SIZE = re.compile(r"(\d+)x(\d+)(?:\+(\d+))?")
@@ -107,10 +106,14 @@ def _size(size: str, records: int, runs: int) -> Result:
             with busy(loops), session() as spark:
                 session_seconds = time.perf_counter() - began
                 found = in_turns(
-                    {"MirrorMaker 2": stand.theirs, "tsoffset": lambda: stand.ours(spark)}, runs
+                    {
+                        "MirrorMaker 2": stand.mirror_maker,
+                        "tsoffset": lambda: stand.tsoffset(spark),
+                    },
+                    runs,
                 )
                 model = stand.model()
-    theirs, ours = found["MirrorMaker 2"], found["tsoffset"]
+    mirror_maker, tsoffset = found["MirrorMaker 2"], found["tsoffset"]
     return {
         "size": size,
         "groups": groups,
@@ -118,10 +121,10 @@ def _size(size: str, records: int, runs: int) -> Result:
         "busy_loops": loops,
         "pairs": groups * partitions,
         "session_seconds": rounded(session_seconds),
-        "theirs": theirs[-1],
-        "ours": ours[-1],
+        "theirs": mirror_maker[-1],
+        "ours": tsoffset[-1],
         "model": model,
-        "ratios": _ratios(theirs, ours, model, partitions),
+        "ratios": _ratios(mirror_maker, tsoffset, model, partitions),
         "seconds": {
             name: {phase: spread(one[phase]["seconds"] for one in all_runs) for phase in PHASES}
             for name, all_runs in found.items()
@@ -130,13 +133,13 @@ def _size(size: str, records: int, runs: int) -> Result:
 
 
 def _worked(mirror: MirrorMaker) -> float:
-    """How long processors have worked for MirrorMaker's process."""
+    """The processor time of MirrorMaker's process."""
     return 0.0 if mirror.pid is None else cpu_seconds(mirror.pid)
 
 
 @contextmanager
 def busy(loops: int) -> Iterator[None]:
-    """So many processes that never rest, as long as the block lasts."""
+    """This many processes that never idle, during the block."""
     command = [sys.executable, "-c", "while True: pass"]
     processes = [subprocess.Popen(command) for _ in range(loops)]
     try:
@@ -149,7 +152,7 @@ def busy(loops: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Spell:
-    """What the brokers served from one moment to another."""
+    """What the brokers served between two moments."""
 
     began: float
     ended: float
@@ -180,7 +183,7 @@ class _Stand:
         self.configuration: Configuration = flow_file(*addresses, PROPERTIES, name="sync")
 
     def mirror(self) -> None:
-        """Let MirrorMaker 2 copy a topic whose start is gone, and note its offset syncs."""
+        """Let MirrorMaker 2 copy a topic whose start is deleted, and record its offset syncs."""
         source, target = (broker.bootstrap for broker in self._brokers)
         log = self._log
         filling.topic(source, TOPIC, log.partitions)
@@ -194,9 +197,9 @@ class _Stand:
         with MirrorMaker(self._folder / "copy.properties", self._folder, name="copy") as mirror:
             mirror.wait_until_mirrored(source, target, {TOPIC: REMOTE}, seconds=1200)
 
-    def theirs(self) -> dict[str, Any]:
-        """MirrorMaker 2 from its start on: all groups for the first time, at rest, and after some
-        and then all of them have moved."""
+    def mirror_maker(self) -> dict[str, Any]:
+        """MirrorMaker 2 from its start: all groups for the first time, idle, and after some and
+        then all of them have moved."""
         self._reset()
         _, target = self._brokers
         mirror = MirrorMaker(
@@ -222,7 +225,7 @@ class _Stand:
             _, at_rest = self._spell(lambda: time.sleep(_IDLE_SECONDS))
             worked = _worked(mirror) - worked
             found["warm"] = {
-                **self._their_cycle(log, at_rest, worked),
+                **self._mirror_maker_cycle(log, at_rest, worked),
                 **self._judged(self._commits),
             }
             now, last = self._commits, at_rest.ended
@@ -244,10 +247,10 @@ class _Stand:
         shown("MirrorMaker 2", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
-    def _their_cycle(self, log: MirrorLog, at_rest: _Spell, worked: float) -> dict[str, Any]:
-        """Its work in a cycle in which nothing has to be done: the checkpoint task's walk over
-        the groups and the jobs of a sync that it logs. Both ask for each group's commits once, so
-        that tells how many there were."""
+    def _mirror_maker_cycle(self, log: MirrorLog, at_rest: _Spell, worked: float) -> dict[str, Any]:
+        """Its work in a cycle without changes: the checkpoint task's reading of the groups and the
+        jobs of a sync that it logs. Both read each group's commits once, which tells their
+        number."""
         cycles = {
             name: counts.requests["OffsetFetch"] / len(self._commits)
             for name, counts in at_rest.spent.items()
@@ -259,11 +262,11 @@ class _Stand:
             **_requests(at_rest.spent, cycles),
         }
 
-    def ours(self, spark: Any) -> dict[str, Any]:
-        """Cycles of ours over the same."""
+    def tsoffset(self, spark: Any) -> dict[str, Any]:
+        """Cycles of tsoffset over the same."""
         self._reset()
         carry_over = FlowCarryOver()
-        # Spark ends workers that rest for a minute; this brings them back, with connections.
+        # Spark ends workers that are idle for a minute; this starts them again, with connections.
         cycle(spark, self.configuration, groups=_WARMING_GROUPS)
         found = {"cold": self._our_cycle(spark, carry_over)}
         found["cold"] |= self._judged(self._commits)
@@ -290,9 +293,9 @@ class _Stand:
         return {"seconds": rounded(result.seconds), **cost, **_requests(spell.spent)}
 
     def model(self) -> dict[str, Any]:
-        """A KIP-1292 prototype's walk, on a sample of the groups, one after the other: its
-        commits; the batch before each, of one partition after the other, for a fetch of 1 kB
-        answers for one alone; and the times of these records on the target, in one request."""
+        """A KIP-1292 prototype on a sample of the groups, one after the other: its commits; the
+        batch before each, one partition after the other, because a fetch of 1 kB answers for one
+        alone; and the times of these records on the target, in one request."""
         names = list(self._commits)
         some = names[:: max(1, len(names) // _MODEL_GROUPS)][:_MODEL_GROUPS]
         with KafkaCluster(self._source) as source, KafkaCluster(self._target) as target:
@@ -325,7 +328,7 @@ class _Stand:
                 admin.delete_topics([CHECKPOINTS])
 
     def _move(self, commits: Commits, share: float) -> Commits:
-        """Have a share of the groups commit further on than these commits."""
+        """Move the committed offsets of a share of the groups forward."""
         moved = self._log.moved(commits, share)
         filling.commit(self._source, moved)
         return moved
@@ -376,30 +379,32 @@ def _total(requests: Mapping[str, Mapping[str, int]], but: Sequence[str] = ()) -
 
 
 def _ratios(
-    theirs: Sequence[Result], ours: Sequence[Result], model: Result, partitions: int
+    mirror_maker: Sequence[Result], tsoffset: Sequence[Result], model: Result, partitions: int
 ) -> dict[str, Any]:
-    """Ours against theirs: below 1 is less of it. Their fetches are mirroring's."""
+    """tsoffset compared with MirrorMaker 2: below 1 is less. MirrorMaker 2's fetches belong to
+    mirroring."""
 
     def seconds(phase: str) -> dict[str, Any]:
         return ratio_spread(
-            [one[phase]["seconds"] for one in ours], [one[phase]["seconds"] for one in theirs]
+            [one[phase]["seconds"] for one in tsoffset],
+            [one[phase]["seconds"] for one in mirror_maker],
         )
 
-    cold = ours[-1]["cold"]
+    cold = tsoffset[-1]["cold"]
     return {
         "cold": seconds("cold"),
         "cold_from_start": ratio_spread(
-            [one["cold"]["seconds"] for one in ours],
-            [one["cold"]["seconds_from_start"] for one in theirs],
+            [one["cold"]["seconds"] for one in tsoffset],
+            [one["cold"]["seconds_from_start"] for one in mirror_maker],
         ),
         "warm": seconds("warm"),
         **{phase.replace(" ", "_"): seconds(phase) for phase in MOVES},
         "warm_requests": ratio_spread(
-            [_total(one["warm"]["requests"]) for one in ours],
-            [_total(one["warm"]["requests"], but=("Fetch", "Metadata")) for one in theirs],
+            [_total(one["warm"]["requests"]) for one in tsoffset],
+            [_total(one["warm"]["requests"], but=("Fetch", "Metadata")) for one in mirror_maker],
         ),
         "model_over_cold": rounded(
-            model["seconds"] / spread(one["cold"]["seconds"] for one in ours)["median"]
+            model["seconds"] / spread(one["cold"]["seconds"] for one in tsoffset)["median"]
         ),
         "fetches_per_position": rounded(cold["source_fetches"] / cold["positions"]),
         "lookups_per_partition": rounded(cold["lookups"] / partitions),

@@ -1,4 +1,4 @@
-"""Line plots as SVG text, for pages that are read on a light or a dark ground."""
+"""Line plots as SVG text, for pages with a light or a dark background."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from html import escape
 
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _TOP, _BOTTOM = 70, 40, 50
-# Room for the names of the lines: what stands before one, and a letter of it.
+# Space for the names of the lines: for the sample before one, and for a letter.
 _SAMPLE, _LETTER = 44, 7
-# Told apart by people who do not see all colours, on white and on black.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+# Distinguishable with color blindness, on white and on black.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _GREY = "#808080"
 
 
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis from its lowest to its highest value; all above 0 where it is logarithmic."""
+    """One axis from its lowest to its highest value; all above 0 if it is logarithmic."""
 
     name: str
     values: Sequence[float]
@@ -79,17 +79,17 @@ def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> 
         f'text-anchor="middle">{escape(y.name)}</text>'
     )
     for number, (name, points) in enumerate(lines.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
+        color = _COLORS[number % len(_COLORS)]
         path = " ".join("{:.1f},{:.1f}".format(*at(point.x, point.y)) for point in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         for point in points:
             middle, height = at(point.x, point.y)
             _, low = at(point.x, point.low)
             _, high = at(point.x, point.high)
-            parts.append(_rule(middle, low, middle, high, colour, 1.5))
-            parts.append(f'<circle cx="{middle:.1f}" cy="{height:.1f}" r="3" fill="{colour}"/>')
+            parts.append(_rule(middle, low, middle, high, color, 1.5))
+            parts.append(f'<circle cx="{middle:.1f}" cy="{height:.1f}" r="3" fill="{color}"/>')
         line = _TOP + 16 * number + 8
-        parts.append(_rule(right + 12, line, right + 30, line, colour, 2))
+        parts.append(_rule(right + 12, line, right + 30, line, color, 2))
         parts.append(_text(right + 36, line + 4, name, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -102,10 +102,10 @@ def _text(x: float, y: float, words: str, anchor: str, weight: str = "normal") -
 
 
 def _rule(
-    x1: float, y1: float, x2: float, y2: float, colour: str = _GREY, width: float = 0.25
+    x1: float, y1: float, x2: float, y2: float, color: str = _GREY, width: float = 0.25
 ) -> str:
     return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" '
         f'stroke-width="{width}"/>'
     )
 

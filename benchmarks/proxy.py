@@ -1,7 +1,7 @@
-"""A cluster that is far away: TCP connections through a process that holds everything back.
+"""A cluster that is far away: TCP connections through a process that delays everything.
 
-What arrives goes on half a round trip later, in either direction, in its order and without
-a limit of bandwidth. The broker advertises the proxy's port, so that clients take no other way.
+Data is forwarded half a round trip later, in both directions, in order and without a limit of
+bandwidth. The broker advertises the proxy's port, so that clients connect to no other.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class FarBroker:
 
     @contextmanager
     def moved_away(self, round_trip_ms: float) -> Iterator[None]:
-        """Let everything that is sent within the block take so long, there and back."""
+        """Delay everything that is sent within the block by this round trip."""
         self._delay.value = round_trip_ms / 2000
         try:
             yield
@@ -40,7 +40,7 @@ class FarBroker:
 
 @contextmanager
 def far_broker(folder: Path, name: str) -> Iterator[FarBroker]:
-    """A broker of its own behind a proxy, at first with no delay."""
+    """A new broker behind a proxy, at first without delay."""
     front, back = free_port(), free_port()
     spawn = multiprocessing.get_context("spawn")
     delay: Synchronized[float] = spawn.Value("d", 0.0)
@@ -86,7 +86,7 @@ async def _listen(front: int, back: int, delay: "Synchronized[float]", ready) ->
 async def _carry(
     source: asyncio.StreamReader, target: asyncio.StreamWriter, delay: "Synchronized[float]"
 ) -> None:
-    """Hand on what comes, each piece when its time has come."""
+    """Forward each piece of data at its time."""
     loop = asyncio.get_running_loop()
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
-# What was measured in a hurry does not take the place of what the page tells.
+# Quick results do not replace those of the page.
 QUICK_FOLDER = Path(tempfile.gettempdir()) / "tsoffset-benchmarks"
 
 Result = dict[str, Any]
@@ -61,18 +61,18 @@ def run(
 
 
 def load(name: str, folder: Path = FOLDER) -> Result:
-    """What the benchmark wrote last. Raises FileNotFoundError."""
+    """The last result of the benchmark. Raises FileNotFoundError."""
     result: Result = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return result
 
 
 def said(words: str) -> None:
-    """Tell on standard error how far it has come."""
+    """Print progress on standard error."""
     print(words, file=sys.stderr, flush=True)
 
 
 def shown(title: str, fields: Mapping[str, object]) -> None:
-    """Tell one line of a result as soon as it is there."""
+    """Print one line of a result as soon as it is known."""
     said(f"  {title}: " + ", ".join(f"{name} {value}" for name, value in fields.items()))
 
 

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.soak`: what a daemon holds after half an hour, and whether it grows.
+"""`python -m benchmarks.soak`: the memory of a daemon after half an hour, and whether it grows.
 
 A source of three nodes, a target, MirrorMaker 2, 30 groups that come and go, and `tsoffset run`
 with REST API, metrics and history, a cycle a second; now and then a broker or MirrorMaker 2 is
-restarted. Exit status 1 where something grew, or where a commit skipped a record or stepped back.
+restarted. Exit status 1 if something grew, or if a commit skipped a record or went back.
 """
 
 import argparse

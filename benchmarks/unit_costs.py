@@ -1,8 +1,8 @@
-"""`python -m benchmarks.unit_costs`: what one of each costs, for the estimate of large estates.
+"""`python -m benchmarks.unit_costs`: unit costs for the estimate of large estates.
 
-Brokers: how many pairs of groups and partitions one coordinator answers a second, how many
-groups it commits, how many one-batch reads and time lookups one leader answers, all through
-our adapter, one client after the other. The driver and the tasks come from `growth`.
+Brokers: how many group-partitions one coordinator answers a second, how many groups it commits, and
+how many one-batch reads and time lookups one leader answers, all through tsoffset's adapter, one
+client after the other. The driver and the tasks come from `growth`.
 """
 
 import argparse

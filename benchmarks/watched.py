@@ -1,9 +1,9 @@
-"""`python -m benchmarks.watched`: what being watched costs a cycle.
+"""`python -m benchmarks.watched`: the cost of being observed, for a cycle.
 
 Warm cycles of the daemon's own loop, one a second, in blocks of a quarter of a minute: alone, and
 with metrics, REST API and history, while a page asks every 5 s and Prometheus scrapes every 15 s,
-both from a process of their own. In turns, in one process and one Spark session. Processor time is
-that of the driver, Java and the workers over a whole block, by cycle.
+both from their own process. In turns, in one process and one Spark session. Processor time is that
+of the driver, Java and the workers over a whole block, by cycle.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from tsoffset.spark.sessions import Sessions
 
 ESTATES = ((10, 10), (1_000, 20))
 CYCLES, INTERVAL_SECONDS = 15, 1.0
-# What a page and Prometheus ask, and when within a block.
+# The requests of a page and of Prometheus, and when within a block.
 PAGE = ("/api/v1/flows", "/api/v1/flows/A-%3EB", "/api/v1/flows/A-%3EB/groups")
 PAGE_SECONDS = 5.0
 _CLIENT = """
@@ -153,7 +153,7 @@ def _of(
 
 
 def _check(board: Board, pairs: int, *, first: bool) -> None:
-    """The last cycle reached all pairs, and but for the first found nothing to do."""
+    """The last cycle reached all pairs, and except the first found nothing to do."""
     status = board.status(FLOW)
     assert status is not None
     assert status.failures_in_a_row == 0, status.messages

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Run the daemon until it is ready, look at what it says of itself, and end it.
+# Start the daemon, wait until it is ready, print its status, and stop it.
 #
 #   examples/daemon.sh mm2.properties
 #
-# For a service that stays: examples/systemd, examples/kubernetes, docs/deployment.md.
+# For a permanent service: examples/systemd, examples/kubernetes, docs/deployment.md.
 set -euo pipefail
 config=$1
 url=${TSOFFSET_URL:-http://127.0.0.1:8083}
@@ -14,14 +14,14 @@ trap 'kill -TERM "$daemon" 2>/dev/null || true' EXIT
 
 # Ready once each flow has had a cycle.
 until curl --silent --fail "$url/readyz" >/dev/null; do
-    kill -0 "$daemon" # it has ended by itself: the log says why
+    kill -0 "$daemon" # it has ended: the log says why
     sleep 0.5
 done
 curl --silent --fail "$url/api/v1/flows"
 echo
 curl --silent --fail "$url/metrics" | grep "^tsoffset_flow_pairs"
 
-# SIGTERM ends the cycle under way cleanly, and the status is 0.
+# SIGTERM finishes the running cycle, and the exit status is 0.
 trap - EXIT
 kill -TERM "$daemon"
 wait "$daemon"

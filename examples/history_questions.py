@@ -1,10 +1,10 @@
-"""Ask past cycles something of your own, with Spark SQL.
+"""Your own queries of past cycles, with Spark SQL.
 
     python examples/history_questions.py /var/lib/tsoffset/history
     spark-submit examples/history_questions.py /var/lib/tsoffset/history 30
 
-The directory is `history.dir`, the number how many days to look back (7). The views `cycles` and
-`pairs` are described in docs/history.md.
+The directory is `history.dir`, and the number is of days to look back (7). docs/history.md
+describes the views `cycles` and `pairs`.
 """
 
 import os
@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tsoffset.history.views import ViewScope, open_views
 from tsoffset.stores import place_of
 
-# What would have been read again, had a failover been at the worst moment of each day.
+# The records that a failover at the worst moment of each day would have re-read.
 WORST_MOMENT = """
 SELECT flow, date(ended_at) AS day, max(reread_bound) AS records,
   max_by(ended_at, reread_bound) AS at, round(max(lag_seconds_max)) AS oldest_seconds
@@ -41,7 +41,7 @@ def main() -> None:
     opened = open_views(session, place_of(directory), asked)
     for question in (WORST_MOMENT, RESTLESS):
         session.sql(question).show(100, truncate=False)
-    # Which files are damaged is known once they have been read.
+    # Damaged files are known once they have been read.
     for warning in opened.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     session.stop()

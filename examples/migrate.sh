@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The half of a migration that changes nothing: our configuration made of MirrorMaker 2's, a look at
-# both clusters, a plan, and MirrorMaker 2's checkpoints compared with tsoffset's translations.
+# The steps of a migration that change nothing: convert MirrorMaker 2's configuration, check both
+# clusters, plan, and compare MirrorMaker 2's checkpoints with tsoffset's translations.
 #
 #   examples/migrate.sh mm2.properties tsoffset.properties
 #
-# Ends at the first command that is not content. What comes then, and what takes it back, is in the
-# file of steps; docs/migration.md walks through it.
+# It ends at the first command that reports a problem. The file of steps has the next steps, and how
+# to undo each; docs/migration.md explains them.
 set -euo pipefail
 mm2=$1 tsoffset_file=$2
 tsoffset=${TSOFFSET:-tsoffset}

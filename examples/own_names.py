@@ -1,4 +1,4 @@
-"""Names and choices of your own: a replication policy and a group filter.
+"""A custom replication policy and a custom group filter.
 
     # in mm2.properties
     replication.policy.class = own_names:SuffixPolicy
@@ -8,9 +8,9 @@
 
     PYTHONPATH=examples tsoffset plan -c mm2.properties
 
-The policy must say what the replicator does. Settings that begin with `replication.policy.`,
-`group.filter.` and `topic.filter.` are handed to `configure`. Where Spark runs elsewhere, the
-module has to be on the executors too (examples/pack-environment.sh takes what is installed).
+The policy must name topics as the replicator does. `configure` gets the settings that begin with
+`replication.policy.`, `group.filter.` and `topic.filter.`. If Spark runs on other machines, the
+executors need this module, too (examples/pack-environment.sh packs installed modules).
 """
 
 from tsoffset.flow.policy import DefaultGroupFilter, InvalidSetting
@@ -20,7 +20,6 @@ class SuffixPolicy:
     """`orders` of A is `orders-from-A` on the target."""
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Take what stands between a topic's name and the alias of its cluster."""
         self.between = settings.get("replication.policy.suffix", "-from-")
         if not self.between:
             raise InvalidSetting("replication.policy.suffix", "must not be empty")
@@ -43,10 +42,9 @@ class TeamFilter(DefaultGroupFilter):
     """Groups that are named `<team>.<application>`, of some teams; `groups` counts as well."""
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Take the teams."""
         super().configure(settings)
         self.teams = {name.strip() for name in settings.get("group.filter.teams", "").split(",")}
 
     def should_replicate_group(self, group: str) -> bool:
-        """True for a group of one of the teams that `groups` takes, too."""
+        """True for a group of one of the teams that `groups` selects, too."""
         return group.partition(".")[0] in self.teams and super().should_replicate_group(group)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pack tsoffset and all that it needs into an archive for Spark's executors, for a cluster whose
-# machines do not have them (docs/design.md section 3).
+# Pack tsoffset and its packages into an archive for Spark's executors, for a cluster whose machines
+# do not have them (docs/design.md section 3).
 #
 #   examples/pack-environment.sh [ARCHIVE]          (default: tsoffset-environment.tar.gz)
 #
@@ -10,9 +10,8 @@
 #   spark.archives = /path/to/tsoffset-environment.tar.gz#environment
 #   spark.pyspark.python = ./environment/bin/python
 #
-# What is packed is the environment of PYTHON (default: .venv of this checkout), so that driver
-# and executors have the same versions, with filters and policies of your own if they are
-# installed there. The executors' machines need the same Python at the same path (the archive
+# It packs the environment of PYTHON (default: .venv of this checkout), so that driver and executors
+# have the same versions, including your own filters and policies if they are installed there. The executors' machines need the same Python at the same path (the archive
 # links to it), and Spark in the same version, which is not packed.
 set -euo pipefail
 
@@ -49,10 +48,10 @@ tar -C "$from" -cf - \
     . | tar -C "$to" -xf -
 tar -C "$root" -cf - --exclude='__pycache__' tsoffset | tar -C "$to" -xf -
 
-# What the executors will do, tried from another folder and with nothing of this one.
+# Try what the executors will do, from another folder and without this one.
 (cd / && env -i PATH="$PATH" "$work/environment/bin/python" -I -c 'import tsoffset.spark.dataflow, tsoffset.kafka.cluster')
 
-# Moved when it is whole: a half one would be unpacked, too.
+# Moved when it is complete: a partial archive would be unpacked, too.
 tar -C "$work/environment" -czf "$work/archive" .
 mv "$work/archive" "$archive"
 echo "$archive: $(du -h "$archive" | cut -f1)"

@@ -1,4 +1,4 @@
-"""One cycle of all flows on a Spark cluster, as a job of your own that a scheduler submits.
+"""One cycle of all flows on a Spark cluster, as a job for a scheduler.
 
     examples/pack-environment.sh environment.tar.gz
     spark-submit --master spark://host:7077 \\
@@ -7,8 +7,8 @@
         --files mm2.properties \\
         examples/sync_on_spark.py mm2.properties
 
-The configuration travels to the executors unresolved: `${env:...}` and `${file:...}` are looked up
-there. `plan` in the place of `sync` commits nothing. `tsoffset sync` does the same with
+The executors receive the configuration unresolved, and resolve `${env:...}` and `${file:...}`
+themselves. Use `plan` instead of `sync` to commit nothing. `tsoffset sync` does the same with
 `spark.master` in the file.
 """
 

@@ -14,11 +14,18 @@ import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import coverage
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PLACES = (
@@ -57,16 +64,33 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module of the package, its line, and the whole text with the change."""
+    """A module of the package, the first and last line of what is changed, and the whole changed
+    text."""
 
     module: str
     line: int
+    last_line: int
     change: str
     text: str
 
     @property
     def name(self) -> str:
         return f"{self.module}:{self.line} {self.change}"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """How long each example takes, and which examples execute a line of a module."""
+
+    seconds: Mapping[str, float]
+    of_lines: Mapping[str, Mapping[int, Sequence[str]]]
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Those that execute what is changed, the quickest first; all where imports execute it."""
+        of_lines = self.of_lines.get(mutant.module, {})
+        lines = range(mutant.line, mutant.last_line + 1)
+        found = {name for line in lines for name in of_lines.get(line, ())}
+        return sorted(self.seconds if "" in found else found, key=self.seconds.__getitem__)
 
 
 def mutants(module: str, text: str) -> Iterator[Mutant]:
@@ -77,8 +101,10 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
             # The same walk gives the same node of the new tree.
             found = next(it for at, it in enumerate(ast.walk(tree)) if at == number)
             word = _apply(found, change)
-            line: int = getattr(node, "target", node).lineno
-            yield Mutant(module, line, word, ast.unparse(ast.fix_missing_locations(tree)))
+            begins: Any = getattr(node, "target", node)
+            ends: Any = getattr(node, "test", begins)
+            changed = ast.unparse(ast.fix_missing_locations(tree))
+            yield Mutant(module, begins.lineno, ends.end_lineno, word, changed)
 
 
 def _changes(node: ast.AST) -> Sequence[int]:
@@ -145,8 +171,54 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         raise OSError("nothing of a mutant is cached")
 
 
-def _run(mutant: Mutant | None, options: Sequence[str]) -> int:
-    """A child process that runs the examples; it ends with pytest's status."""
+class _Recorder:
+    """Notes what each example executes of the package, and how long it takes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
+        """What imports execute counts, too; conftest.py imports the package."""
+        self._traced = coverage.Coverage(
+            data_file=None, config_file=False, source=[str(ROOT / "tsoffset")]
+        )
+        self._traced.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._traced.switch_context(nodeid)
+        self._seconds[nodeid] = time.perf_counter()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._traced.switch_context("")
+        self._seconds[nodeid] = time.perf_counter() - self._seconds[nodeid]
+
+    def pytest_sessionfinish(self) -> None:
+        self._traced.stop()
+        data = self._traced.get_data()
+        of_lines = {
+            ".".join(Path(file).relative_to(ROOT).with_suffix("").parts): data.contexts_by_lineno(
+                file
+            )
+            for file in data.measured_files()
+        }
+        self._path.write_text(json.dumps([self._seconds, of_lines]))
+
+
+class _Chosen:
+    """Lets these examples run alone, in this order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        chosen = [it for it in items if it.nodeid in self._places]
+        items[:] = sorted(chosen, key=lambda it: self._places[it.nodeid])
+
+
+def _run(mutant: Mutant | None, files: Sequence[str], plugin: object) -> int:
+    """A child process that runs examples; it ends with pytest's status."""
     if child := os.fork():
         return child
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -154,21 +226,32 @@ def _run(mutant: Mutant | None, options: Sequence[str]) -> int:
     os.dup2(nowhere, 2)
     if mutant is not None:
         sys.meta_path.insert(0, _Finder(mutant))
-    import pytest
-
-    chosen = "not no_cover and not thorough and not long"
+    chosen = "not no_cover and not slow and not thorough and not long"
     common = ("-x", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "timeout=60")
-    os._exit(pytest.main([*common, *options]))
+    os._exit(pytest.main([*common, *files], plugins=[plugin]))
+
+
+def recorded() -> Examples:
+    """What the examples execute. Raises AssertionError where one fails without any change."""
+    # What takes long to import and is none of ours: a child has it already.
+    for name in ("hypothesis", "kafka", "numpy", "polars", "pyarrow", "pydantic"):
+        __import__(name)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "recorded"
+        _run(None, EXAMPLES, _Recorder(path))
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, "examples fail without a mutant"
+        seconds, of_lines = json.loads(path.read_text())
+    by_number = {
+        module: {int(line): names for line, names in lines.items()}
+        for module, lines in of_lines.items()
+    }
+    return Examples(seconds, by_number)
 
 
 def survivors(wanted: Sequence[Mutant], processes: int = 1) -> Iterator[Mutant]:
     """The mutants that all examples pass. Raises AssertionError where an example fails without
     any change."""
-    # What takes long to import and is none of ours: a child has it already.
-    for name in ("hypothesis", "kafka", "numpy", "polars", "pyarrow", "pydantic", "pytest"):
-        __import__(name)
-    _run(None, EXAMPLES)
-    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, "examples fail without a mutant"
+    examples = recorded()
     running: dict[int, Mutant] = {}
     for mutant in (*wanted, *[None] * processes):
         if len(running) == processes or mutant is None:
@@ -178,8 +261,13 @@ def survivors(wanted: Sequence[Mutant], processes: int = 1) -> Iterator[Mutant]:
             ended = running.pop(child)
             if os.waitstatus_to_exitcode(status) == 0:
                 yield ended
-        if mutant is not None:
-            running[_run(mutant, EXAMPLES)] = mutant
+        if mutant is None:
+            continue
+        if names := examples.of(mutant):
+            files = [*dict.fromkeys(name.partition("::")[0] for name in names)]
+            running[_run(mutant, files, _Chosen(names))] = mutant
+        else:
+            yield mutant
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tsoffset.records import (
     NO_TIMESTAMP,
     Content,
     Contents,
+    Flags,
     LazyRecords,
     Numbers,
     Piece,
@@ -21,8 +21,6 @@ from tsoffset.records import (
 )
 
 T = TypeVar("T")
-
-Flags = npt.NDArray[np.bool_]
 
 _LARGEST = 2**63
 

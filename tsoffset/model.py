@@ -33,7 +33,7 @@ class Isolation(StrEnum):
 
 
 class TimestampType(StrEnum):
-    """Who set the timestamps of a batch."""
+    """How the timestamps of a batch were set: by the producer, or by the broker."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
@@ -219,7 +219,7 @@ class TopicDescription:
 
 
 class Resource(StrEnum):
-    """What rights are granted on, in kafka-acls' words."""
+    """The kinds of resources that rights are granted on, in kafka-acls' words."""
 
     TOPIC = "topic"
     GROUP = "group"

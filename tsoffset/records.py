@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tsoffset.model import TimestampType
 
 Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 # The value of a column for a missing timestamp.
 NO_TIMESTAMP = -1
@@ -219,3 +220,13 @@ def walk_side_by_side(stretches: Iterable[Stretch]) -> None:
             lazy[type(stretch.records)].append(stretch.records)
     for kind, many in lazy.items():
         kind.walk(many)
+
+
+def is_within(offsets: Numbers, starts: Sequence[int], ends: Sequence[int]) -> Flags:
+    """Which of the offsets lie in one of some stretches of a log, of which both the starts and the
+    ends are ascending."""
+    if not starts:
+        return np.zeros(len(offsets), bool)
+    at = np.searchsorted(np.array(starts), offsets, "right") - 1
+    found: Flags = (at >= 0) & (np.array(ends)[at] > offsets)
+    return found

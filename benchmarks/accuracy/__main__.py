@@ -1,7 +1,7 @@
 """`python -m benchmarks.accuracy`: judge all rules on random logs and write the tables.
 
-With `--json FILE` the tallies of tsoffset go there instead; `--compare FILE` says where this
-checkout is worse than the one whose tallies these are.
+`--json FILE` writes the tallies of tsoffset there instead; `--compare FILE` reports where this
+checkout is worse than the one of those tallies.
 """
 
 import argparse
@@ -44,12 +44,12 @@ def main(arguments: list[str] | None = None) -> None:
         tables = _tables(small, long, options)
         page.write_text(placed(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
         print(f"wrote the tables of {page}", file=sys.stderr)
-    ours = raw({"small": small, "long": long})
+    tallies = raw({"small": small, "long": long})
     if options.json is not None:
-        options.json.write_text(json.dumps(ours, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(tallies, indent=1) + "\n", encoding="utf-8")
     print(f"done after {time.monotonic() - began:.0f} s", file=sys.stderr)
     if options.compare is not None:
-        for line in changes(json.loads(options.compare.read_text(encoding="utf-8")), ours):
+        for line in changes(json.loads(options.compare.read_text(encoding="utf-8")), tallies):
             print(line)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from benchmarks.accuracy.judging import TOGETHER, TSOFFSET, Tally
 from tsoffset.model import Precision
 
-# Shares are in percent. So much more may go without an answer, and so many more questions a
-# position may be asked before it is worth a line.
+# Shares are in percent. The increase of answers without an offset, and of questions per source
+# offset, below which no line is printed.
 NONE_MAY_GROW = 0.5
 QUESTIONS_MAY_GROW = 0.005
 
@@ -17,7 +17,7 @@ _WAYS = {"alone": TSOFFSET, "together": TOGETHER}
 
 
 def raw(tallies: Mapping[str, Mapping[str, Mapping[str, Tally]]]) -> Raw:
-    """What tsoffset's tallies come to, without those of other rules."""
+    """tsoffset's tallies, without those of other rules."""
     return {
         length: {
             kind: {way: _raw(of_rules[rule]) for way, rule in _WAYS.items()}
@@ -32,7 +32,7 @@ def _raw(tally: Tally) -> dict[str, float]:
         str(precision): tally.precisions[precision]
         for precision in (Precision.FRONTIER, Precision.BOUNDED)
     }
-    # An exact answer that is not so is none.
+    # A wrong exact answer does not count.
     counted["exact"] = tally.truly_exact
     counted["none"] = tally.without_answer
     return {
@@ -51,7 +51,7 @@ def _raw(tally: Tally) -> dict[str, float]:
 
 
 def changes(before: Raw, now: Raw) -> Iterator[str]:
-    """A line for each kind that is unsafe now, or in something worse than before; then totals."""
+    """A line for each kind that is unsafe now, or worse than before in something; then totals."""
     worse = 0
     for length, kind, way, its_before, its_now in _pairs(before, now):
         said = list(_worse(its_before, its_now))

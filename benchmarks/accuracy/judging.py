@@ -1,4 +1,4 @@
-"""What the answers of a rule come to, judged by the truth of the worlds."""
+"""The answers of each rule, judged by the truth of the random logs."""
 
 import random
 from collections import Counter
@@ -23,11 +23,11 @@ RULES: dict[str, type[KipRule] | type[PrototypeRule] | type[OffsetSyncRule]] = {
 class Tally:
     """Answers of one rule over all worlds of a kind.
 
-    `precisions` counts what tsoffset says of its answers. `too_low` are answers with more
-    re-reads than their bound. Re-reads are summed over safe answers. `questions` are the
-    fetches and time lookups of both sides together; `failed` are mistakes of ours.
-    `truly_exact` answers say so, and it holds. Content could have told of the
-    `certainly_too_low` bounds, and of the unsafe answers without a name in `excused`.
+    `precisions` counts what tsoffset states of its answers. `too_low` are answers with more
+    re-reads than their bound. Re-reads are summed over safe answers. `questions` are the fetches
+    and time lookups of both sides together; `failed` are errors of tsoffset. `truly_exact` answers
+    are stated to be exact, and are. Content could have shown the `certainly_too_low` bounds, and
+    the unsafe answers without a name in `excused`.
     """
 
     positions: int = 0
@@ -45,10 +45,10 @@ class Tally:
     precisions: Counter[str] = field(default_factory=Counter)
 
     def note(self, world: World, committed: int, target_offset: int | None) -> int | None:
-        """Judge one answer; returns its re-reads, None where it is none or unsafe.
+        """Judge one answer; returns its re-reads, None if there is no answer or it is unsafe.
 
-        An offset below the target's log start is judged as that start: so resumes a consumer
-        with `auto.offset.reset=earliest`.
+        An offset below the target's log start is judged as that start, where a consumer with
+        `auto.offset.reset=earliest` resumes.
         """
         self.positions += 1
         if target_offset is None:
@@ -65,12 +65,12 @@ class Tally:
 
     @property
     def without_answer(self) -> int:
-        """Positions for which nothing is committed."""
+        """Source offsets for which nothing is committed."""
         return self.positions - self.answered
 
     @property
     def mean_questions(self) -> float:
-        """Per position."""
+        """Per source offset."""
         return self.questions / max(1, self.positions)
 
     @property
@@ -83,11 +83,11 @@ def judge(
     worlds: Iterable[World], positions: int, seed: int, *, others: bool = True
 ) -> dict[str, Tally]:
     """The tallies of tsoffset and (unless `others` is False) of the other rules over the same
-    positions.
+    source offsets.
 
-    At most `positions` of each world are taken at random, from the first offset to the log's
-    end. tsoffset translates each by itself, as for a partition with one group, which has no
-    other position to learn from; and once all together.
+    At most `positions` offsets of each world are chosen at random, from the first offset to the
+    log's end. tsoffset translates each alone, as in a partition that one group reads, and then all
+    together.
     """
     tallies = {name: Tally() for name in (TSOFFSET, TOGETHER, *RULES)}
     rng = random.Random(seed)

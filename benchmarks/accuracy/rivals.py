@@ -1,7 +1,7 @@
 """Other rules that translate offsets, as small models over the logs of a `World`.
 
-They answer as the real ones do, for the tables of docs/accuracy.md only. Each takes the side
-of its original where there is a choice: nothing gets lost between its parts, nothing is late.
+They answer as the real ones do, for the tables of docs/accuracy.md only. If the original leaves a
+choice, the model takes the better result: nothing is lost between its parts, and nothing is late.
 """
 
 from bisect import bisect_left
@@ -20,14 +20,14 @@ class Rule(Protocol):
     """One way to translate the offsets of one world."""
 
     def translate(self, committed: int) -> int | None:
-        """The target offset that this rule commits; None where it commits nothing."""
+        """The target offset that this rule commits; None if it commits nothing."""
 
 
 class KipRule:
     """KIP-1292 as written: the time of the record at the committed offset, looked up.
 
-    Where no record lies there (a caught-up group, for ever) nothing is committed, nor where
-    the record bears no time or the target answers none.
+    Nothing is committed without a record there (a caught-up group, for ever), if the record has no
+    time, or if the target has no answer.
     """
 
     def __init__(self, world: World) -> None:
@@ -48,11 +48,11 @@ class KipRule:
 
 
 class PrototypeRule:
-    """The published prototype of KIP-1292: the record before the commit, and one past it.
+    """The published prototype of KIP-1292: the record before the committed offset, and one past it.
 
-    It commits offset 0 as it is, wants a record at exactly one less than the commit, and adds
-    one to whatever ListOffsets answers: to -1, which means none, and for a record without a
-    time to the log's end, since -1 as a time asks for the latest offset.
+    It commits offset 0 unchanged, and needs a record at exactly one less than the committed offset.
+    It adds one to whatever ListOffsets answers: also to -1, which means none, and for a record
+    without a time to the log's end, since -1 as a time means the latest offset.
     """
 
     def __init__(self, world: World) -> None:
@@ -81,10 +81,10 @@ class Sync:
 
 
 class SyncWriter:
-    """When MirrorMaker 2 writes a sync (OffsetSyncWriter): at the first record of its life,
-    where a source offset was passed over, where the target's offsets went back, and once
-    `offset.lag.max` records were copied since the last one. In between, the newest pair waits
-    for the next commit of the worker; here, for the end of the run."""
+    """When MirrorMaker 2 writes a sync (OffsetSyncWriter): at its first record, after a gap in
+    source offsets, when the target's offsets went back, and once `offset.lag.max` records were
+    copied since the last one. In between, the newest pair waits for the worker's next commit; in
+    this model, for the end of the run."""
 
     def __init__(self, offset_lag_max: int = OFFSET_LAG_MAX) -> None:
         self._offset_lag_max = offset_lag_max
@@ -114,18 +114,18 @@ class SyncWriter:
 
 @dataclass(slots=True)
 class SyncStore:
-    """The syncs that the checkpoint task remembers of a partition (OffsetSyncStore): 64 places.
+    """The syncs of a partition that the checkpoint task keeps (OffsetSyncStore): 64 of them.
 
-    The sync at place i is the newest, or at most 2**i - 2**(i - 1) source offsets older than
-    the one at the place before and at least 2**(i - 3) older: so they lie ever further apart,
-    and a place may repeat the one before. A sync that goes back on the source, as after a
-    restart of the replicator, forgets all others.
+    The sync at index i is the newest, or at most 2**i - 2**(i - 1) source offsets older than the
+    one before and at least 2**(i - 3) older: so their distances grow, and an index may repeat the
+    one before. A sync that goes back on the source, as after a restart of the replicator, drops all
+    others.
     """
 
     syncs: list[Sync] = field(default_factory=list)
 
     def add(self, sync: Sync) -> None:
-        """Take in the next sync of the topic."""
+        """Add the next sync of the topic."""
         if not self.syncs or sync.upstream < self.syncs[0].upstream:
             self.syncs = [sync] * SYNCS_PER_PARTITION
             return
@@ -133,7 +133,7 @@ class SyncStore:
         self.syncs = [sync, *known[1:]]
         heir, at = sync, 0
         for place in range(1, SYNCS_PER_PARTITION):
-            # Those pushed out of earlier places are tried for this one, each once.
+            # Syncs displaced from lower indices are tried for this one, each once.
             passing = True
             while passing and at < place:
                 candidate = known[at]
@@ -151,8 +151,8 @@ class SyncStore:
             self.syncs[place] = heir
 
     def translate(self, upstream: int) -> int | None:
-        """The newest sync at or before the offset: its image, or one past it; None where all
-        that are remembered are newer (MirrorMaker 2 then emits no checkpoint)."""
+        """The newest sync at or before the offset: its target offset, or one past it; None if all
+        kept ones are newer (MirrorMaker 2 then emits no checkpoint)."""
         for sync in self.syncs:
             if sync.upstream <= upstream:
                 return sync.downstream + (sync.upstream < upstream)
@@ -168,12 +168,12 @@ def _apart(newer: Sync, older: Sync, place: int) -> bool:
 
 
 class OffsetSyncRule:
-    """MirrorMaker 2's checkpoints, running all the time: no restart of the checkpoint task,
-    which would forget all but the newest sync, and no sync dropped for too many in flight."""
+    """MirrorMaker 2's checkpoints, running all the time: no restart of the checkpoint task, which
+    would forget all but the newest sync, and no sync dropped for too many in flight."""
 
     def __init__(self, world: World) -> None:
         self._store = SyncStore()
-        # Syncs say nothing of the way back.
+        # Syncs do not translate the way back.
         for run in () if world.kind.failback else world.runs:
             writer = SyncWriter()
             for upstream, downstream in run:

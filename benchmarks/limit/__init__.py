@@ -1,1 +1,1 @@
-"""How close the adapter comes to what a broker can give."""
+"""How close the adapter comes to the limit of a broker and a connection."""

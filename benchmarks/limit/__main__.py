@@ -1,12 +1,12 @@
-"""`python -m benchmarks.limit`: the raw limit of a connection and ours, in turns on one broker.
+"""`python -m benchmarks.limit`: a raw connection and tsoffset's, in turns on one broker.
 
-Raw: requests encoded beforehand, answers counted and thrown away. Ours, through the adapter:
+Raw: requests encoded beforehand, answers counted and dropped. tsoffset, through the adapter:
 `stretch` is each place read; `record` the record found there, too, which is what a position
 asks for; `all` every record of each batch decoded; `lookup` a time looked up in a partition,
-eight of these a request as raw. `share` is raw's time over ours in the same turn;
+eight of these a request as raw. `share` is raw's time over tsoffset's in the same turn;
 `share_of_processor` the same for the processor time of client and broker together, which other
-work on the machine changes little; `ratios` its inverse. `--profile` writes profiles of ours
-instead.
+work on the machine changes little; `ratios` its inverse. `--profile` writes profiles of
+tsoffset instead.
 """
 
 import argparse
@@ -27,10 +27,10 @@ from tsoffset.model import Isolation, ReadFrom
 from tsoffset.records import Stretch
 from tsoffset.testing.embedded import EmbeddedBroker
 
-# Short turns, and many: other work on the machine comes and goes within seconds.
+# Many short turns, because other work on the machine changes within seconds.
 _TURNS = 5
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
-# What is held against which raw work.
+# The raw work that each is compared with.
 OURS = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "lookup": "raw_lookup"}
 
 
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--places", type=int, default=None, help="in one turn (default: 800, quick 400)"
     )
     parser.add_argument("--seed", type=int, default=1292)
-    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="profile ours instead")
+    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="profile tsoffset instead")
     chosen = parser.parse_args(arguments)
     if chosen.profile is None:
         run("limit", parser, _measure, arguments)
@@ -107,7 +107,7 @@ def _compare(
     in_turns(timed, 1)  # warms up
     taken = in_turns(timed, turns)
     seconds = {name: [turn.seconds for turn in of] for name, of in taken.items()}
-    # A process' time is counted in hundredths of a second, so of all turns together.
+    # A process's time is counted in hundredths of a second, so it is summed over all turns.
     processor_us = {
         name: {
             "ours": rounded(sum(turn.ours for turn in of) / len(of) / counts[name] * 1e6),
@@ -137,7 +137,7 @@ def _compare(
 
 
 class _Turn(NamedTuple):
-    """Seconds that passed, and those in which a processor worked for us and for the broker."""
+    """Elapsed seconds, and processor seconds of this process and of the broker."""
 
     seconds: float
     ours: float
@@ -162,7 +162,7 @@ def _medians(shares: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def _found(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> None:
-    """Each place read, and its record found: the first at or after the offset."""
+    """Read each offset, and its record: the first at or after the offset."""
     for request, stretch in cluster.read(requests, UNCOMMITTED).items():
         assert isinstance(stretch, Stretch), stretch
         record = stretch.at_or_after(request.offset)

@@ -1,4 +1,4 @@
-"""The logs that the limit is measured on, and the places that are read in them."""
+"""The logs on which the limit is measured, and the offsets that are read in them."""
 
 import random
 import time
@@ -15,7 +15,7 @@ VALUE_BYTES = 100
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A topic whose batches hold `batch` records each, and places in it drawn at random."""
+    """A topic whose batches have `batch` records each, and random offsets in it."""
 
     batch: int
     reads: tuple[ReadFrom, ...]
@@ -48,7 +48,8 @@ def _write(contents: Contents, batch: int, places: int, seed: int) -> Log:
     all_places = [(n, offset) for n in range(PARTITIONS) for offset in range(per_partition)]
     chosen = rng.sample(all_places, places)
     requests = places // PARTITIONS
-    # No time twice in a partition: equal lookups are asked once, and raw has no part in that.
+    # No time occurs twice in a partition, because equal lookups are sent once, and the raw work has
+    # no such saving.
     times = [rng.sample(range(per_partition), requests) for _ in range(PARTITIONS)]
     layers = [
         tuple(

@@ -1,4 +1,4 @@
-"""The limit: requests encoded beforehand, answers counted and thrown away, one connection."""
+"""The limit: requests encoded beforehand, answers counted and dropped, one connection."""
 
 import socket
 import struct
@@ -16,7 +16,7 @@ _CLIENT = "raw"
 
 
 def fetch_frames(requests: Sequence[ReadFrom]) -> list[bytes]:
-    """A one-partition Fetch, version 11, for each request, as it goes over the wire."""
+    """The frame of a one-partition Fetch, version 11, for each request."""
     frames = FetchFrames(_CLIENT, 0)
     return [
         frames.frame(
@@ -32,7 +32,7 @@ def fetch_frames(requests: Sequence[ReadFrom]) -> list[bytes]:
 
 
 def lookup_frames(layers: Sequence[Sequence[FirstAtTime]]) -> list[bytes]:
-    """A ListOffsets, version 6, for each layer: many partitions, each at most once."""
+    """The frame of a ListOffsets, version 6, for each layer: many partitions, each at most once."""
     frames = []
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     for number, layer in enumerate(layers):
@@ -60,7 +60,7 @@ def lookup_frames(layers: Sequence[Sequence[FirstAtTime]]) -> list[bytes]:
 
 
 def connected(bootstrap: str) -> socket.socket:
-    """A connection to the broker, as plain as can be."""
+    """A plain connection to the broker."""
     host, _, port = bootstrap.rpartition(":")
     connection = socket.create_connection((host, int(port)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -68,7 +68,7 @@ def connected(bootstrap: str) -> socket.socket:
 
 
 def exchange(connection: socket.socket, frames: Sequence[bytes], window: int = WINDOW) -> int:
-    """Send all frames, `window` of them under way at once; the bytes of all answers."""
+    """Send all frames, `window` of them in flight; returns the bytes of all answers."""
     sent = min(window, len(frames))
     connection.sendall(b"".join(frames[:sent]))
     received, answered, left_over = 0, 0, b""

@@ -116,6 +116,7 @@ sys.stdout.write(result.stdout)
 """
 
 
+@pytest.mark.slow
 def test_commands_without_cycles_end_with_3_and_load_no_spark(away: Path) -> None:
     """Where no cluster answers, what they print says why; Spark is not even imported."""
     running = [
@@ -387,6 +388,7 @@ def redirected(
         os.close(writing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unbuffered", "streams", "logs"),
     [(False, (1,), "console"), (False, (2,), "json"), (True, (1, 2), "console")],

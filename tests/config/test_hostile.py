@@ -66,6 +66,7 @@ def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
         Configuration.read("a\0b")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # the square of its length would take hours
 @pytest.mark.parametrize(
     "value", ["${a:" * 500_000, "${a" * 500_000 + "}", "\\\\" * 500_000, "x" * 5_000_000]
@@ -76,6 +77,7 @@ def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
     assert flow.source.client["client.id"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_json_of_many_members_takes_no_longer_than_its_length() -> None:
     """Each is found on its line by one look through the text."""

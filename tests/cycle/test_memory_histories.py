@@ -193,6 +193,7 @@ def test_carry_over_changes_no_answer_of_many_histories(kind: Kind, seed: int) -
     judge(kind, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_histories_are_answered_from_carry_over() -> None:
     """The histories are worth something: many of their positions are remembered and used."""

@@ -796,7 +796,12 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(6, 60))]
+    "seed",
+    [
+        *(0, 1),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)),
+        *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(6, 60)),
+    ],
 )
 def test_histories_of_topics_made_anew_are_answered_as_without_memory(seed: int) -> None:
     """Copies made anew at other offsets, mirrors that lag, descriptions that fail: no remembered

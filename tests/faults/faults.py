@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
@@ -91,11 +91,31 @@ def target_hung(stage: Stage) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _all_the_time(
+    work: Callable[[threading.Event], None], pause_seconds: float = 0.2
+) -> Iterator[None]:
+    """Do this again and again while the block lasts; the event tells that it is over."""
+    over = threading.Event()
+
+    def again() -> None:
+        while not over.wait(pause_seconds):
+            work(over)
+
+    working = threading.Thread(target=again)
+    working.start()
+    try:
+        yield
+    finally:
+        over.set()
+        working.join()
+
+
+@contextmanager
 def _moving(stage: Stage, topic: str, partitions: int) -> Iterator[None]:
     """Each partition is led by one node after the other, without a pause, while the block lasts."""
-    over = threading.Event()
     admin = stage.contents["A"].admin
-    orders = [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+    orders = cycle([[2, 3, 1], [3, 1, 2], [1, 2, 3]])
 
     def move(order: list[int]) -> None:
         places = [TopicPartition(topic, number) for number in range(partitions)]
@@ -104,32 +124,14 @@ def _moving(stage: Stage, topic: str, partitions: int) -> Iterator[None]:
             wait_until(lambda: not admin.list_partition_reassignments(), "all is moved")
             elect_preferred(stage.contents["A"])
 
-    def work() -> None:
-        for order in cycle(orders):
-            if over.wait(0.3):
-                return
-            move(order)
-
-    moving = threading.Thread(target=work)
-    moving.start()
-    try:
+    with _all_the_time(lambda _: move(next(orders)), 0.3):
         yield
-    finally:
-        over.set()
-        moving.join()
-    move(orders[0])
+    move([2, 3, 1])
 
 
-@contextmanager
-def leaders_move(stage: Stage) -> Iterator[None]:
-    """The leaders of the source's partitions change about each second."""
-    yield from _moving(stage, "orders", 3)
-
-
-@contextmanager
-def coordinators_move(stage: Stage) -> Iterator[None]:
-    """The coordinators of the source's groups change about each second, and load."""
-    yield from _moving(stage, "__consumer_offsets", 4)
+# About each second the leaders of the source change, or the coordinators, which load then.
+leaders_move: Fault = partial(_moving, topic="orders", partitions=3)
+coordinators_move: Fault = partial(_moving, topic="__consumer_offsets", partitions=4)
 
 
 @contextmanager
@@ -137,28 +139,20 @@ def topics_deleted(stage: Stage) -> Iterator[None]:
     """A topic that groups have committed for is deleted on the source, and its copy then, again and
     again in the middle of cycles."""
     source, target = stage.contents["A"], stage.contents["B"]
-    over = threading.Event()
+    numbers = count()
 
-    def work() -> None:
-        for number in range(1000):
-            topic = f"passing-{number}"
-            for contents, name in ((target, f"A.{topic}"), (source, topic)):
-                contents.create_topic(name)
-                contents.produce(name, numbered(50))
-            source.commit_offsets("billing-passing", {(topic, 0): 25})
-            over.wait(0.5)
-            for contents, name in ((source, topic), (target, f"A.{topic}")):
-                contents.delete_topic(name)
-            if over.is_set():
-                return
+    def work(over: threading.Event) -> None:
+        topic = f"passing-{next(numbers)}"
+        for contents, name in ((target, f"A.{topic}"), (source, topic)):
+            contents.create_topic(name)
+            contents.produce(name, numbered(50))
+        source.commit_offsets("billing-passing", {(topic, 0): 25})
+        over.wait(0.5)
+        for contents, name in ((source, topic), (target, f"A.{topic}")):
+            contents.delete_topic(name)
 
-    deleting = threading.Thread(target=work)
-    deleting.start()
-    try:
+    with _all_the_time(work, 0):
         yield
-    finally:
-        over.set()
-        deleting.join()
 
 
 @contextmanager
@@ -226,28 +220,10 @@ def _no_such_name(server: socket.socket, answers: bool) -> None:
 
 
 @contextmanager
-def _all_the_time(work: Callable[[], None]) -> Iterator[None]:
-    """Do this again and again while the block lasts."""
-    over = threading.Event()
-
-    def again() -> None:
-        while not over.wait(0.2):
-            work()
-
-    working = threading.Thread(target=again)
-    working.start()
-    try:
-        yield
-    finally:
-        over.set()
-        working.join()
-
-
-@contextmanager
 def worker_killed(stage: Stage) -> Iterator[None]:
     """Spark's Python workers are killed, one after the other, as for their memory."""
 
-    def kill_one() -> None:
+    def kill_one(_: threading.Event) -> None:
         for worker in stage.workers()[1:2]:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
@@ -271,7 +247,7 @@ def worker_hung(stage: Stage) -> Iterator[None]:
     seen: set[int] = set()
     with ExitStack() as still:
 
-        def stop_new_ones() -> None:
+        def stop_new_ones(_: threading.Event) -> None:
             for worker in stage.workers()[1:]:
                 if worker not in seen:
                     seen.add(worker)

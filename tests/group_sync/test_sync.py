@@ -860,6 +860,35 @@ def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records()
     assert estate.standing("billing", "orders", on="A") in (None, CommittedOffset(0))
 
 
+@pytest.mark.parametrize("read", [25, 50])
+def test_failback_leaves_what_only_the_replica_has_behind(read):
+    """Producers wrote to the replica while it was in charge, under one name: a group that has read
+    on there resumes behind the last record that was mirrored. What it read there alone counts as
+    read again, for content cannot tell that nobody will mirror it back."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", "orders", up_to=70)
+    estate.write("orders", 50, on="B", content="B's own")
+    estate.commit("billing", "orders", 70 + read, on="B")
+    back = identity_flow("B", "A")
+    row = row_of(estate.sync(back), "billing")
+    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 70, read)
+    estate.write("orders", 20)
+    assert verdict(row_of(estate.sync(back), "billing")) == UNCHANGED
+
+
+def test_failback_keeps_a_replica_apart_from_a_topic_of_the_same_name():
+    """B has a topic `orders` of its own: it leads to B.orders on A, which is not there."""
+    estate = failed_over()
+    estate.write("orders", 80, on="B", content="B's own")
+    estate.commit("billing", "orders", 70, on="B")
+    rows = estate.sync(flow("B", "A"))
+    assert verdict(row_of(rows, "billing", "A.orders")) == COMMITTED
+    own = row_of(rows, "billing", "orders")
+    assert (own.target_topic, own.reason) == ("B.orders", Reason.TARGET_MISSING)
+    assert estate.standing("billing", "orders", on="A") == CommittedOffset(100)
+
+
 def chain() -> Estate:
     """t of A on B as A.t, on C as B.A.t, back on A as C.B.A.t (by hand); the group on A."""
     estate = Estate("A", "B", "C")

@@ -275,6 +275,17 @@ def test_many_groups_take_few_requests_to_read_and_one_each_to_commit(
     assert sent["offset_fetch"] == -(-len(names) // 50)
 
 
+def test_a_committed_offset_of_minus_1_is_none(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """The broker stores it, and consumers take it for no committed offset."""
+    topic, group = source.create_topic(unique("topic"), 2), unique("group")
+    source.commit_offsets(group, {(topic, 0): 5, (topic, 1): -1})
+    assert source.committed_offsets(group)[topic, 1] == (-1, "")
+    committed = connect().committed([group], require_stable=True).by_group()
+    assert committed == {group: {TopicPartition(topic, 0): CommittedOffset(5)}}
+
+
 def test_a_commit_of_many_partitions_is_parted(
     connect: Connect, source: Contents, unique: Callable[[str], str]
 ) -> None:

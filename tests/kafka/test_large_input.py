@@ -32,6 +32,7 @@ def synced(estate: Estate) -> list[Row]:
         return cycle(flow(), connected(stack, estate, "A"), connected(stack, estate, "B"))
 
 
+@pytest.mark.slow
 def test_records_of_20_megabytes_are_found() -> None:
     """One is what a group reads next; it comes whole, and is digested like any other."""
     estate = Estate()
@@ -59,6 +60,7 @@ def with_many_partitions(vast: list[Any]) -> Lie:
     return lie
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_metadata_of_100_000_partitions_is_read() -> None:
     """In little memory; what is asked after it is answered as before."""

@@ -17,7 +17,7 @@ from tsoffset.flow.security import TokenEndpoint as Endpoint
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TokenUnavailable
 from tsoffset.kafka.security.scram import as_saslname
-from tsoffset.kafka.security.stores import certificates, own
+from tsoffset.kafka.security.stores import certificates, client_identity
 from tsoffset.kafka.security.tls import context, new_context
 from tsoffset.kafka.security.tokens import Tokens, fetch
 from tsoffset.testing.embedded.certificates import Authority, write_jks
@@ -174,7 +174,7 @@ def test_pem_text_may_be_on_one_line() -> None:
         key_password=PASSWORD,
     )
     assert subjects(in_one) == subjects(CertificateStore(True, certificates=alice.chain_pem()))
-    assert "ENCRYPTED PRIVATE KEY" in own(in_one).key
+    assert "ENCRYPTED PRIVATE KEY" in client_identity(in_one).key
 
 
 @pytest.mark.parametrize("body", ["ü", "AAAA", "", "-"])

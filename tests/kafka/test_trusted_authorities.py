@@ -20,6 +20,8 @@ from tests.testing.test_embedded import JARS, PINS
 from tsoffset.testing.embedded.certificates import Authority
 from tsoffset.testing.embedded.jars import REPOSITORY_VARIABLE
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = """
 import json, sys
 from pathlib import Path

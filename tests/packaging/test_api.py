@@ -58,6 +58,7 @@ except AttributeError as error:
 """
 
 
+@pytest.mark.slow
 def test_the_import_is_quick_and_loads_what_is_asked_for() -> None:
     """Who imports the package for its version, or in a worker of Spark, loads nothing else."""
     subprocess.run([sys.executable, "-c", WITHOUT_LIBRARIES], check=True)

@@ -83,6 +83,7 @@ def test_of_kafka_python_only_public_modules_are_imported() -> None:
     assert others == {"kafka", "kafka.errors"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "extra", "words"),
     [
@@ -110,6 +111,7 @@ def test_a_command_names_the_extra_that_it_needs(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_everything_else_is_imported_without_extras_and_without_pandas() -> None:
     """What `run` and the other commands use. Only `compare --html` and `demo` need an extra."""
     done = run_without(IMPORT_PLAIN, "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs")

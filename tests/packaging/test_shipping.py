@@ -19,7 +19,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -241,6 +240,7 @@ def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path
 # --- compose ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compose_file_fits_its_schema() -> None:
     """That of the Compose specification, as check-jsonschema ships it."""
     program = of_this_environment("check-jsonschema")
@@ -313,10 +313,13 @@ def manifest(path: Path, kind: str) -> dict[str, Any]:
 
 def fits_kubernetes(document: dict[str, Any]) -> None:
     """By its schema, strictly; the Prometheus operator's kinds are not Kubernetes' own."""
+    import kubernetes_validate  # what it imports takes seconds
+
     if not document["apiVersion"].startswith("monitoring.coreos.com/"):
         kubernetes_validate.validate(document, "1.31", strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_manifests_fit_their_schemas(path: Path) -> None:
     for document in documents(path):
@@ -335,6 +338,7 @@ def test_nothing_applied_is_an_example() -> None:
     assert set(MANIFESTS) - taken == {SECRET}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl absent")
 @pytest.mark.parametrize("spark", [False, True], ids=["local", "executors"])
 def test_base_and_components_make_what_the_readme_says(spark: bool, tmp_path: Path) -> None:

@@ -138,7 +138,11 @@ def test_a_budget_that_ended_does_not_tell_that_a_record_is_not_there(
 
 @pytest.mark.parametrize(
     ("committed", "padding"),
-    [(2, 0), (999, WIDE), pytest.param(1_002, WIDE, marks=pytest.mark.thorough)],
+    [
+        (2, 0),
+        pytest.param(999, WIDE, marks=pytest.mark.slow),
+        pytest.param(1_002, WIDE, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_replica_that_was_set_back_does_not_hide_what_nobody_has_read(
     committed: int, padding: int

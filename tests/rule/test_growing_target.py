@@ -102,6 +102,7 @@ def test_the_bound_holds_though_the_target_grows(
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grow_after", ["log_ranges", "first_at_times", "read"])
 def test_the_rows_of_a_cycle_hold_though_the_target_grows(grow_after: str) -> None:
     """The same where it grows as soon as the cycle looks at the logs."""

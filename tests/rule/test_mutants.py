@@ -35,8 +35,9 @@ from tests.mutants import ROOT, Mutant, survivors
 
 module = "tsoffset.rule.answers"
 text = (ROOT / "tsoffset" / "rule" / "answers.py").read_text()
-harmless = Mutant(module, 1, "nothing", text)
-broken = Mutant(module, 1, "all", "raise ImportError")
+place = module, *[1 + text[: text.index("return")].count("\\n")] * 2
+harmless = Mutant(*place, "nothing", text)
+broken = Mutant(*place, "all", "raise ImportError")
 print(*(it.change for it in survivors([harmless, broken])))
 """
 

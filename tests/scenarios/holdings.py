@@ -8,7 +8,6 @@ from tests.scenarios.estate import Estate
 from tests.waiting import wait_until
 
 # On A, mirrored to B as A.*.
-KIP = "kip-1292"
 ORDERS = "orders"
 EQUAL_TIMES = "equal-times"
 COMPACTED = "compacted"
@@ -36,12 +35,6 @@ DAMAGED = "damaged"
 HALF_AWAY = "half-away"
 ALL_AWAY = "all-away"
 
-# KIP-1292's second table: the target's offsets are lower by this, and all is mirrored up to
-# and with this source offset; these source offsets have one timestamp, E.
-KIP_SHIFT = 400
-KIP_MIRRORED = 1000
-KIP_E = range(980, 991)
-
 RECORDS = 1000
 # What most logs have lost at their start before they are mirrored, so that no offset is the
 # same on both sides; and what one mirror has lost since.
@@ -50,7 +43,7 @@ TRIMMED_THERE = 350
 
 TOPICS: Mapping[str, Sequence[str]] = {
     "A->B": (
-        *(KIP, ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, RETURNING),
+        *(ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, RETURNING),
         *(STREAMING, CHAINED, SHORTENED, STAMPED_HERE, STAMPED_THERE),
     ),
     "B->C": (f"A.{CHAINED}", FROM_B),
@@ -73,7 +66,6 @@ _COMPACTION = {
 def fill(estate: Estate) -> None:
     """Create and fill all topics, before anything is mirrored."""
     a, d = estate.contents["A"], estate.contents["D"]
-    _fill_kip_table(estate)
     for topic in (
         *(STREAMING, RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
         *(SAME, SAME_RETURNING, *UNDECIDED, FAN_IN),
@@ -136,20 +128,6 @@ def _fill_trimmed(estate: Estate, alias: str, topic: str, *, partitions: int = 1
         records = numbered(RECORDS, first=RECORDS * partition)
         estate.produce(alias, topic, records, partition=partition)
         estate.contents[alias].delete_records(topic, TRIMMED, partition=partition)
-
-
-def _fill_kip_table(estate: Estate) -> None:
-    """The log of the KIP's second table: it begins at 400, and 980 to 990 share a timestamp."""
-    contents = estate.contents["A"]
-    contents.create_topic(KIP)
-    records = numbered(KIP_MIRRORED + 1)
-    shared = records[KIP_E.start].timestamp_ms
-    records = [
-        Written(shared if offset in KIP_E else record.timestamp_ms, record.value, record.key)
-        for offset, record in enumerate(records)
-    ]
-    estate.produce("A", KIP, records)
-    contents.delete_records(KIP, KIP_SHIFT)
 
 
 def _fill_equal_times(estate: Estate) -> None:

@@ -12,15 +12,25 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from tests.producing import Contents
 from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
+from tests.scenarios.rounds.foreign_clients import FOREIGN, MISSING, Way, metadata_of
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
-from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, few, plan
+from tests.scenarios.rounds.plans import (
+    LONG_ROUNDS,
+    ROUNDS,
+    SEED_VARIABLE,
+    Ending,
+    Trouble,
+    chosen_seed,
+    few,
+    plan,
+)
 from tests.scenarios.rounds.playing import Played, play
 from tests.scenarios.rounds.stage import Stage
 
@@ -28,6 +38,8 @@ pytestmark = pytest.mark.integration
 
 SEED = chosen_seed()
 FEW = few(SEED)
+# Behind all others.
+FOREIGN_ROUND = LONG_ROUNDS
 
 
 @dataclass
@@ -117,7 +129,11 @@ def test_nothing_is_skipped(stage: Stage, totals: Totals, chosen_round: int) -> 
     planned = plan(SEED, chosen_round)
     played = play(stage, planned)
     totals.add(played)
-    repeat = f"{SEED_VARIABLE}={SEED}: {planned}"
+    judge(played)
+
+
+def judge(played: Played) -> None:
+    repeat = f"{SEED_VARIABLE}={SEED}: {played.plan}"
     wrong = [
         f"{group.group}, partition {partition}, source {offset}: {fate}"
         for group, partition, offset, fate in fates(played)
@@ -126,6 +142,52 @@ def test_nothing_is_skipped(stage: Stage, totals: Totals, chosen_round: int) -> 
     assert not wrong, f"{repeat}: {len(wrong)} of {wrong[:10]}"
     rows = [*wrong_rows(played)]
     assert not rows, f"{repeat}: {len(rows)} of {rows[:10]}"
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(bool(MISSING), reason=f"no package {', '.join(MISSING)}")
+@pytest.mark.parametrize(
+    ("number", "trouble"), [(FOREIGN_ROUND, Trouble.NONE), (FOREIGN_ROUND + 1, Trouble.PAUSED)]
+)
+def test_clients_of_others_fail_over(stage: Stage, number: int, trouble: Trouble) -> None:
+    """The same of consumers by librdkafka and aiokafka, each committing in its own way, by the
+    classic protocol and the new one, also where the mirror stands still for a while. What they
+    really read again is within their rows' bounds, and the metadata of their commits comes with
+    them."""
+    planned = replace(
+        plan(SEED, number),
+        trouble=trouble,
+        ending=Ending.FINAL,
+        keeps_names=number == FOREIGN_ROUND,
+        groups=len(FOREIGN),
+        late_topic=False,
+    )
+    played = play(stage, planned, [kind.make for kind in FOREIGN])
+    judge(played)
+    held = 0
+    for kind, group in zip(FOREIGN, played.groups, strict=True):
+        assert kind.way is not Way.NEVER or not group.committed
+        assert group.last_sync is not None
+        rows = [row for row in group.last_sync.rows if row.group == group.group]
+        assert {row.partition: row.source_offset for row in rows} == group.committed, kind
+        for row in rows:
+            if row.partition is None or row.source_offset is None or row.reread_bound is None:
+                continue
+            processed = {
+                value
+                for value, offset in played.written[row.partition].items()
+                if offset < row.source_offset
+            }
+            again = processed & group.got[row.partition].keys()
+            assert len(again) <= row.reread_bound, (kind, row)
+            held += 1
+        if kind.way in (Way.ASYNC, Way.SYNC, Way.TRANSACTION):
+            for (_, partition), (_, text) in stage.target.committed_offsets(group.group).items():
+                known = {metadata_of(group.group, n) for n in range(group.committed[partition] + 1)}
+                # confluent-kafka sends the end of its C string as well.
+                assert text.removesuffix("\0") in known, (kind, text)
+    # A group that stopped early may have had nothing to commit.
+    assert held >= len(FOREIGN) // 2
 
 
 @pytest.mark.thorough

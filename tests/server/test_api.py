@@ -528,6 +528,7 @@ def test_every_field_says_what_it_is(client: TestClient) -> None:
 # --- large --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_large_flow_is_answered_in_pages() -> None:
     """No answer about 65,000 groups with ten pairs each is larger than its page, and all of them
     are made of one summary a cycle."""

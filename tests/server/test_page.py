@@ -206,6 +206,7 @@ def test_no_text_is_ever_taken_for_markup() -> None:
 # --- in a browser -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @in_browser
 def test_the_page_loads(page: Page, estate: str) -> None:
     """All flows at a glance, with no error on the console and nothing from another host."""

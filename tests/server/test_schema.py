@@ -14,6 +14,9 @@ from tsoffset.model import FailureKind, OutcomeKind
 from tsoffset.server.api import application
 from tsoffset.server.guard import Guard, Hosts
 
+# pyproject.toml keeps it from every other run.
+pytest_plugins = ("schemathesis.pytest.plugin",)
+
 STRANGE = "a/b \x00\u2028<script>\U0001f600"
 GROUPS = ("billing", STRANGE, "whole", "none")
 
@@ -59,6 +62,7 @@ def asked_of_what_is_there(case: schemathesis.Case) -> None:
     asked(case)
 
 
+@pytest.mark.slow
 @SCHEMA.parametrize()
 @FEW
 def test_answers_fit_the_document(case: schemathesis.Case) -> None:

@@ -212,6 +212,7 @@ def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: 
     assert fetched(tmp_path / "jars") == ALL
 
 
+@pytest.mark.slow
 def test_processes_that_need_the_jars_at_once_fetch_them_once(
     repository: Path, tmp_path: Path
 ) -> None:

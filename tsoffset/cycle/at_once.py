@@ -1,6 +1,6 @@
 """What is answered at once of a partition: by columns, with positions of other partitions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,14 +26,14 @@ class AtOnce:
     distances: Numbers
 
     @cached_property
-    def looked_at(self) -> Mapping[Side, Sequence[int]]:
+    def looked_at(self) -> Mapping[Side, Numbers]:
         """The offsets of their records and of those beside these, ascending."""
         originals, images = self.offsets, self.offsets + self.distances
         return {Side.SOURCE: _with_neighbours(originals), Side.TARGET: _with_neighbours(images)}
 
 
-def _with_neighbours(offsets: Numbers) -> Sequence[int]:
-    found: list[int] = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1])).tolist()
+def _with_neighbours(offsets: Numbers) -> Numbers:
+    found: Numbers = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1]))
     return found
 
 

@@ -87,7 +87,10 @@ def ask_for_ranges(
         source_offset, target_offset = carry_over.frontier
         proof = Proof.FRONTIER if evidence.is_remote_topic else Proof.FIRST_COPY
         safety = Safety(proof, carry_over.frontier)
-        evidence.add_safe(Pair(source_offset, target_offset, source_offset, safety))
+        pair = Pair(source_offset, target_offset, source_offset, safety)
+        evidence.add_safe(pair)
+        # With a pair below it, it shows how far apart all between them are.
+        evidence.prove(pair)
 
 
 @dataclass(frozen=True, slots=True)

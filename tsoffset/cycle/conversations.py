@@ -7,9 +7,8 @@ partition, no more conversations are needed: the others' records are read and an
 with those of other partitions (`tsoffset.rule.fast_path`).
 """
 
-import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from functools import partial
@@ -29,7 +28,7 @@ from tsoffset.model import (
     Side,
     TimestampType,
 )
-from tsoffset.records import Stretch, UnreadableRecords
+from tsoffset.records import Numbers, Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.fast_path import Answers
@@ -50,6 +49,8 @@ _MANY_OUTSIDE, _PROBES = 16, 3
 # side by side, for a third of the price; in larger ones a conversation, which decodes what it
 # needs, costs less unless it shares them with others: one of so many records.
 _SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
+
+_NO_OFFSETS = np.zeros(0, np.int64)
 
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
@@ -179,13 +180,17 @@ class Partition:
         sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
-    def _ahead(self) -> Mapping[Side, Sequence[int]]:
+    def _ahead(self) -> Mapping[Side, Numbers]:
         """Offsets, ascending, that positions will have read, before it is their turn."""
         if self._at_once is not None:
             return self._at_once.looked_at
+        if not self._held:
+            return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
-        likely = self._at_distances(self._distances(following, self._walks())).looked_at
-        return {**likely, Side.SOURCE: sorted({*following, *likely[Side.SOURCE]})}
+        distances = self._distances(following, self._walks()) or self._predicted(following)
+        likely = self._at_distances(distances).looked_at
+        own = np.array(following, np.int64)
+        return {**likely, Side.SOURCE: np.union1d(own, likely[Side.SOURCE])}
 
     def _end_foresight(self) -> None:
         """From now on all counts that was foreseen."""
@@ -208,21 +213,18 @@ class Partition:
             self._likely = distances, AtOnce(*columns)
         return self._likely[1]
 
-    def _unread(self, side: Side, offsets: Iterable[int]) -> set[int]:
+    def _unread(self, side: Side, offsets: Numbers) -> set[int]:
         """Those within the log, where its range is known, of which nothing was read, or tried to
-        be. They ascend."""
+        be."""
         view, reads = self._evidence.view(side), self._reads[side]
-        unread = set()
-        start, end = (0, sys.maxsize) if view.range is None else (view.start, view.end)
-        known_to = -1
-        for offset in offsets:
-            if offset < known_to or not start <= offset < end:
-                continue
-            held = self._holding(side, offset)
-            known_to = view.covered_to(offset) if held is None else held.end
-            if known_to == offset and offset not in reads.failed:
-                unread.add(offset)
-        return unread
+        if not len(offsets):
+            return set()
+        found = ~(view.covers(offsets) | reads.holds(offsets))
+        if view.range is not None:
+            found &= (offsets >= view.start) & (offsets < view.end)
+        if self._foresight is not None:
+            found &= ~self._foresight.holds(side, offsets)
+        return set(offsets[found].tolist()) - reads.failed
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
         """Hand out the answers to what was asked."""
@@ -361,6 +363,13 @@ class Partition:
                 found |= dict.fromkeys(_within(offsets, lowest, highest), highest.distance)
         return found
 
+    def _predicted(self, offsets: Sequence[int]) -> dict[int, int]:
+        """The distance that pairs of an earlier cycle let expect of each offset, where the two
+        outermost pairs agree."""
+        predictions = self._evidence.predictions if self._is_plain else ()
+        distances = {target - source for source, target in (*predictions[:1], *predictions[-1:])}
+        return dict.fromkeys(offsets, distances.pop()) if len(distances) == 1 else {}
+
     def _take_in_all(self) -> None:
         """Have all count that was read, for whichever position: a later equal record, for one."""
         for side in Side:
@@ -373,7 +382,8 @@ class Partition:
 
     def _forget(self, above: int) -> None:
         """Let go of what was read above a source offset, and above its copy's place."""
-        pair = self._evidence.pairs.above(above)
+        pairs = self._evidence.pairs
+        pair = pairs.above(above) or pairs.below(above)
         self._reads[Side.SOURCE].let_go(above)
         # What lies further than a pair says is read again.
         self._reads[Side.TARGET].let_go(above + pair.distance if pair else -1)

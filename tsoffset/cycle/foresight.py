@@ -8,11 +8,13 @@ nobody before, so that a conversation comes to what it would come to without.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.model import FirstAtTime, Side, TimedOffset
-from tsoffset.records import Stretch, UnreadableRecords
+from tsoffset.records import Flags, Numbers, Stretch, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import Answer, Question
 
@@ -42,16 +44,13 @@ class Foresight:
             or settings.proof == "timestamps"
         )
 
-    def questions(self, unread: Callable[[Side, Iterable[int]], set[int]]) -> Iterator[Question]:
+    def questions(self, unread: Callable[[Side, Numbers], set[int]]) -> Iterator[Question]:
         """What is to be asked now; `unread` tells which offsets nothing was read of."""
         reads_to_come = {SOURCE: self._of_source(), TARGET: self._of_target()}
         for side, offsets in reads_to_come.items():
             reads = self._reads[side]
-            wanted = {
-                offset
-                for offset in unread(side, sorted(set(offsets)))
-                if offset not in reads.failed and reads.holding(offset) is None
-            }
+            asked = np.array(sorted(set(offsets)), np.int64)
+            wanted = {offset for offset in unread(side, asked) if offset not in reads.failed}
             partition = self._evidence.view(side).partition
             yield from reads.choose(side, partition, wanted, sparse=1)
         for side, lookup in ((TARGET, self._lookup_of_lowest), (SOURCE, self._lookup_of_last)):
@@ -70,6 +69,10 @@ class Foresight:
     def holding(self, side: Side, offset: int) -> Stretch | None:
         """What was read and holds an offset."""
         return self._reads[side].holding(offset)
+
+    def holds(self, side: Side, offsets: Numbers) -> Flags:
+        """Which of the offsets were read."""
+        return self._reads[side].holds(offsets)
 
     @property
     def found(self) -> Mapping[Question, Answer]:

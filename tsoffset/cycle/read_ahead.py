@@ -9,8 +9,10 @@ do not overlap. What is still not covered then is asked for in the next round.
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from tsoffset.model import ReadFrom, Side, TopicPartition
-from tsoffset.records import Stretch
+from tsoffset.records import Flags, Numbers, Stretch, is_within
 from tsoffset.rule.inquiry import Answer, Question
 
 # Of positions whose batches are unknown, one in so many is asked for first.
@@ -99,6 +101,10 @@ class SideReads:
         at = bisect_right(self._starts, offset) - 1
         return self._stretches[at] if at >= 0 and self._stretches[at].end > offset else None
 
+    def holds(self, offsets: Numbers) -> Flags:
+        """Which of the offsets are held."""
+        return is_within(offsets, self._starts, [one.end for one in self._stretches])
+
     @property
     def kept(self) -> Sequence[Stretch]:
         """All that was read and not let go."""
@@ -151,26 +157,34 @@ def next_reads(
     offsets = sorted(wanted)
     if not sizes.known:
         # From the middle, for of the outermost something may be read otherwise.
-        yield from ((offset, 1) for offset in offsets[min(sparse, len(offsets)) // 2 :: sparse])
+        step = max(sparse, len(offsets) // TRUST)
+        yield from ((offset, 1) for offset in offsets[min(step, len(offsets)) // 2 :: step])
         return
-    of_batch = sizes.offsets
-    chosen: list[int] = []
-    for offset in offsets:
-        if not chosen or offset >= chosen[-1] + of_batch:
-            chosen.append(offset)
-    if len(chosen) > TRUST * sizes.batches:
-        # So few batches may be unlike the others: spread fewer reads, and know better then.
-        chosen = chosen[:: -(-len(chosen) // (TRUST * sizes.batches))]
-    batches = sizes.in_a_wide_read
+    of_batch, column = sizes.offsets, np.array(offsets, np.int64)
+    reads: list[tuple[int, int]] = []
     at = 0
-    while at < len(chosen):
-        first = chosen[at]
-        reach = first + batches * of_batch
-        inside = offsets[bisect_left(offsets, first) : bisect_left(offsets, reach)]
-        holding = len({(offset - first) // of_batch for offset in inside})
-        if batches >= _FEWEST_BATCHES and holding >= WANTED_SHARE * batches:
-            yield first, sizes.bytes_of(batches)
-            at = bisect_left(chosen, reach)
-        else:
-            yield first, 1
-            at += 1
+    while at < len(offsets):
+        first, max_bytes = offsets[at], 1
+        behind = bisect_left(offsets, first + of_batch, at)
+        for batches in _wide_reads(first, offsets[-1], sizes):
+            end = bisect_left(offsets, first + batches * of_batch, at)
+            held = np.count_nonzero(np.diff((column[at:end] - first) // of_batch)) + 1
+            if held >= WANTED_SHARE * batches:
+                # The first batch may begin before what is wanted of it.
+                behind, max_bytes = end, sizes.bytes_of(batches + 1)
+                break
+        reads.append((first, max_bytes))
+        at = behind
+    # So few batches may be unlike the others: spread fewer reads, and know better then.
+    yield from reads[:: max(1, -(-len(reads) // (TRUST * sizes.batches)))]
+
+
+def _wide_reads(first: int, last: int, sizes: BatchSizes) -> Iterator[int]:
+    """How many batches a wide read from the first of some offsets on may bring, most first: as many
+    as may be read at once, or as there are up to the last offset."""
+    batches = sizes.in_a_wide_read - 1
+    if batches >= _FEWEST_BATCHES:
+        yield batches
+    rest = (last - first) // sizes.offsets + 1
+    if _FEWEST_BATCHES <= rest < batches:
+        yield rest

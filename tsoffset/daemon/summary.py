@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.columns import Flags
 from tsoffset.cycle.schema import as_text
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.records import Numbers
+from tsoffset.records import Flags, Numbers
 from tsoffset.terminal.output import Readiness
 from tsoffset.terminal.row_columns import readiness_of
 

@@ -1,6 +1,6 @@
-"""`tsoffset demo`: the whole thing on this machine, with nothing but Java installed.
+"""`tsoffset demo`: clusters, groups, a sync and a failover on this machine, with only Java
+installed.
 
-Two real brokers, real MirrorMaker 2, real producers and consumers; one sync on the same path
-as `tsoffset sync`; then a failover, judged by content. Like `tsoffset.kafka` and
-`tsoffset.testing.embedded` it uses the Kafka client directly: as the applications would.
+Two real brokers, real MirrorMaker 2, real producers and consumers; one sync as `tsoffset sync` runs
+it; then a failover, judged by content. It uses the Kafka client directly, as applications do.
 """

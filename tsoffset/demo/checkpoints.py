@@ -1,4 +1,4 @@
-"""MirrorMaker 2's own translation of offsets at work in the demo."""
+"""MirrorMaker 2's own translation of offsets in the demo."""
 
 from collections.abc import Mapping
 
@@ -20,16 +20,16 @@ SETTINGS: Mapping[str, str] = {
 """With these it writes offset syncs and checkpoints."""
 
 _PATIENCE_SECONDS = 90.0
-# It looks at the groups each second. What so many looks, half a second apart, do not change, it
-# has nothing to add to.
-_LOOKS = 8
+# It checks the groups each second. If this many checks, half a second apart, change nothing, it has
+# nothing to add.
+_CHECKS = 8
 # It does not commit for a group with consumers on the target.
 _IDLE = frozenset(group.name for group in GROUPS if not group.member)
 
 
 def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool = False) -> int:
-    """Wait until there are no more to come, and with `synced` until MirrorMaker 2 has committed
-    what they say; how many pairs of a group and a partition have one. Raises EmbeddedError."""
+    """Wait until MirrorMaker 2 has written all checkpoints, and with `synced` committed them;
+    returns the number of group-partitions with a checkpoint. Raises EmbeddedError."""
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
     counts: list[int] = []
 
@@ -38,7 +38,7 @@ def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool
             found = read_checkpoints(target, topic, wanted=lambda _: True, committed={})
             behind = _behind(target, found) if synced else 0
         counts.append(len(found.newest))
-        still = len(counts) >= _LOOKS and counts[-1] and len({*counts[-_LOOKS:]}) == 1
+        still = len(counts) >= _CHECKS and counts[-1] and len({*counts[-_CHECKS:]}) == 1
         if still and not behind:
             return None
         return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed yet"
@@ -48,7 +48,8 @@ def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool
 
 
 def _behind(target: KafkaCluster, found: Checkpoints) -> int:
-    """How many checkpoints of idle groups are past what the target group has."""
+    """The number of checkpoints of idle groups that are past the target group's committed
+    offset."""
     wanted = {key: one for key, one in found.newest.items() if key.group in _IDLE}
     names = sorted({key.group for key in wanted})
     current: dict[CheckpointKey, int] = {}

@@ -1,4 +1,4 @@
-"""Two brokers, MirrorMaker 2 and the file that both it and tsoffset read."""
+"""Two brokers, MirrorMaker 2 and the file that both MirrorMaker 2 and tsoffset read."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
@@ -17,10 +17,10 @@ TARGET = "backup"
 FLOW = f"{SOURCE}->{TARGET}"
 BACK = f"{TARGET}->{SOURCE}"
 
-# All data is thrown away, so nothing is worth a long farewell.
+# All data is deleted at the end, so a slow shutdown is not worth it.
 _GRACE_SECONDS = 5.0
 _DELETION_SECONDS = 30.0
-# What a reader of the configuration wants to see.
+# The settings that the demo shows.
 _TELLING = (
     "clusters",
     f"{SOURCE}.bootstrap.servers",
@@ -42,10 +42,10 @@ def remote(topic: str) -> str:
 
 
 class Clusters:
-    """What runs in the demo's folder; `processes` in the order in which to stop them."""
+    """The processes in the demo's folder; `processes` in the order in which to stop them."""
 
     def __init__(self, folder: Path, *, secure: bool = False) -> None:
-        """Prepare it; nothing is started. With `secure` clients need TLS and a password."""
+        """Starts nothing. With `secure` clients need TLS and a password."""
         self.folder = folder
         self.locks = Locks(folder, (SOURCE, TARGET)) if secure else None
         self.source, self.target = (
@@ -62,25 +62,25 @@ class Clusters:
 
     @property
     def at_source(self) -> Access:
-        """How applications enter the source, once it has started."""
+        """How applications connect to the source, once it has started."""
         return self._access(self.source)
 
     @property
     def at_target(self) -> Access:
-        """How applications enter the target, once it has started."""
+        """How applications connect to the target, once it has started."""
         return self._access(self.target)
 
     def start_brokers(self, pool: Executor) -> None:
-        """Start both, side by side. Raises EmbeddedError."""
+        """Start both at the same time. Raises EmbeddedError."""
         list(pool.map(EmbeddedBroker.start, (self.source, self.target)))
 
     def write_configuration(
         self, settings: Mapping[str, str], *, shared: bool
     ) -> Mapping[str, str]:
-        """Write the file with these settings over its own, and return what matters in it.
+        """Write the file with these settings over the demo's own, and return the lines to show.
 
-        One that is `shared` has settings for tsoffset, too. The rest makes MirrorMaker 2 quick to
-        start and to look, and keeps one copy of its own topics.
+        A `shared` file has settings for tsoffset, too. The rest makes MirrorMaker 2 start and check
+        quickly, with one replica of its own topics.
         """
         brokers = self.source, self.target
         security = {} if self.locks is None else self.locks.configuration(*brokers)
@@ -116,16 +116,15 @@ class Clusters:
         return telling
 
     def restart_mirror(self, between: Callable[[], None] | None = None) -> None:
-        """Stop MirrorMaker 2, do what is to be done while it stands still, and start it again, so
-        that it reads its file anew. Raises EmbeddedError."""
+        """Stop MirrorMaker 2, call `between`, and start it again with the changed file. Raises
+        EmbeddedError."""
         self.stop_mirror()
         if between is not None:
             between()
         self.mirror.start()
 
     def delete_topic(self, cluster: str, topic: str) -> None:
-        """Delete a topic of the cluster of that name, and wait until it is gone. Raises
-        EmbeddedError."""
+        """Delete a topic and wait until it is gone. Raises EmbeddedError."""
         broker = self.source if cluster == SOURCE else self.target
         with closing(KafkaAdminClient(**self._access(broker).settings())) as admin:
             admin.delete_topics([topic])
@@ -136,9 +135,9 @@ class Clusters:
             broker.wait_until(missing, seconds=_DELETION_SECONDS, doing=f"delete {topic}")
 
     def write_failback_configuration(self) -> tuple[Path, Mapping[str, str]]:
-        """Write a file for tsoffset alone, of the way back, and return it with what it holds.
+        """Write a file for tsoffset alone, for the way back; returns it with its content.
 
-        MirrorMaker 2 does not read it, so that no records flow back.
+        MirrorMaker 2 does not read it, so no records flow back.
         """
         brokers = self.source, self.target
         wanted = {
@@ -155,7 +154,7 @@ class Clusters:
         return write_private(path, _lines(wanted)), wanted
 
     def wait_until_mirrored(self) -> None:
-        """Wait until all that the source holds now is on the target. Raises EmbeddedError."""
+        """Wait until everything on the source is on the target. Raises EmbeddedError."""
         self.mirror.wait_until_mirrored(
             self.at_source,
             self.at_target,
@@ -164,7 +163,8 @@ class Clusters:
         )
 
     def write_client_properties(self) -> Mapping[str, Path]:
-        """Write what Kafka's own tools need to enter a secured cluster; the files by its name."""
+        """Write the settings with which Kafka's own tools connect to a secured cluster; returns the
+        files by cluster name."""
         if self.locks is None:
             return {}
         return {
@@ -176,13 +176,11 @@ class Clusters:
         }
 
     def stop(self) -> None:
-        """Stop all that runs."""
         with ExitStack() as stack:
             for each in reversed(self.processes):
                 stack.callback(each.stop, _GRACE_SECONDS)
 
     def stop_mirror(self) -> None:
-        """Stop MirrorMaker 2."""
         self.mirror.stop(_GRACE_SECONDS)
 
     def _access(self, broker: EmbeddedBroker) -> Access:
@@ -190,7 +188,7 @@ class Clusters:
 
 
 def change_settings(path: Path, changed: Mapping[str, str], without: Collection[str] = ()) -> None:
-    """Give settings of a file other values, as an operator would, and take some out of it."""
+    """Change settings of a file, and remove some, as an operator would."""
     kept = [
         line
         for line in path.read_text().splitlines(keepends=True)

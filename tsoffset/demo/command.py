@@ -1,4 +1,4 @@
-"""`tsoffset demo` as the command line calls it: the clusters up, a story told, all taken down."""
+"""`tsoffset demo`: starts the clusters, plays a scenario, and stops everything."""
 
 import shutil
 import sys
@@ -20,7 +20,7 @@ from tsoffset.java import find_java
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.embedded import resolve_jars
 
-# Consumers side by side, a step, and MirrorMaker 2 and Spark starting beside them.
+# Several consumers, a step, and MirrorMaker 2 and Spark starting at the same time.
 _THREADS = 7
 
 
@@ -28,9 +28,9 @@ def run(scenario: Scenario, *, keep: bool, secure: bool) -> int:
     """Play the scenario and return the exit status: 1 if a record was skipped, or if anything else
     is not as the outcome table says.
 
-    With `keep` the clusters go on running afterwards; else nothing is left of them. With
-    `secure` all clients need TLS and a password. Raises TsoffsetError for what keeps the demo
-    from its end; the folder with the logs stays then.
+    With `keep` the clusters keep running afterwards; otherwise everything is removed. With `secure`
+    all clients need TLS and a password. Raises TsoffsetError if the demo cannot be completed; the
+    folder with the logs stays then.
     """
     started = time.monotonic()
     find_java()
@@ -70,7 +70,7 @@ def _play(
         opened = stack.enter_context(ExitStack())
         pool = ThreadPoolExecutor(_THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
-        # While it is being started, or has much to copy, the pool would wait for it.
+        # While MirrorMaker 2 starts, or has much to copy, the pool would wait for it.
         stack.callback(clusters.stop_mirror)
         played = story(clusters, narrator, pool, opened)
         status, sentences = played.tell()
@@ -80,5 +80,5 @@ def _play(
         if keep:
             tell_how_to_explore(clusters, played.file, narrator)
             for each in clusters.processes:
-                each.let_go()
+                each.leave_running()
     return status

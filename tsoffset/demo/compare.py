@@ -1,4 +1,4 @@
-"""The story of a comparison: MirrorMaker 2's own translation beside ours, on the same groups."""
+"""The scenario `compare`: MirrorMaker 2's own translation and tsoffset's, for the same groups."""
 
 import sys
 from collections.abc import Mapping
@@ -16,18 +16,16 @@ from tsoffset.terminal.output import Format, Output
 
 
 class Compare(Story):
-    """The steps after all is mirrored; Spark is not needed."""
+    """The steps after everything is mirrored; Spark is not needed."""
 
     about = "its checkpoint connector, and its checkpoints compared with tsoffset's offsets"
     settings: ClassVar[Mapping[str, str]] = checkpoints.SETTINGS
 
     def tell(self) -> tuple[int, list[str]]:
-        """Run all steps; return the exit status and the sentences of the end. Raises
-        TsoffsetError."""
         _, mirrored = self._fill()
         self._mirror_all(mirrored)
         self._checkpoint()
-        return self._set_beside(self._clusters.configuration), [
+        return self._compare_offsets(self._clusters.configuration), [
             "Both translated the same groups at the same time. Nothing was committed."
         ]
 
@@ -41,7 +39,7 @@ class Compare(Story):
             " wrote while it copied."
         )
 
-    def _set_beside(self, file: Path) -> int:
+    def _compare_offsets(self, file: Path) -> int:
         self._narrator.step(f"tsoffset compare -c {file.name}")
         self._narrator.say(
             "VERDICT judges a consumer that resumes from the checkpoint. RECORDS is the most"

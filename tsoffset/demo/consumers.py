@@ -20,14 +20,14 @@ _POLL_MS = 100
 _POLL_RECORDS = 2_000
 
 Reads = Mapping[int, Read]
-"""What a group's consumer got, by partition."""
+"""The records that a group's consumer got, by partition."""
 
 
 class Consumers:
     """The consumers of all groups.
 
-    `processed` holds the values that each group has done so far, on either cluster, by group
-    and source partition.
+    `processed` has the values that each group has processed so far, on either cluster, by group and
+    source partition.
     """
 
     def __init__(self, clusters: Clusters, pool: Executor, stack: ExitStack) -> None:
@@ -41,7 +41,7 @@ class Consumers:
     def read_at_source(
         self, groups: Sequence[DemoGroup], written: Mapping[Place, Sequence[DemoRecord]]
     ) -> None:
-        """Let each group read up to where it stands, commit, and leave."""
+        """Each group reads up to its offset, commits, and leaves."""
 
         def read(group: DemoGroup) -> None:
             topic = group.topic.name
@@ -52,8 +52,7 @@ class Consumers:
         list(self._pool.map(read, groups))
 
     def read_at_target(self, group: DemoGroup) -> None:
-        """Let a group read on the target before anything is synced, and leave unless it is to
-        stay a member."""
+        """A group reads on the target before the sync, and leaves unless it stays a member."""
         cluster, topic = self._clusters.at_target, remote(group.topic.name)
         up_to = stops(group.on_target, topic, read_log(cluster, [topic]))
         with ExitStack() as leaving:
@@ -64,8 +63,8 @@ class Consumers:
                 self._stack.push(leaving.pop_all())
 
     def work_at_target(self, groups: Sequence[DemoGroup], most: int) -> dict[str, int]:
-        """Let each group go on on the target from its commits, up to so many records of each
-        partition, commit, and leave; how many each has read."""
+        """Each group continues on the target from its committed offsets, up to `most` records of
+        each partition, commits, and leaves; returns how many each has read."""
         cluster = self._clusters.at_target
         log = read_log(cluster, {remote(group.topic.name) for group in groups})
 
@@ -86,14 +85,14 @@ class Consumers:
         )
 
     def stay(self) -> None:
-        """Have those who are to stay members show that they are there."""
+        """Members that stay poll, to remain in their groups."""
         for consumer in self._members.values():
             consumer.poll(timeout_ms=0)
 
     def go_on(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
-        """Let each group read on the target to its end, as they get there.
+        """Each group reads on the target to its end, in the order in which they finish.
 
-        Nothing is committed, so that the groups can be looked at later.
+        Nothing is committed, so that the groups can be examined later.
         """
 
         def read(group: DemoGroup) -> Reads:
@@ -106,7 +105,7 @@ class Consumers:
         return self._pool.map(read, groups)
 
     def go_on_at_source(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
-        """The same on the source, where none of them has stayed."""
+        """The same on the source, where no member has stayed."""
 
         def read(group: DemoGroup) -> Reads:
             topic = group.topic.name
@@ -116,7 +115,7 @@ class Consumers:
         return self._pool.map(read, groups)
 
     def logs(self) -> dict[Place, Logs]:
-        """What lies in both clusters now, by source partition."""
+        """The content of both clusters now, by source partition."""
         clusters = self._clusters
         source = read_log(clusters.at_source, [topic.name for topic in TOPICS])
         target = read_log(clusters.at_target, [remote(topic.name) for topic in TOPICS])
@@ -156,9 +155,9 @@ def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[DemoRe
 
 @contextmanager
 def _member(cluster: Access, group: str, topic: str) -> Iterator[KafkaConsumer]:
-    """A consumer that has joined its group, alone, and got all partitions of the topic.
+    """A consumer that has joined its group, alone, and has all partitions of the topic.
 
-    Without a commit it begins at the log's start; it commits only what it is told to.
+    Without a committed offset it begins at the log's start; it commits only on request.
     """
     with closing(
         KafkaConsumer(
@@ -168,15 +167,15 @@ def _member(cluster: Access, group: str, topic: str) -> Iterator[KafkaConsumer]:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_poll_records=_POLL_RECORDS,
-            # To close a consumer takes as long as the fetch that is under way.
+            # Closing a consumer takes as long as a fetch in flight.
             fetch_max_wait_ms=_POLL_MS,
             # After a long pause between polls kafka-python 3.0 may fetch nothing in a session.
             enable_incremental_fetch_sessions=False,
         )
     ) as consumer:
         consumer.subscribe([topic], listener=_FromTheStart(consumer))
-        # What a short poll interrupts while the group is joined, kafka-python 3.0 forgets.
-        # It ends with the first record, which is dropped: each reading seeks to its start.
+        # kafka-python 3.0 forgets a join that a short poll interrupts. This poll ends with the
+        # first record, which is dropped: each reading seeks to its start.
         consumer.poll(timeout_ms=int(_PATIENCE_SECONDS * 1_000), max_records=1)
         if not consumer.assignment():
             raise _not_done(f"{group} joins {topic}")
@@ -184,16 +183,15 @@ def _member(cluster: Access, group: str, topic: str) -> Iterator[KafkaConsumer]:
 
 
 class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka is untyped
-    """Lets the first poll find a record, also where the group has read all of them."""
+    """Lets the first poll find a record, also if the group has read all of them."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
 
-    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Nothing to be done."""
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None: ...
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Go to where there are records; at first it may be given no partition at all."""
+        """Seek to where records are; the first assignment may have no partition."""
         if assigned:
             self._consumer.seek_to_beginning(*assigned)
 
@@ -201,7 +199,7 @@ class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka i
 def stops(
     stand: Stand, topic: str, log: Mapping[Place, Sequence[DemoRecord]]
 ) -> dict[int, int | None]:
-    """By partition, the first offset that a group does not process; None if it does all."""
+    """By partition, the first offset that a group does not process; None if it processes all."""
     each = stand if isinstance(stand, tuple) else (stand,) * PARTITIONS
     return {
         number: None if at is None else log[topic, number][at].offset
@@ -212,14 +210,14 @@ def stops(
 def _read_and_commit(
     consumer: KafkaConsumer, up_to: Mapping[int, int | None], metadata: str = ""
 ) -> Reads:
-    """Read up to these offsets, and commit that for the group."""
+    """Read up to these offsets, and commit them for the group."""
     reads = _read_on(consumer, up_to)
     commits = {}
     for place in consumer.assignment():
         read = reads[place.partition]
         at = consumer.position(place)
         if up_to[place.partition] is not None:
-            # It has not seen what follows: a consumer commits behind its last record then.
+            # The consumer has not seen later offsets: it commits behind its last record then.
             at = read.entries[-1].offset + 1 if read.entries else read.start
         commits[place] = OffsetAndMetadata(at, metadata, -1)
     consumer.commit(commits)
@@ -227,8 +225,8 @@ def _read_and_commit(
 
 
 def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = None) -> Reads:
-    """Read each partition from the group's commit up to an offset (which is not read), or to
-    the end where none is given."""
+    """Read each partition from the group's committed offset up to an offset (not included), or to
+    the end."""
     places = sorted(consumer.assignment())
     ends = consumer.end_offsets(places)
     starts = consumer.beginning_offsets(places)
@@ -236,7 +234,7 @@ def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = N
     for place in places:
         commit = consumer.committed(place, metadata=True)
         if commit is not None:
-            # Below the log's start the consumer's reset takes it there.
+            # Below the log's start, the consumer's reset decides.
             starts[place] = max(commit.offset, starts[place])
             metadata[place] = commit.metadata
         consumer.seek(place, starts[place])
@@ -250,7 +248,7 @@ def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = N
 def _read(
     consumer: KafkaConsumer, ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, tuple[DemoRecord, ...]]:
-    """Read from where the consumer stands up to the offsets given."""
+    """Read from the consumer's position up to the given offsets."""
     found: dict[TopicPartition, list[DemoRecord]] = {place: [] for place in ends}
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while behind := [place for place in ends if consumer.position(place) < ends[place]]:

@@ -1,5 +1,5 @@
-"""The story of a way back: groups that have worked on the target return to the source, and nothing
-but MirrorMaker 2's one flow forth ever copied records."""
+"""The scenario `failback`: groups that have worked on the target return to the source, without any
+data flow back."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,20 +22,20 @@ from tsoffset.terminal.output import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of each partition: what a group reads on the target at most, and what is written to the source
-# after MirrorMaker 2 was stopped.
+# For each partition: the most records that a group reads on the target, and the number written to
+# the source after MirrorMaker 2 was stopped.
 _READ_THERE = 200
 _NEVER_MIRRORED = 150
 
 
 class Failback(Story):
-    """The steps after all is mirrored."""
+    """The steps after everything is mirrored."""
 
     about = "a failover, some work on the target, and the way back"
 
     @property
     def _groups(self) -> Sequence[DemoGroup]:
-        """Those whose offsets can be translated, and that nobody else has moved."""
+        """Groups with offsets that can be translated, and that no other program has moved."""
         return [group for group in GROUPS if group.on_target is None and not group.early]
 
     @property
@@ -43,8 +43,6 @@ class Failback(Story):
         return Narrowing("|".join(group.name for group in self._groups))
 
     def tell(self) -> tuple[int, list[str]]:
-        """Run all steps; return the exit status and the sentences of the end. Raises
-        TsoffsetError."""
         source, session = self._begin()
         self._narrator.step(f"Failover: tsoffset sync brings the groups to {TARGET}")
         with progress("starting Spark"):
@@ -68,7 +66,7 @@ class Failback(Story):
         return read
 
     def _go_on_at_home(self, source: Source) -> None:
-        """Records that are never mirrored, on the cluster that the groups will come back to."""
+        """Write records that are never mirrored, on the cluster to which the groups return."""
         self._narrator.step(f"{SOURCE} continues without MirrorMaker 2")
 
         def happen() -> None:

@@ -1,4 +1,4 @@
-"""The story of a failover: one sync, and the consumers of all groups resume on the target."""
+"""The scenario `failover`: one sync, and the consumers of all groups resume on the target."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 
 
 class Failover(Story):
-    """The steps after all is mirrored."""
+    """The steps after everything is mirrored."""
 
     about = "one sync of the consumer groups' offsets, and a failover"
 
     def tell(self) -> tuple[int, list[str]]:
-        """Run all steps; return the exit status and the sentences of the end. Raises
-        TsoffsetError."""
         _, session = self._begin()
         rows, by_timestamp = self._sync(session)
         self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
@@ -84,7 +82,7 @@ class Failover(Story):
         return verdicts
 
     def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:
-        """What other target offsets would have come to for the same positions."""
+        """The re-reads and skips with other target offsets for the same source offsets."""
         by_place = {
             (row.group, row.source_topic, row.partition): row.target_offset for row in by_timestamp
         }

@@ -1,21 +1,21 @@
-"""The consumer groups of the demo, and where each of them stands when the source is left."""
+"""The consumer groups of the demo, and their offsets when the source is left."""
 
 from dataclasses import dataclass
 
 from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, DemoTopic
 
 Stand = int | tuple[int, ...] | None
-"""Which record of a log is the first that is not processed, counted from the beginning or (below
-0) from the end, in all partitions or in each; None where all are."""
+"""The first record of a log that is not processed, counted from the beginning or (below 0) from the
+end, in all partitions or in each; None if all are processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoGroup:
     """A group that reads one topic.
 
-    `at` is where it stands, `stands` says so. An `early` group stops before the source deletes
-    and compacts what it holds by then. `on_target` is where the group stands there before the
-    sync, if it has read there; `member` says that its consumer is still there then.
+    `at` is its offset, and `stands` describes it. An `early` group stops before the source deletes
+    and compacts its records. `on_target` is its offset on the target before the sync, if it has
+    read there; `member` says that its consumer is still there then.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is left behind by `--keep`, and how to explore it."""
+"""What `--keep` leaves running, and how to explore it."""
 
 import shlex
 import sys
@@ -14,7 +14,7 @@ _TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
 
 
 def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narrator) -> None:
-    """Print the commands, after writing those of Kafka's own that jars alone do not give."""
+    """Print the commands, after writing scripts for Kafka's own tools."""
     groups_tool, consumer_tool = _write_tools(clusters.folder)
     secured = {
         name: f" --command-config {shlex.quote(str(path))}"
@@ -57,7 +57,7 @@ def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narra
 
 
 def _write_tools(folder: Path) -> list[str]:
-    """Scripts that run Kafka's own tools from the jars; their paths, as words of a shell."""
+    """Scripts that run Kafka's own tools from the jars; returns their paths, quoted for a shell."""
     written = []
     for name in _TOOLS:
         path = folder / name
@@ -68,7 +68,7 @@ def _write_tools(folder: Path) -> list[str]:
 
 
 def _this_program() -> list[str]:
-    """The words by which tsoffset was called."""
+    """The words of the command line that started tsoffset."""
     called = Path(sys.argv[0])
     if called.name == "tsoffset":
         return [str(called.absolute())]

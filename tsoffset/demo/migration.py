@@ -1,4 +1,4 @@
-"""The story of a migration: from MirrorMaker 2's checkpoint connector to tsoffset, by the steps
+"""The scenario `migration`: from MirrorMaker 2's checkpoint connector to tsoffset, by the steps
 that `tsoffset migrate` prints."""
 
 import re
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PATIENCE_SECONDS = 60.0
-# Of each partition, to see that MirrorMaker 2 still copies in the end.
+# For each partition, to check that MirrorMaker 2 still copies in the end.
 _WRITTEN_LAST = 100
 
 
 class MigrationStory(Story):
-    """The steps after all is mirrored; those of the migration bear the titles, and show the
-    commands, that `tsoffset migrate` gives them."""
+    """The steps after everything is mirrored, with the titles and commands of `tsoffset
+    migrate`."""
 
     about = "its checkpoint connector committing for the groups, and the way from it to tsoffset"
     settings: ClassVar[Mapping[str, str]] = {
@@ -58,14 +58,12 @@ class MigrationStory(Story):
 
     @property
     def file(self) -> Path:
-        """What `migrate` makes."""
+        """The file that `migrate` writes."""
         return self._clusters.folder / DEFAULT_FILE
 
     def tell(self) -> tuple[int, list[str]]:
-        """Run all steps; return the exit status and the sentences of the end. Raises
-        TsoffsetError."""
         source, session = self._begin()
-        self._theirs_at_work()
+        self._show_mirror_maker_offsets()
         self._migrate()
         setup = read_setup([str(self._clusters.configuration)], Findings())
         assert setup is not None
@@ -74,7 +72,7 @@ class MigrationStory(Story):
         (flow,) = migration.flows
         status = self._look(look)
         spark = session()
-        self._beside(beside, spark)
+        self._run_side_by_side(beside, spark)
         status |= self._compare(comparison)
         self._switch_off(off)
         rows = self._switch_on(on, spark)
@@ -93,7 +91,7 @@ class MigrationStory(Story):
 
     # --- what MirrorMaker 2 has ------------------------------------------------------------
 
-    def _theirs_at_work(self) -> None:
+    def _show_mirror_maker_offsets(self) -> None:
         self._narrator.step(f"MirrorMaker 2 commits for the groups on {TARGET}")
         (flow,) = self._configuration().resolve().select((FLOW,))
         with progress("waiting for checkpoints"):
@@ -139,7 +137,7 @@ class MigrationStory(Story):
         )
         return status
 
-    def _beside(self, step: Step, spark: "SparkSession") -> None:
+    def _run_side_by_side(self, step: Step, spark: "SparkSession") -> None:
         self._begin_step(step, step.check)
         self._consumers.stay()
         with progress("planning") as report:
@@ -233,8 +231,10 @@ class MigrationStory(Story):
         )
         before = {name: _before(name, found) for name, found in resumed.items()}
         name, stood, read, *others = verdict_columns({each.name: each.stands for each in GROUPS})
-        theirs: Column[GroupResult] = Column("BEFORE", lambda one: before[one.group], right=True)
-        self._narrator.table((name, stood, read, theirs, *others), verdicts)
+        before_column: Column[GroupResult] = Column(
+            "BEFORE", lambda one: before[one.group], right=True
+        )
+        self._narrator.table((name, stood, read, before_column, *others), verdicts)
         moved = [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]]
         self._narrator.table(
             WAY_COLUMNS,
@@ -275,15 +275,15 @@ class MigrationStory(Story):
     # --- what the steps have in common -----------------------------------------------------
 
     def _begin_step(self, step: Step, told: Iterable[str | Command], more: str = "") -> None:
-        """Its title and the commands in what `migrate` tells of it, with `more` behind them and
-        files without their folder."""
+        """Its title and the commands in `migrate`'s text, followed by `more`, with file names
+        without folder."""
         self._narrator.step(step.title)
         folder = f"{self._clusters.folder}/"
         commands = (one.text for one in told if isinstance(one, Command))
         self._narrator.quote(text.replace(folder, "") + more for text in commands)
 
     def _restart(self, awaited: str, between: Callable[[], None] | None = None) -> None:
-        """Start MirrorMaker 2 again, and show what it says of its connectors."""
+        """Start MirrorMaker 2 again, and show what it logs about its connectors."""
         mirror = self._clusters.mirror
 
         def happen() -> None:
@@ -308,19 +308,18 @@ class MigrationStory(Story):
 
 
 class _Heard(Notices):
-    """Keeps what a command says beside its result, to be told where it belongs."""
+    """Keeps a command's notices, to print them later."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sentences: list[str] = []
 
     def note(self, sentence: str) -> None:
-        """Keep it."""
         self.sentences.append(sentence)
 
 
 def _as_found(resumed: Resumed) -> int | None:
-    """What the target group had before the sync."""
+    """The target group's committed offset before the sync."""
     return resumed.row.current_target_offset
 
 

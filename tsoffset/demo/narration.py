@@ -1,4 +1,4 @@
-"""What the demo says: numbered steps on standard output."""
+"""The demo's output: numbered steps on standard output."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -17,44 +17,42 @@ _WIDTH = 100
 
 
 class Narrator:
-    """Writes for a person; a step at a time, so that it can be followed through a pipe too."""
+    """Writes for a person, step by step, also through a pipe."""
 
     def __init__(self, output: Output) -> None:
-        """Write to `output`."""
         self._output = output
         self._steps = 0
 
     def opening(self, title: str, sentence: str) -> None:
-        """What this is."""
+        """Print the title of the demo."""
         self.lines([Text(title, "bold"), *self._wrapped(sentence, "")], apart=False)
 
     def step(self, title: str) -> None:
-        """Begin the next step."""
         self._steps += 1
         self.lines([Text(f"{self._steps}. {title}", "bold")])
 
     def say(self, *sentences: str, style: str = "", apart: bool = False) -> None:
-        """Sentences, each from a new line on."""
+        """Print sentences, each on a new line."""
         for sentence in sentences:
             lines = self._wrapped(sentence, _INDENT)
             self.lines((Text(line.plain, style) for line in lines), apart=apart)
 
     def quote(self, lines: Iterable[str]) -> None:
-        """Lines of a file, or commands: whole, so that they can be copied."""
+        """Print lines of a file, or commands, uncut, so that they can be copied."""
         self.lines((Text(f"{_INDENT}  {printable(line)}", "cyan") for line in lines), apart=False)
 
     def items(self, sentences: Iterable[str]) -> None:
-        """Sentences with a dash before each."""
+        """Print sentences, each after a dash."""
         for sentence in sentences:
             self.lines(self._wrapped(sentence, f"{_INDENT}- ", f"{_INDENT}  "), apart=False)
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
-        """Lines as they are, apart from what stands before."""
+        """Print lines unchanged."""
         self._output.lines(lines, apart=apart)
         self._output.flush()
 
     def table(self, columns: Sequence[Column[R]], rows: Sequence[R]) -> None:
-        """A table, set in like the text around it."""
+        """Print a table, indented like the text around it."""
         width = None if self.width is None else self.width - len(_INDENT)
         self.lines(Text(_INDENT).append_text(line) for line in table(columns, rows, width))
 
@@ -72,7 +70,7 @@ def _counted(number: int, style: str) -> Cell:
 
 
 def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupResult], ...]:
-    """Of each group, where it stood, and what its consumer got."""
+    """For each group, its offset, and the records that its consumer got."""
     return (
         Column("GROUP", lambda verdict: verdict.group),
         Column("COMMITTED OFFSET", lambda verdict: stands[verdict.group], elastic=True),

@@ -17,10 +17,11 @@ _FLUSH_EVERY = 190
 
 
 class Source:
-    """The topics of a cluster, to be made and filled; `written` is what consumers can get."""
+    """The topics of a cluster, to be created and filled; `written` has the records that consumers
+    can get."""
 
     def __init__(self, clusters: Clusters, start_ms: int) -> None:
-        """Connect to the source; records are stamped from `start_ms` on."""
+        """Records have timestamps from `start_ms` on."""
         self.written: dict[Place, list[DemoRecord]] = {}
         self.aborted = 0
         self._broker = clusters.source
@@ -29,11 +30,10 @@ class Source:
         self._admin = KafkaAdminClient(**self._client)
 
     def close(self) -> None:
-        """Close the connections."""
         self._admin.close()
 
     def create(self, topics: Iterable[DemoTopic]) -> None:
-        """Make the topics, and wait until each partition's leader answers."""
+        """Create the topics, and wait until each partition's leader answers."""
         wanted: Mapping[str, Any] = {
             topic.name: {
                 "num_partitions": PARTITIONS,
@@ -44,13 +44,13 @@ class Source:
         }
         self._admin.create_topics(wanted, wait_for_metadata=True)
         places = [TopicPartition(name, number) for name in wanted for number in range(PARTITIONS)]
-        # A leader is named before it has taken office; this asks until it answers.
+        # A leader is named before it serves; this waits until it answers.
         self._admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
         self.written.update({(place.topic, place.partition): [] for place in places})
 
     def write(self, topic: DemoTopic, until: Iterable[int]) -> None:
-        """Write each partition's records up to the number that `until` gives for it; those that
-        are there are not written again. Of transactions all are written."""
+        """Write each partition's records up to the number in `until`; existing ones are not written
+        again. Transactions are written whole."""
         if topic.transactional:
             self._write_transactions(topic)
             return
@@ -70,7 +70,7 @@ class Source:
         self._admin.delete_records(places)
 
     def _write_transactions(self, topic: DemoTopic) -> None:
-        """Transactions over all partitions; every fourth one is aborted, and written anew."""
+        """Transactions over all partitions; every fourth one is aborted, and written again."""
         with closing(self._producer(transactional_id=f"{topic.name}-service")) as producer:
             producer.init_transactions()
             for number, first in enumerate(range(0, topic.records, _TRANSACTION), start=1):
@@ -95,7 +95,7 @@ class Source:
         ]
 
     def _wait_for_markers(self, topic: DemoTopic) -> None:
-        """Wait until the last transaction is over for readers: a commit is answered before."""
+        """Wait until the last transaction is visible: its commit is answered before."""
         places = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
 
         def ends(isolation: IsolationLevel) -> list[int]:
@@ -116,7 +116,7 @@ class Source:
 def _sent(
     producer: KafkaProducer, topic: DemoTopic, partition: int, records: Iterable[Fresh]
 ) -> list[DemoRecord]:
-    """Write the records, and return them where they lie."""
+    """Write the records, and return them with their offsets."""
     sent = [
         (
             record,

@@ -1,4 +1,4 @@
-"""The stories that the demo can tell, by the words of the command line."""
+"""The scenarios of the demo, by their names on the command line."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,8 +11,6 @@ from tsoffset.demo.story import Story
 
 
 class Scenario(StrEnum):
-    """What is played."""
-
     FAILOVER = "failover"
     FAILBACK = "failback"
     COMPARE = "compare"

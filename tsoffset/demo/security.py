@@ -1,4 +1,4 @@
-"""What the clusters of `tsoffset demo --secure` ask of their clients, and what a client says."""
+"""The security of `tsoffset demo --secure`, for brokers and clients."""
 
 import secrets
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ _CLIENTS = BrokerListener("CLIENTS", "SASL_SSL", mechanisms=(MECHANISM,))
 
 
 class Locks:
-    """An authority, a certificate and a password for each of the clusters, in a folder.
+    """An authority, and a certificate and a password for each of the clusters, in a folder.
 
-    `passwords_path` is where a configuration finds the passwords, each by its cluster's name.
+    `passwords_path` is the file to which a configuration refers for the passwords, by cluster name.
     """
 
     def __init__(self, folder: Path, clusters: tuple[str, ...]) -> None:
-        """Make all of it; the folder must be there."""
+        """Creates everything; the folder must exist."""
         authority = Authority("tsoffset demo authority")
         self._trust_store = authority.write_pem(folder / "authority.pem")
         self._passwords = {name: secrets.token_urlsafe() for name in clusters}
@@ -33,7 +33,7 @@ class Locks:
         self.passwords_path = write_private(folder / "passwords.properties", "".join(lines))
 
     def of(self, cluster: str) -> BrokerSecurity:
-        """What the broker asks for: TLS and a password, with which one may do everything."""
+        """What the broker requires: TLS and a password, with all rights."""
         return BrokerSecurity(
             (replace(_CLIENTS, key_store=self._key_stores[cluster]),),
             passwords={USER: self._passwords[cluster]},
@@ -41,7 +41,7 @@ class Locks:
         )
 
     def access(self, broker: EmbeddedBroker) -> Access:
-        """How the applications enter a cluster that has started."""
+        """How applications connect to a cluster that has started."""
         return Access(
             broker.bootstrap_at(_CLIENTS.name),
             _CLIENTS.protocol,
@@ -52,7 +52,7 @@ class Locks:
         )
 
     def configuration(self, *brokers: EmbeddedBroker) -> Mapping[str, str]:
-        """How MirrorMaker 2 and tsoffset enter: the passwords are not in their file."""
+        """How MirrorMaker 2 and tsoffset connect: the passwords are not in their file."""
         provider = "org.apache.kafka.common.config.provider.FileConfigProvider"
         found = {"config.providers": "file", "config.providers.file.class": provider}
         for broker in brokers:

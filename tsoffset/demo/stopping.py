@@ -1,4 +1,4 @@
-"""Ends what `--keep` has left running, by a list of processes in the demo's folder."""
+"""Stops the processes that `--keep` left running, by a list in the demo's folder."""
 
 import json
 import os
@@ -25,8 +25,8 @@ def remember(folder: Path, processes: Mapping[str, int | None]) -> None:
 
 
 def stop_kept() -> list[str]:
-    """End all demos that this user has kept, remove their folders, and say so in sentences. Raises
-    StartFailed for a process that does not end."""
+    """Stop all kept demos of this user, remove their folders, and return sentences about it. Raises
+    StartFailed if a process does not end."""
     said = []
     for kept in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{_KEPT}")):
         folder = kept.parent
@@ -40,13 +40,14 @@ def stop_kept() -> list[str]:
 
 
 def _is_own(folder: Path) -> bool:
-    """False of a link, and of what another user has put there."""
+    """False for a link, and for another user's folder."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _end(pid: int | None, folder: Path) -> bool:
-    """Kill the process if it is still the demo's; whether it was. All its data is thrown away."""
+    """Kill the process if it is still the demo's; returns whether it was. All its data is
+    deleted."""
     if pid is None or not _runs_in(pid, folder):
         return False
     with suppress(ProcessLookupError):
@@ -62,7 +63,7 @@ def _end(pid: int | None, folder: Path) -> bool:
 
 
 def _runs_in(pid: int, folder: Path) -> bool:
-    """True where the command line of the process names the folder: its id may be another's now."""
+    """True if the process's command line names the folder: its id may be another process's now."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What all stories of the demo begin with: clusters, topics, groups, the mirror, one sync."""
+"""The common beginning of all scenarios: clusters, topics, groups, the mirror, one sync."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -48,19 +48,19 @@ _COMPACTION_SECONDS = 60.0
 
 
 class Story:
-    """The steps, in the order of the methods; a story ends with steps of its own."""
+    """The steps, in the order of the methods; each scenario adds its own."""
 
     about: ClassVar[str]
-    """What happens in it, to stand behind the clusters and MirrorMaker 2."""
+    """What happens in it; follows the clusters and MirrorMaker 2 in the opening sentence."""
     settings: ClassVar[Mapping[str, str]] = {}
-    """What of the configuration is otherwise."""
+    """Settings that differ from the other scenarios."""
     shares_file: ClassVar[bool] = True
     """Whether tsoffset reads the file that MirrorMaker 2 reads."""
 
     def __init__(
         self, clusters: Clusters, narrator: Narrator, pool: Executor, stack: ExitStack
     ) -> None:
-        """What is opened on the way is closed with `stack`."""
+        """Everything opened on the way is closed with `stack`."""
         self._clusters = clusters
         self._narrator = narrator
         self._pool = pool
@@ -73,21 +73,21 @@ class Story:
         return self._clusters.configuration
 
     def tell(self) -> tuple[int, list[str]]:
-        """Run all steps; return the exit status and the sentences of the end. Raises
+        """Run all steps; returns the exit status and the closing sentences. Raises
         TsoffsetError."""
         raise NotImplementedError
 
     def _begin(self) -> tuple[Source, "Callable[[], SparkSession]"]:
-        """The steps up to a mirror that is complete; what writes to the source, and what waits for
-        Spark, which is started beside them."""
+        """The steps up to a complete mirror; returns the writer to the source, and a function that
+        waits for Spark, which starts meanwhile."""
         source, mirrored = self._fill()
         session = self._start_spark()
         self._mirror_all(mirrored)
         return source, session
 
     def _fill(self) -> tuple[Source, Callable[[], None]]:
-        """The steps up to a source that groups have read; what writes to it, and what waits for the
-        mirror."""
+        """The steps up to a source that groups have read; returns its writer, and a function that
+        waits for the mirror."""
         self._start_brokers()
         source = self._write_history()
         mirrored = self._start_mirror()
@@ -95,8 +95,8 @@ class Story:
         return source, mirrored
 
     def _aside(self, work: Callable[[], T]) -> T:
-        """Do it in another thread: kafka-python now and then takes Ctrl-C for an error of its
-        own, and drops it."""
+        """Run it in another thread: kafka-python sometimes swallows Ctrl-C as an error of its
+        own."""
         return self._pool.submit(work).result()
 
     def _start_brokers(self) -> None:
@@ -115,7 +115,7 @@ class Story:
             )
 
     def _write_history(self) -> Source:
-        """What the source has seen before mirroring begins."""
+        """The records and commits of the source before mirroring begins."""
         self._narrator.step(f"{SOURCE} has a past")
         early = [group for group in GROUPS if group.early]
         source = self._stack.enter_context(closing(Source(self._clusters, two_hours_ago_ms())))
@@ -144,9 +144,10 @@ class Story:
         return source
 
     def _wait_for_compaction(self) -> int:
-        """Wait until closed segments hold each key once; return how many records are left.
+        """Wait until closed segments have each key once; returns how many records are left.
 
-        Else source and target would be compacted at the same time, and no two demos be alike.
+        Otherwise source and target would be compacted at the same time, and no two demos would be
+        equal.
         """
         broker = self._clusters.source
         wanted = PARTITIONS * (ACCOUNTS.keys + ACCOUNTS.records - IN_CLOSED_SEGMENTS)
@@ -159,7 +160,7 @@ class Story:
         return wanted
 
     def _start_mirror(self) -> Callable[[], None]:
-        """Begin to mirror; what is returned waits until everything is copied."""
+        """Begin to mirror; returns a function that waits until everything is copied."""
         both, its = (
             "MirrorMaker 2 and tsoffset read the same file",
             "MirrorMaker 2's own file",
@@ -198,7 +199,7 @@ class Story:
         )
 
     def _start_spark(self) -> "Callable[[], SparkSession]":
-        """Start Spark beside all else; what is returned waits for it."""
+        """Start Spark meanwhile; returns a function that waits for it."""
         context = spark_session(self._configuration().resolve().spark)
         starting = self._pool.submit(context.__enter__)
 
@@ -210,7 +211,7 @@ class Story:
         return starting.result
 
     def _mirror_all(self, mirrored: Callable[[], None]) -> None:
-        """Wait for MirrorMaker 2, and let two groups read on the target already."""
+        """Wait for MirrorMaker 2, while two groups read on the target already."""
         self._narrator.step(f"MirrorMaker 2 copies everything to {TARGET}")
         with progress("waiting until everything is mirrored"):
             self._aside(mirrored)
@@ -234,7 +235,7 @@ class Story:
         )
 
     def _helper_topics(self) -> list[str]:
-        """Clusters with topics of MirrorMaker 2's own translation, which tsoffset does without."""
+        """Clusters with topics of MirrorMaker 2's own translation, which tsoffset does not need."""
         found = []
         accesses = {SOURCE: self._clusters.at_source, TARGET: self._clusters.at_target}
         for name, access in accesses.items():
@@ -244,7 +245,7 @@ class Story:
         return found
 
     def _go_on(self) -> dict[str, Reads]:
-        """All consumers go on on the target; what they got, by group."""
+        """All consumers continue on the target; returns what they got, by group."""
         found: dict[str, Reads] = {}
         with progress("consumers resume") as report:
             for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
@@ -254,7 +255,7 @@ class Story:
         return found
 
     def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        """How each group went on, partition by partition."""
+        """How each group continued, by partition."""
         logs = self._consumers.logs()
         found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
         for row in rows:
@@ -268,8 +269,8 @@ class Story:
         return found
 
     def _cycle(self, spark: "SparkSession", task: FlowTask) -> list[Row]:
-        """The rows of one cycle, as `tsoffset sync` runs it. Raises CycleFailed where one failed,
-        once all are shown."""
+        """The rows of one cycle, as `tsoffset sync` runs it. Raises CycleFailed if a row failed,
+        after showing all."""
         with progress(task.flow) as report:
             result = run_cycle(spark, task, commit=True, progress=report)
         rows = list(result.rows)

@@ -1,5 +1,5 @@
-"""What lies in the topics of the demo: each has one trait that misleads simpler ways to
-translate offsets, and every record has a value of its own."""
+"""The topics of the demo: each has one trait that misleads simpler ways to translate offsets, and
+every record has a unique value."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ Place = tuple[str, int]
 
 _SECOND = 1_000
 _HOUR = 3_600 * _SECOND
-# So many records have one timestamp.
+# The number of records with one timestamp.
 _RUN = 400
 
 
 @dataclass(frozen=True, slots=True)
 class DemoRecord:
-    """A record that lies in a log, or that a consumer got."""
+    """A record in a log, or one that a consumer got."""
 
     offset: int
     key: bytes | None
@@ -38,10 +38,9 @@ class Fresh:
 class DemoTopic:
     """One topic of the source.
 
-    `records` are written to each partition. The first `deleted` ones (by partition) are gone
-    from the source before anything is mirrored, so that target offsets are lower. `stamp_ms`
-    is the time of record n, counted from 0, after the first one; its key is that of n modulo
-    `keys`.
+    `records` are written to each partition. The first `deleted` ones (by partition) are deleted
+    from the source before mirroring begins, so that target offsets are lower. `stamp_ms` is the
+    time of record n, counted from 0, after the first one; its key is that of n modulo `keys`.
     """
 
     name: str
@@ -54,7 +53,7 @@ class DemoTopic:
     transactional: bool = False
 
     def fresh(self, partition: int, first: int, end: int, start_ms: int) -> Iterator[Fresh]:
-        """The records `first` to `end` (without it) of a partition."""
+        """The records `first` to `end` (not included) of a partition."""
         for number in range(first, end):
             name = f"{self.name}-{partition}-{number}"
             yield Fresh(
@@ -69,8 +68,8 @@ ORDERS = DemoTopic("orders", 5_500, lambda number: 40 * number, deleted=(400, 53
 CLICKS = DemoTopic(
     "clicks", 4_000, lambda number: _SECOND * (number // _RUN), deleted=(250, 300, 350, 400)
 )
-# Only closed segments are compacted. The first of these updates lie in one that is open when
-# they are read; the last ones, an hour later, in the one that is open in the end.
+# Only closed segments are compacted. The first of these updates are in a segment that is open when
+# they are read; the last ones, an hour later, in the one that is open at the end.
 IN_FIRST_SEGMENT = 390
 IN_CLOSED_SEGMENTS = 1_900
 ACCOUNTS = DemoTopic(
@@ -93,5 +92,5 @@ WRITTEN = PARTITIONS * sum(topic.records for topic in TOPICS)
 
 
 def two_hours_ago_ms() -> int:
-    """When the records begin, in the clock that brokers delete old data by."""
+    """When the records begin, by the clock with which brokers delete old data."""
     return int(time.time() * 1_000) - 2 * _HOUR

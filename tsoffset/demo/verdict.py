@@ -1,7 +1,7 @@
-"""What a failover cost, judged by content (pure).
+"""The result of a failover, judged by content.
 
-The judge knows what each group had processed, what lies in both logs in the end, and what
-its consumer got; it does not know how tsoffset came to its offsets.
+The judge knows what each group had processed, the content of both logs in the end, and what its
+consumer got; it does not know how tsoffset computed its offsets.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from tsoffset.model import OutcomeKind, Reason, Row
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Records that a consumer got, got again, and never gets."""
+    """Records that a consumer got, re-read, and never gets."""
 
     read: int = 0
     reread: int = 0
@@ -28,9 +28,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What lies in one partition of the source and in its copy, in the end.
+    """The content of one partition of the source and of its copy, in the end.
 
-    In a `compacted` topic a record may be gone from the copy for a newer one of its key.
+    In a `compacted` topic, a record may be missing from the copy if a newer one has its key.
     """
 
     source: Sequence[DemoRecord]
@@ -40,8 +40,8 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a consumer got of one partition from the offset `start` on, and the metadata of the
-    commit that it began at."""
+    """The records that a consumer got of one partition from the offset `start` on, and the metadata
+    of its first committed offset."""
 
     start: int
     entries: Sequence[DemoRecord]
@@ -50,9 +50,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """How a group went on in one partition.
+    """How a group continued in one partition.
 
-    `row` is that of the sync, `processed` are the values that the group had done before,
+    `row` is that of the sync, `processed` are the values that the group had processed before,
     `read` is what its consumer got on the target.
     """
 
@@ -63,47 +63,47 @@ class Resumed:
 
     @property
     def moved(self) -> bool:
-        """Whether tsoffset answers for where it began."""
+        """Whether tsoffset is responsible for where it began."""
         return self.row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED)
 
     @property
     def stands_at(self) -> int | None:
-        """Where its row says that it begins."""
+        """Where it begins, by its row."""
         committed = self.row.outcome is OutcomeKind.COMMITTED
         return self.row.target_offset if committed else self.row.current_target_offset
 
     @property
     def count(self) -> Count:
-        """What the consumer got, what of it the group had processed, and what is lost to it."""
+        """The records that the consumer got, re-reads and never gets."""
         return judge(self.logs, self.processed, self.read)
 
     def count_from(self, start: int) -> Count:
-        """What it would have come to from `start` on."""
+        """The same if it had begun at `start`."""
         got = [entry for entry in self.logs.target if entry.offset >= start]
         return judge(self.logs, self.processed, Read(start, got))
 
     @property
     def copied(self) -> int | None:
-        """The source's offset; None where the target's log is not that long: no commit is valid
-        there."""
+        """The source's offset; None if the target's log is shorter: then no such commit is
+        valid."""
         offset, log = self.row.source_offset, self.logs.target
         end = log[-1].offset + 1 if log else 0
         return offset if offset is not None and offset <= end else None
 
     @property
     def stood_in_a_hole(self) -> bool:
-        """Whether the source holds no record where the group stood, but some behind it."""
+        """Whether the source has no record at the committed offset, but later ones."""
         at = self.row.source_offset or 0
         behind = [entry.offset for entry in self.logs.source if entry.offset >= at]
         return bool(behind) and behind[0] != at
 
 
 def judge(logs: Logs, processed: AbstractSet[bytes], read: Read) -> Count:
-    """What the consumer got, what of it the group had processed, and what is lost to it.
+    """The records that the consumer got, re-reads and never gets.
 
-    Lost is a record that lies on the source, was not processed and did not come; in a
-    compacted topic a newer record of its key makes up for it. A copy that the replicator
-    made by repeating itself is no re-read unless the first copy was got too.
+    A record is lost if it is on the source, was not processed and did not come; in a compacted
+    topic, a newer record of its key replaces it. A second copy by the replicator is no re-read
+    unless the consumer also got the first copy.
     """
     came = {entry.value for entry in read.entries}
     first_copies: dict[bytes, int] = {}
@@ -126,11 +126,11 @@ def judge(logs: Logs, processed: AbstractSet[bytes], read: Read) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What became of one group.
+    """The result of one group.
 
-    `announced` is the most re-reads that its rows had stated; `moved` is true where tsoffset
-    answers for where it began, in all its partitions. `faults` has a sentence for each
-    promise that was not kept.
+    `announced` is the sum of the re-read bounds in its rows; `moved` is true if tsoffset is
+    responsible for where it began, in all its partitions. `faults` has a sentence for each broken
+    promise.
     """
 
     group: str
@@ -163,7 +163,7 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
 
 
 def conclusion(verdicts: Sequence[GroupResult], cluster: str) -> tuple[int, list[str]]:
-    """The exit status and the sentences of the end, where consumers resumed on `cluster`."""
+    """The exit status and the closing sentences, for consumers that resumed on `cluster`."""
     faults = [fault for verdict in verdicts for fault in verdict.faults]
     total = sum((verdict.count for verdict in verdicts), Count())
     if faults:
@@ -183,7 +183,8 @@ def conclusion(verdicts: Sequence[GroupResult], cluster: str) -> tuple[int, list
 
 @dataclass(frozen=True, slots=True)
 class ResumeWay:
-    """What a way to find target offsets comes to; `silent` counts positions without answer."""
+    """The result of one way to find target offsets; `silent` counts source offsets without an
+    answer."""
 
     name: str
     count: Count
@@ -192,14 +193,14 @@ class ResumeWay:
 
 
 def way(name: str, resumed: Sequence[Resumed], start: Callable[[Resumed], int | None]) -> ResumeWay:
-    """What groups would get that began at `start`; None is no answer."""
+    """The result if groups had begun at `start`; None is no answer."""
     found = [(one, start(one)) for one in resumed]
     counts = [one.count_from(at) for one, at in found if at is not None]
     return ResumeWay(name, sum(counts, Count()), len(found), len(found) - len(counts))
 
 
 def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:
-    """One sentence for each thing that a reader of the tables may not expect of a group."""
+    """One sentence for each result that a reader of the tables may not expect."""
     said = []
     reasons = {one.row.reason for one in resumed}
     if Reason.GROUP_ACTIVE in reasons:

@@ -1,4 +1,4 @@
-"""Topics that two flows send to and fro (pure)."""
+"""Topics that two flows would mirror in a loop."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ REMEDY = (
 
 
 def reverse_of(flow: FlowSettings, flows: Iterable[FlowSettings]) -> FlowSettings | None:
-    """Of `flows` the enabled one in the other direction; None where there is none."""
+    """The enabled flow of `flows` in the other direction."""
     for other in flows:
         there_and_back = (other.target.alias, other.source.alias)
         if other.enabled and there_and_back == (flow.source.alias, flow.target.alias):
@@ -23,11 +23,10 @@ def reverse_of(flow: FlowSettings, flows: Iterable[FlowSettings]) -> FlowSetting
 def looped_topics(
     flow: FlowSettings, reverse: FlowSettings | None, topics: Iterable[str]
 ) -> tuple[str, ...]:
-    """Of the source's topics those that the flow and its `reverse` both take without giving them
-    another name, in order.
+    """The source's topics that the flow and its `reverse` both select without renaming, sorted.
 
-    A replicator that does both copies each record of them for ever: no name tells it that a record
-    has come from where it is sent, since IdentityReplicationPolicy knows no source of a topic.
+    A replicator of both flows copies each of their records for ever: IdentityReplicationPolicy
+    knows no source of a topic, so no name shows where a record came from.
     """
     if reverse is None:
         return ()

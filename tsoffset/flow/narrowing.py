@@ -1,4 +1,4 @@
-"""Filters on top of filters: fewer groups or topics than the configuration lets through."""
+"""Filters on top of filters: fewer groups or topics than the configuration selects."""
 
 import re
 from collections.abc import Callable
@@ -18,65 +18,59 @@ from tsoffset.flow.policy import (
 if TYPE_CHECKING:
     from tsoffset.flow.settings import FlowSettings
 
-# What stands for something else in an expression.
+# Characters with a meaning in an expression.
 _SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedGroups:
-    """Of the groups that `inner` lets through those that are named (`task.assigned.groups`)."""
+    """The groups that `inner` selects and `task.assigned.groups` names."""
 
     inner: GroupFilter
     groups: frozenset[str]
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Hand the settings on."""
         self.inner.configure(settings)
 
     def should_replicate_group(self, group: str) -> bool:
-        """True where the group is named and `inner` lets it through."""
         return group in self.groups and self.inner.should_replicate_group(group)
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingGroups:
-    """Of the groups that `inner` lets through those whose whole name matches."""
+    """The groups that `inner` selects and whose whole name matches."""
 
     inner: GroupFilter
     pattern: re.Pattern[str]
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Hand the settings on."""
         self.inner.configure(settings)
 
     def should_replicate_group(self, group: str) -> bool:
-        """True where the name matches and `inner` lets it through."""
         return matches(self.pattern, group) and self.inner.should_replicate_group(group)
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingTopics:
-    """Of the topics that `inner` lets through those whose whole name matches."""
+    """The topics that `inner` selects and whose whole name (on the source) matches."""
 
     inner: TopicFilter
     pattern: re.Pattern[str]
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Hand the settings on."""
         self.inner.configure(settings)
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """True where the source's name matches and `inner` lets it through."""
         return matches(self.pattern, topic) and self.inner.should_replicate_topic(topic)
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What `--groups` and `--topics` leave of a flow; None leaves all.
+    """`--groups` and `--topics`; None selects all.
 
-    Each is one regular expression that has to match the whole name (of the topic on the
-    source); it never lets through what the configuration does not. Holds text only, so it can
-    be pickled and applied in every process. Raises UsageError for a bad expression.
+    Each is a regular expression that must match the whole name (for topics, the name on the
+    source). It never selects what the configuration excludes. It is text only, so it can be pickled
+    and applied in every process. Raises UsageError for an invalid expression.
     """
 
     groups: str | None = None
@@ -92,7 +86,7 @@ class Narrowing:
         return self != Narrowing()
 
     def apply(self, flow: "FlowSettings") -> "FlowSettings":
-        """The flow with its filters narrowed."""
+        """The flow with narrowed filters."""
         groups = expression("--groups", self.groups)
         topics = expression("--topics", self.topics)
         if groups is not None:
@@ -103,12 +97,12 @@ class Narrowing:
 
 
 def whole_name(name: str) -> str:
-    """The expression for `--groups` or a list that matches this name alone."""
+    """The expression for `--groups` or a list that matches only this name."""
     return _SIGNS.sub(r"\\\g<0>", name)
 
 
 def written_groups(chooser: GroupFilter) -> WrittenNames:
-    """The groups that a filter writes out; none of a user's own class."""
+    """The group names that a filter lists literally; none for a custom class."""
     if isinstance(chooser, DefaultGroupFilter):
         return chooser.written_names()
     if isinstance(chooser, AssignedGroups):
@@ -121,7 +115,7 @@ def written_groups(chooser: GroupFilter) -> WrittenNames:
 
 
 def written_topics(chooser: TopicFilter) -> WrittenNames:
-    """The same of topics."""
+    """The same for topics."""
     if isinstance(chooser, DefaultTopicFilter):
         return chooser.written_names()
     if isinstance(chooser, MatchingTopics):
@@ -140,8 +134,8 @@ def _narrowed(
 
 
 def expression(option: str, text: str | None) -> re.Pattern[str] | None:
-    """What an option's regular expression is compiled to, for `matches`; None where it is not
-    given. Raises UsageError for a bad one."""
+    """The compiled regular expression of an option, for `matches`; None if it is absent. Raises
+    UsageError for an invalid one."""
     if text is None:
         return None
     try:

@@ -1,21 +1,20 @@
 """Lists of regular expressions as MirrorMaker 2 reads them.
 
-Its lists (`groups`, `topics` and their excludes) are split at commas, joined with `|` and
-matched against the whole name (MirrorUtils.compilePatternList). They are written for Java;
-what Java and Python understand differently is refused here, never guessed. (One thing is
-not: `.` stands for any character but \\n here; Java's leaves out further line ends, which no
-topic's name can hold.)
+Its lists (`groups`, `topics` and their excludes) are split at commas, joined with `|` and matched
+against the whole name (MirrorUtils.compilePatternList). They are written for Java. Parts that Java
+and Python read differently are refused, never guessed. (One exception: `.` means any character but
+\\n here; Java's excludes further line ends, which no topic name can contain.)
 """
 
 import re
 import warnings
 from collections.abc import Sequence
 
-# A dot stands for itself, too.
+# A dot is part of a literal name, too.
 _NAME = re.compile(r"(?:[\w.-]|\\[.-])+")
 _QUANTIFIER = re.compile(r"\{[0-9]+(,[0-9]*)?\}")
 
-# Escapes that Java knows and Python does not, or that mean something else there.
+# Escapes that Python does not have, or that have another meaning there.
 _JAVA_ESCAPES = {
     "p": r"the property class \p{...}",
     "P": r"the property class \P{...}",
@@ -35,7 +34,7 @@ _JAVA_ESCAPES = {
 
 
 class InvalidPattern(ValueError):
-    """A list of regular expressions cannot be used; the text says why and what to write."""
+    """An unusable list of regular expressions; the text says why and what to write."""
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -48,34 +47,35 @@ def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:
     """One expression that matches what any of `patterns` matches; None for an empty list.
 
     An empty list matches nothing, as in MirrorMaker 2. Use it with `fullmatch`. Raises
-    InvalidPattern, also for what only Java's regular expressions have.
+    InvalidPattern, also for features that only Java's regular expressions have.
     """
     if not patterns:
         return None
     joined = "|".join(patterns)
-    _refuse_what_differs(joined)
+    _refuse_java_only(joined)
     try:
         with warnings.catch_warnings():
-            # Java takes "--" and "~~" in a class as they stand, and so does Python for now.
+            # Java reads "--" and "~~" in a class literally, and so does Python for now.
             warnings.simplefilter("ignore", FutureWarning)
             # Java's \d, \w, \s, \b and (?i) are those of ASCII.
             return re.compile(joined, re.ASCII)
     except (re.error, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidPattern(_explained(str(error))) from None
+        raise InvalidPattern(_reason(str(error))) from None
 
 
 def matches(pattern: re.Pattern[str] | None, name: str) -> bool:
-    """True where `pattern` matches the whole `name`; None matches nothing."""
+    """True if `pattern` matches the whole `name`; None matches nothing."""
     return pattern is not None and pattern.fullmatch(name) is not None
 
 
 def name_written(pattern: str) -> str | None:
-    """The name that a pattern writes out, its dots escaped or not; None for an expression."""
+    """The name that a pattern matches literally, its dots escaped or not; None for an
+    expression."""
     return pattern.replace("\\", "") if _NAME.fullmatch(pattern) else None
 
 
-def _refuse_what_differs(joined: str) -> None:
-    """Raise InvalidPattern where Python would read `joined` otherwise than Java, in silence."""
+def _refuse_java_only(joined: str) -> None:
+    """Raise InvalidPattern if Python would silently read `joined` differently from Java."""
     class_start: int | None = None
     position = 0
     while position < len(joined):
@@ -84,7 +84,7 @@ def _refuse_what_differs(joined: str) -> None:
             java_only = _JAVA_ESCAPES.get(joined[position + 1 : position + 2])
             if java_only is not None:
                 raise InvalidPattern(
-                    f"{java_only} is Java's alone; write the characters that are meant"
+                    f"{java_only} is Java's alone; write the characters themselves"
                 )
             position += 2
             continue
@@ -97,7 +97,7 @@ def _refuse_what_differs(joined: str) -> None:
                 raise InvalidPattern(
                     "the intersection [a&&b] of classes is Java's alone; write one class"
                 )
-            # A bracket right after the opening one (or its ^) stands for itself.
+            # A bracket right after the opening one (or its ^) is literal.
             if character == "]" and position > class_start:
                 class_start = None
         elif character == "[":
@@ -109,7 +109,7 @@ def _refuse_what_differs(joined: str) -> None:
             quantifier = _QUANTIFIER.match(joined, position)
             if quantifier is None:
                 raise InvalidPattern(
-                    "a { that begins no quantifier; a comma splits the list, so {2,3} cannot be"
+                    "a { without a quantifier; a comma splits the list, so {2,3} cannot be"
                     r" written here; repeat with ? or write \{"
                 )
             position = quantifier.end()
@@ -117,7 +117,7 @@ def _refuse_what_differs(joined: str) -> None:
         position += 1
 
 
-def _explained(error: str) -> str:
+def _reason(error: str) -> str:
     if error.startswith("global flags not at the start"):
         return "a flag like (?i) may only begin the whole list; write (?i:...) elsewhere"
     if error.startswith("unknown extension ?<"):

@@ -1,7 +1,8 @@
-"""Replication policies and filters: which topic is which on the other cluster, and what is synced.
+"""Replication policies and filters: topic names on the other cluster, and which topics and groups
+are synced.
 
 The rules are MirrorMaker 2's (DefaultReplicationPolicy, IdentityReplicationPolicy,
-DefaultTopicFilter, DefaultGroupFilter), but for the renaming of a topic that came from the
+DefaultTopicFilter, DefaultGroupFilter), except for the renaming of a topic that came from the
 target: one hop back (see `target_topic`).
 """
 
@@ -27,13 +28,13 @@ DEFAULT_HEARTBEATS = "heartbeats"
 
 
 class ReplicationPolicy(Protocol):
-    """Names of replicated topics. A user's own class provides these methods.
+    """Names of replicated topics. A custom class provides these methods.
 
-    Called with the flow's settings as a mapping of text (`configure`) before anything else.
+    `configure` is called first, with the flow's settings as text.
     """
 
     def configure(self, settings: "dict[str, str]") -> None:
-        """Take the flow's `replication.policy.*` and alias settings."""
+        """Use the flow's `replication.policy.*` and alias settings."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         """The name on the target of `topic` of `source_alias`."""
@@ -49,7 +50,7 @@ class ReplicationPolicy(Protocol):
 class InternalTopics(Protocol):
     """Names of MirrorMaker 2's own topics.
 
-    A user's policy may provide these methods too; MirrorMaker 2's defaults hold otherwise.
+    A custom policy may provide these methods, too; otherwise MirrorMaker 2's defaults apply.
     """
 
     def checkpoints_topic(self, source_alias: str) -> str:
@@ -68,27 +69,23 @@ class InternalTopics(Protocol):
 class GroupFilter(Protocol):
     """Which groups are synced. Must be picklable or configurable from text."""
 
-    def configure(self, settings: "dict[str, str]") -> None:
-        """Take the flow's settings."""
+    def configure(self, settings: "dict[str, str]") -> None: ...
 
-    def should_replicate_group(self, group: str) -> bool:
-        """True where the group's offsets are synced."""
+    def should_replicate_group(self, group: str) -> bool: ...
 
 
 class TopicFilter(Protocol):
     """Which topics are synced."""
 
-    def configure(self, settings: "dict[str, str]") -> None:
-        """Take the flow's settings."""
+    def configure(self, settings: "dict[str, str]") -> None: ...
 
-    def should_replicate_topic(self, topic: str) -> bool:
-        """True where the topic's offsets are synced."""
+    def should_replicate_topic(self, topic: str) -> bool: ...
 
 
 class InvalidSetting(ValueError):
-    """A policy or filter cannot take the value of one of its settings.
+    """A policy or filter cannot use the value of a setting.
 
-    A user's own class may raise it in `configure`: the message then names the key's line.
+    A custom class may raise it in `configure`: the message then has the key's line.
     """
 
     def __init__(self, key: str, allowed: str) -> None:
@@ -112,10 +109,7 @@ class DefaultReplicationPolicy:
         self._heartbeats = DEFAULT_HEARTBEATS
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Take `replication.policy.separator` and the names of internal topics.
-
-        Raises InvalidSetting for an empty separator, at which no name could be split.
-        """
+        """Raises InvalidSetting for an empty separator, which could split no name."""
         self._separator = settings.get("replication.policy.separator", self._separator)
         if not self._separator:
             raise InvalidSetting(
@@ -134,7 +128,7 @@ class DefaultReplicationPolicy:
         return f"{source_alias}{self._separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        """The part before the first separator; None where nothing but separators follows.
+        """The part before the first separator; None if only separators follow.
 
         Java's `String.split`, which MirrorMaker 2 uses, drops empty parts at the end.
         """
@@ -142,7 +136,7 @@ class DefaultReplicationPolicy:
         return first if rest.replace(self._separator, "") else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """What follows the first separator; None for an original."""
+        """The part after the first separator; None for an original."""
         source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self._separator) :]
 
@@ -156,7 +150,6 @@ class DefaultReplicationPolicy:
         return f"mm2-offset-syncs{between}{other_alias}{between}internal"
 
     def heartbeats_topic(self) -> str:
-        """`heartbeats`."""
         return self._heartbeats
 
     def is_internal_topic(self, topic: str) -> bool:
@@ -172,7 +165,7 @@ class DefaultReplicationPolicy:
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """MirrorMaker 2's IdentityReplicationPolicy: names stay, so any topic may be a replica.
+    """MirrorMaker 2's IdentityReplicationPolicy: names stay equal, so any topic may be a replica.
 
     Names that end like the heartbeats topic are treated as by DefaultReplicationPolicy.
     """
@@ -182,24 +175,21 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         self._source_alias = source_alias
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Take `source.cluster.alias` and what DefaultReplicationPolicy takes."""
         super().configure(settings)
         self._source_alias = settings.get("source.cluster.alias", self._source_alias)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The same name."""
         if self._looks_like_heartbeats(topic):
             return super().format_remote_topic(source_alias, topic)
         return topic
 
     def topic_source(self, topic: str) -> str | None:
-        """The flow's source, whatever the topic; None where no alias is configured."""
+        """The flow's source, whatever the topic; None if no alias is configured."""
         if self._looks_like_heartbeats(topic):
             return super().topic_source(topic)
         return self._source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The same name."""
         if self._looks_like_heartbeats(topic):
             return super().upstream_topic(topic)
         return topic
@@ -211,11 +201,11 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 _MM2_TOPICS = DefaultReplicationPolicy()
 
 
-# --- what a topic is, and what it is called on the other side ---------------------------
+# --- kinds and names of topics ------------------------------------------------------------
 
 
 def internal_topics(policy: ReplicationPolicy) -> InternalTopics:
-    """The names of internal topics that go with `policy`: its own, else MirrorMaker 2's."""
+    """The policy's own names of internal topics, else MirrorMaker 2's."""
     return policy if isinstance(policy, InternalTopics) else _MM2_TOPICS
 
 
@@ -230,13 +220,14 @@ def is_heartbeats_topic(policy: ReplicationPolicy, topic: str) -> bool:
 
 
 def original_topic(policy: ReplicationPolicy, topic: str) -> str:
-    """The name of `topic` on the cluster where it began; `topic` itself for an original."""
+    """The name of `topic` on its first cluster; `topic` itself for an original."""
     *_, original = _hops(policy, topic)
     return original
 
 
 def _hops(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
-    """`topic` and its names upstream, up to the first that has none or repeats (Identity)."""
+    """`topic` and its names upstream, up to the first without one, or one that repeats
+    (Identity)."""
     seen: set[str] = set()
     name: str | None = topic
     while name is not None and name not in seen:
@@ -249,10 +240,10 @@ def replicated_through(
     policy: ReplicationPolicy, topic: str, known: Container[str] | None = None
 ) -> tuple[tuple[str, ...], str]:
     """The aliases of the clusters that `topic` came through, the nearest first, and its name on the
-    last of them; none and its own name for an original.
+    last of them; for an original none, and its own name.
 
-    Where only clusters of `known` aliases count, a dot in an original's name is no hop. (As
-    MirrorClient's allSources and countHopsForTopic: a cluster that comes again ends the way.)
+    If only `known` aliases count, a dot in an original's name is no hop. (Like MirrorClient's
+    allSources and countHopsForTopic: a cluster that repeats ends the chain.)
     """
     found: list[str] = []
     for name in _hops(policy, topic):
@@ -265,11 +256,11 @@ def replicated_through(
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """What a source topic is called on the target.
+    """The name of a source topic on the target.
 
     `failback`: the topic came from the target, which holds the original; the original may have
-    records that the source never had. `is_remote_topic`: the name on the target is one that only
-    replication gives, so the topic there is known to be a replica.
+    records that the source never had. `is_remote_topic`: only replication makes a name like this,
+    so the topic is known to be a replica.
     """
 
     topic: str
@@ -280,12 +271,12 @@ class Renaming:
 def target_topic(
     policy: ReplicationPolicy, flow_source: str, flow_target: str, topic: str
 ) -> Renaming | None:
-    """The name on `flow_target` of `topic` of `flow_source`; None where it is left out.
+    """The name on `flow_target` of `topic` of `flow_source`; None if it is not synced.
 
-    Internal topics, heartbeats and topics that have been on the target before (a cycle) are
-    left out, as MirrorSourceConnector does. A topic that came straight from the target goes
-    one hop back; MirrorCheckpointTask takes the original's name instead, which is another
-    topic for chains: `B.C.t` on A is `C.t` on B, not B's own `t`.
+    Internal topics, heartbeats and topics that have been on the target before (a loop) are not
+    synced, as in MirrorSourceConnector. A topic that came directly from the target goes one hop
+    back. MirrorCheckpointTask uses the original's name instead, which is another topic for chains:
+    `B.C.t` on A is `C.t` on B, not B's own `t`.
     """
     if is_internal_topic(policy, topic) or is_heartbeats_topic(policy, topic):
         return None
@@ -306,15 +297,14 @@ def target_topic(
 
 @dataclass(frozen=True, slots=True)
 class WrittenNames:
-    """The names that a filter writes out, of those that it lets through; `only` where nothing but
-    these can pass."""
+    """The names that a filter lists literally and selects; `only` if it can select nothing else."""
 
     names: tuple[str, ...] = ()
     only: bool = False
 
 
 class _IncludeExclude:
-    """Names that one list matches and another does not: exclude wins."""
+    """Names that one list matches and the other does not: exclude wins."""
 
     def __init__(self, key: str, include: Sequence[str], exclude: Sequence[str]) -> None:
         self._key = key
@@ -323,7 +313,7 @@ class _IncludeExclude:
         self._exclude = _compiled(f"{key}.exclude", exclude)
 
     def configure(self, settings: dict[str, str]) -> None:
-        """Take the two lists; what is absent stays as it is. Raises InvalidSetting."""
+        """Use the two lists; an absent list stays as it is. Raises InvalidSetting."""
         if (include := settings.get(self._key)) is not None:
             self._include = _compiled(self._key, split_list(include))
             self._written = tuple(map(name_written, split_list(include)))
@@ -331,7 +321,6 @@ class _IncludeExclude:
             self._exclude = _compiled(f"{self._key}.exclude", split_list(exclude))
 
     def written_names(self) -> WrittenNames:
-        """What the list writes out."""
         names = [name for name in self._written if name is not None]
         passing = tuple(name for name in dict.fromkeys(names) if self._admits(name))
         return WrittenNames(passing, len(names) == len(self._written))
@@ -351,7 +340,6 @@ class DefaultGroupFilter(_IncludeExclude):
         super().__init__("groups", include, exclude)
 
     def should_replicate_group(self, group: str) -> bool:
-        """True where `groups` matches the whole name and `groups.exclude` does not."""
         return self._admits(group)
 
 
@@ -366,7 +354,6 @@ class DefaultTopicFilter(_IncludeExclude):
         super().__init__("topics", include, exclude)
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """True where `topics` matches the source's name and `topics.exclude` does not."""
         return self._admits(topic)
 
 

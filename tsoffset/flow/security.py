@@ -1,7 +1,8 @@
-"""How connections to a cluster are secured: what `security.protocol`, `ssl.*` and `sasl.*` come to.
+"""How connections to a cluster are secured: the values of `security.protocol`, `ssl.*` and
+`sasl.*`.
 
-Nothing here is read from disk or asked for yet: files are opened, and tokens fetched, by each
-process for each connection. No text of a secret is in a repr.
+Nothing is read from disk or fetched here: each process opens files and fetches tokens for each
+connection. No repr contains a secret.
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,9 @@ from ipaddress import ip_address
 class CertificateStore:
     """A key store or a trust store.
 
-    `location` is a file of PEM text, PKCS12 or Java's own form, told apart by `is_pem` and by
-    what the file holds; None where the PEM text itself stands in `certificates` (and, for a
-    key store, `key`). `key_password` opens the private key.
+    `location` is a file of PEM text, PKCS12 or Java's own format, distinguished by `is_pem` and the
+    file's content; it is None if the PEM text itself is in `certificates` (and, for a key store,
+    `key`). `key_password` decrypts the private key.
     """
 
     is_pem: bool
@@ -28,9 +29,9 @@ class CertificateStore:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How TLS is spoken. Without `trust` the system's authorities are trusted; `own` is what we
-    show of ourselves. `protocols` are of `TLSv1.2` and `TLSv1.3`, `cipher_suites` Java's names
-    (empty: the system's choice)."""
+    """Settings of TLS. Without `trust`, the system's authorities are trusted; `own` is the client's
+    certificate. `protocols` are `TLSv1.2` and `TLSv1.3` or one of them, `cipher_suites` Java's
+    names (empty: the system's choice)."""
 
     trust: CertificateStore | None = None
     own: CertificateStore | None = None
@@ -50,10 +51,10 @@ class PasswordLogin:
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """Where OAUTHBEARER's tokens come from by the grant of client credentials (RFC 6749, 4.4).
+    """The source of OAUTHBEARER's tokens by the client credentials grant (RFC 6749, 4.4).
 
-    `tls` is for that address alone. With `url_encoded_header` client and secret are URL-encoded
-    in the header that carries them.
+    `tls` is for that address alone. With `url_encoded_header`, client id and secret are URL-encoded
+    in their header.
     """
 
     url: str = field(repr=False)
@@ -68,14 +69,14 @@ class TokenEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A file that somebody else keeps a valid token in."""
+    """A file in which another program keeps a valid token."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class MskToken:
-    """Tokens of AWS IAM, made by the vendor's signer from the credentials it finds."""
+    """Tokens of AWS IAM, made by AWS's signer from the credentials it finds."""
 
     region: str
     profile: str | None = None
@@ -87,8 +88,8 @@ class MskToken:
 class TokenLogin:
     """OAUTHBEARER. `extensions` go to the broker with the token.
 
-    A token is exchanged after `refresh_factor` of its life, but not before it is
-    `refresh_least_seconds` old, nor later than `refresh_buffer_seconds` before its end (Kafka's
+    A token is renewed after `refresh_factor` of its lifetime, but not before it is
+    `refresh_least_seconds` old, nor later than `refresh_buffer_seconds` before its expiry (Kafka's
     `sasl.login.refresh.*`).
     """
 
@@ -101,7 +102,7 @@ class TokenLogin:
 
 @dataclass(frozen=True, slots=True)
 class KerberosLogin:
-    """GSSAPI. Without `keytab` the tickets are those of the process."""
+    """GSSAPI. Without `keytab`, the process's tickets are used."""
 
     service_name: str
     principal: str | None = None
@@ -113,21 +114,21 @@ Login = PasswordLogin | TokenLogin | KerberosLogin
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What connections are secured by; by default not at all."""
+    """TLS and login of connections; by default neither."""
 
     tls: Tls | None = None
     login: Login | None = None
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of it."""
+        """Kafka's name of this combination."""
         if self.login is None:
             return "PLAINTEXT" if self.tls is None else "SSL"
         return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"
 
 
 def is_local(host: str) -> bool:
-    """Whether the host of an address is one that only this machine reaches."""
+    """Whether only this machine reaches the host of an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

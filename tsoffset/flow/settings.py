@@ -1,7 +1,7 @@
-"""Resolved settings: what a configuration file comes to for each flow.
+"""Resolved settings: the values that a configuration file gives each flow.
 
-`tsoffset.config` makes these from MirrorMaker 2 properties or Connect JSON; the rest of
-the program sees nothing of files, aliases or inheritance. Units are in the names.
+`tsoffset.config` makes these from MirrorMaker 2 properties or Connect JSON; the rest of the program
+knows nothing of files, aliases or inheritance. Units are in the names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from tsoffset.flow.security import Security
 from tsoffset.model import Isolation
 from tsoffset.records import ALL, OffsetHeader
 
-# Of `translation.expect`.
+# The value of `translation.expect`.
 SAME_OFFSETS = "same-offsets"
 
 
@@ -21,14 +21,13 @@ SAME_OFFSETS = "same-offsets"
 class ClusterSettings:
     """How to reach one cluster.
 
-    `bootstrap_servers` are `host:port`; `client` holds further client settings of Kafka
-    (`client.id`, `request.timeout.ms`, ...) as text, resolved, but for those of `security`.
-    `admin_timeout_ms` is the total deadline of one call with its retries; `poll_timeout_ms` how
-    long one fetch may wait for a log that has more than it answered. `offset_header` is the
-    header in which this cluster's records carry the offsets of their originals, if any.
-    `fetch_max_bytes_per_second` limits what fetches bring (None: no limit), and
-    `fetch_max_in_flight` how many of them are under way at once at each broker (None: as many
-    as pay for each client); both hold for one client, or for all those of `shared_by`.
+    `bootstrap_servers` are `host:port`. `client` has further client settings of Kafka (`client.id`,
+    `request.timeout.ms`, ...) as resolved text, except those in `security`. `admin_timeout_ms` is
+    the total deadline of one call with its retries, and `poll_timeout_ms` how long one fetch may
+    wait for the rest of a log. `offset_header` is the header in which this cluster's records have
+    the offsets of their originals. `fetch_max_bytes_per_second` limits the bytes of fetches (None:
+    no limit), and `fetch_max_in_flight` the fetches in flight at each broker (None: the default of
+    each client). Both hold for one client, or for all clients of `shared_by`.
     """
 
     alias: str
@@ -42,7 +41,7 @@ class ClusterSettings:
     fetch_max_in_flight: int | None = None
 
     def shared_by(self, clients: int) -> "ClusterSettings":
-        """The same for one of so many clients that read at once: each has its part of the
+        """The same for one of several clients that read at the same time: each has its part of the
         limits, and at least one byte and one fetch."""
         return replace(
             self,
@@ -59,13 +58,12 @@ def _part(limit: int | None, clients: int) -> int | None:
 class TranslationSettings:
     """How translations are proven (docs/design.md section 1).
 
-    `match` names what must be equal for two records to be images: a subset of timestamp,
-    key, value. `budget` bounds the fetches per position on each side; `scan_bytes` the
-    bytes that a partition's scans may read on each side. `floor` is `none` or `log_start`.
-    `verify` is how many positions that are answered at once have their conversation, too.
-    `offset_header` names a header in which the replicator kept the source offset, and
-    `expect` is `SAME_OFFSETS` where the user says that the mirror keeps offsets; both are None
-    where absent.
+    `match` names what must be equal in a record and its copy: a subset of timestamp, key, value.
+    `budget` bounds the fetches per source offset on each side, `scan_bytes` the bytes of a
+    partition's scans on each side. `floor` is `none` or `log_start`. `verify` is the number of
+    offsets of the fast path that the full rule checks. `offset_header` names a header in which the
+    replicator kept the source offset, and `expect` is `SAME_OFFSETS` if the mirror is said to keep
+    offsets; both are None if absent.
     """
 
     proof: str = "content"
@@ -78,20 +76,19 @@ class TranslationSettings:
     expect: str | None = None
 
     def shared_by(self, tasks: int) -> "TranslationSettings":
-        """The same for one of so many tasks: each has its part of `verify`, rounded up."""
+        """The same for one of several tasks: each has its part of `verify`, rounded up."""
         return replace(self, verify=-(-self.verify // tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """One direction, `A->B`, with all that a cycle needs.
+    """One direction, `A->B`, with everything that a cycle needs.
 
-    `sync_enabled` is None where `sync.group.offsets.enabled` is absent (we commit);
-    `tasks_max` is None where `tasks.max` is absent (chosen from the work).
-    `isolation` is what the replicator reads the source with. `cycle_limit_seconds` is None where
-    the limit follows from the interval (`longest_cycle_seconds`). With `leader_election` one of
-    several instances runs the flow. `lists` are `groups`, `topics` and their excludes as the
-    filters were given them.
+    `sync_enabled` is None if `sync.group.offsets.enabled` is absent (tsoffset commits); `tasks_max`
+    is None if `tasks.max` is absent (the work decides). `isolation` is what the replicator reads
+    the source with. `cycle_limit_seconds` is None if the limit follows from the interval
+    (`longest_cycle_seconds`). With `leader_election` one of several instances runs the flow.
+    `lists` are `groups`, `topics` and their excludes as configured.
     """
 
     source: ClusterSettings
@@ -118,20 +115,20 @@ class FlowSettings:
 
     @property
     def election_group(self) -> str:
-        """The group on the target in which instances agree who runs the flow."""
+        """The group on the target in which instances elect the one that runs the flow."""
         return f"tsoffset-{self.name}"
 
     @property
     def longest_cycle_seconds(self) -> int:
-        """After how many seconds a cycle is ended: ten intervals where the user does not say, and
-        five minutes at least, for what one silent broker may take of a cycle."""
+        """The time limit of a cycle: by default ten intervals, and at least five minutes, because
+        one silent broker may delay a cycle that long."""
         if self.cycle_limit_seconds is not None:
             return self.cycle_limit_seconds
         return max(10 * self.sync_interval_seconds, 300)
 
     @property
     def commits(self) -> bool:
-        """False where the user turned syncing off: the flow is planned, never committed."""
+        """False if syncing is turned off: the flow is planned, never committed."""
         return self.sync_enabled is not False
 
 
@@ -139,11 +136,11 @@ class FlowSettings:
 class ServerSettings:
     """Where and how `run` serves metrics, API and status page.
 
-    `listeners` are `http://host:port` or `https://host:port`, none where nothing is served.
-    `hosts` are the names under which they answer, by default this machine's.
-    `key_store` is a PEM file with a private key and its certificates, for https. `token` is what
-    a caller shows who changes something (None: nobody may), `read_token` who reads (None:
-    everybody may). `remote_urls` are other instances that the page shows, too.
+    `listeners` are `http://host:port` or `https://host:port`; empty serves nothing. `hosts` are the
+    names under which they answer, by default this machine's. `key_store` is a PEM file with a
+    private key and its certificates, for https. Requests with `token` may change something (None:
+    no request may), requests with `read_token` may read (None: all may). `remote_urls` are other
+    instances that the page shows, too.
     """
 
     listeners: tuple[str, ...] = ("http://127.0.0.1:8083",)
@@ -157,10 +154,9 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """What is kept of past cycles: `directory` is a path or a URI, None where nothing is.
+    """What is kept of past cycles: `directory` is a path or a URI, None if nothing is kept.
 
-    Every `full_every`-th cycle is kept whole, of the others only what changed; `retention_days`
-    is how long.
+    Every `full_every`-th cycle is kept whole, and only changes of the others, for `retention_days`.
     """
 
     directory: str | None = field(default=None, repr=False)
@@ -170,7 +166,7 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """So many groups and source topics of a flow have metrics of their own, the rest only in
+    """How many groups and source topics of a flow have their own metrics; the others are only in
     sums."""
 
     groups_max: int = 1_000
@@ -179,12 +175,12 @@ class MetricsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a configuration comes to.
+    """All values of a configuration.
 
-    `flows` are those that the file names (or implies), in the order of `clusters`, disabled
-    ones too. `spark` holds every `spark.*` key, `spark.master` included. `state_dir` is None
-    where the file does not set it. `warnings` are sentences that name file, line and key,
-    never a value.
+    `flows` are those that the file names (or implies), in the order of `clusters`, including
+    disabled ones. `spark` holds every `spark.*` key, `spark.master` included. `state_dir` is None
+    if the file does not set it. `warnings` are sentences that name file, line and key, never a
+    value.
     """
 
     flows: tuple[FlowSettings, ...]
@@ -206,10 +202,10 @@ class Settings:
         raise UsageError(f"there is no flow {name}; {self._flows_in_words()}{hint}")
 
     def select(self, names: Sequence[str] = ()) -> tuple[FlowSettings, ...]:
-        """The flows named, or all enabled ones where none is named.
+        """The named flows, or all enabled ones if none is named.
 
-        Raises UsageError where that is none, or one is unknown or not enabled: what the
-        configuration turns off is not turned on by naming it.
+        Raises UsageError if none is left, or one is unknown or not enabled: naming a flow does not
+        enable it.
         """
         if not names:
             enabled = tuple(flow for flow in self.flows if flow.enabled)
@@ -228,7 +224,7 @@ class Settings:
     def competing_flows_of(self, flow: FlowSettings) -> tuple[FlowSettings, ...]:
         """The other flows that commit on the same target cluster.
 
-        One cluster may have two aliases: a bootstrap address in common tells.
+        One cluster may have two aliases: a common bootstrap address shows it.
         """
         addresses = set(flow.target.bootstrap_servers)
         return tuple(

@@ -1,4 +1,5 @@
-"""The adapter to real Kafka clusters, the only part that imports kafka-python.
+"""The adapter to real Kafka clusters. Only it, the embedded brokers and the demo import
+kafka-python.
 
-`tsoffset.kafka.cluster.KafkaCluster` is what the rest of the program takes from it.
+Other packages use `tsoffset.kafka.cluster.KafkaCluster`.
 """

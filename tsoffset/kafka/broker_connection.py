@@ -1,8 +1,8 @@
-"""One connection to a broker: frames cut out of what comes, each handed to whoever asked.
+"""One connection to a broker: cuts frames out of the received bytes, and gives each to its caller.
 
-A connection answers two kinds of askers. `exchange` sends single requests, which set the connection
-up and log in. A stream (`tsoffset.kafka.wire.frame_stream`) sends the many requests of a call, and
-takes their answers, which it knows by its own range of correlation ids.
+A connection has two kinds of callers. `exchange` sends single requests, for versions and login. A
+stream (`tsoffset.kafka.wire.frame_stream`) sends the many requests of a call, and recognizes its
+answers by its range of correlation ids.
 """
 
 import asyncio
@@ -28,34 +28,34 @@ from tsoffset.kafka.security.tls import why
 
 Node = int | str
 
-# What each frame begins with: its size, and, of the same form, the id of what it answers.
+# A frame begins with its size, and then, in the same form, the correlation id.
 _SIZE = struct.Struct(">i")
-# What an `exchange` is answered with at most.
+# The largest answer to an `exchange`.
 _ANSWER_BYTES = 1_000_000
-# The ids below are those of exchanges.
+# Lower ids belong to exchanges.
 FIRST_STREAM_ID = 1 << 30
-# What TLS begins a complaint with. As the length of an answer it would be 350 MB.
+# The beginning of a TLS alert. As the length of an answer it would mean 350 MB.
 _ALERT = b"\x15\x03"
 
 
 class Stream(Protocol):
-    """Many requests of one call, as its connection sees them."""
+    """The requests of one call, as seen by their connection."""
 
     @property
     def most_bytes(self) -> int:
-        """The largest answer that is taken."""
+        """The largest answer that is accepted."""
 
     def asked(self, correlation_id: int) -> bool:
         """Whether it has sent that request, or may have."""
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
-        """Take an answer without its size. Raises KafkaProtocolError where it was not asked for."""
+        """Take an answer without its size. Raises KafkaProtocolError if it was not requested."""
 
     def go_on(self) -> None:
         """Send what may be sent now."""
 
     def connection_lost(self, error: KafkaError) -> None:
-        """Nothing more comes."""
+        """No more answers will come."""
 
 
 class _Asked(NamedTuple):
@@ -74,12 +74,12 @@ class BrokerConnection(asyncio.Protocol):
         self.node = node
         self.host = host
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # There from when it is ready on.
+        # Set when it is ready.
         self.versions: BrokerVersionData
         self.error: KafkaError | None = None
         self.last_read = self.last_active = time.monotonic()
         self.on_close: Callable[[], object] = lambda: None
-        # What is done later: the loop keeps no task alive by itself.
+        # Later work: the loop itself keeps no task alive.
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
         self._client_id = client_id
@@ -88,7 +88,7 @@ class BrokerConnection(asyncio.Protocol):
         self._streams: list[Stream] = []
         self._exchanges: deque[_Asked] = deque()
         self._exchanged = 0
-        # Why nothing may be sent: the transport's buffer is full, or a login takes place.
+        # Reasons not to send: the transport's buffer is full, or a login is in progress.
         self._is_full = self._is_logging_in = False
         self._chunks: list[bytes] = []
         self._have = 0
@@ -96,22 +96,21 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether streams may use it."""
         return self.error is None and self.opened.done()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is awaited."""
+        """Whether no answer is outstanding."""
         return self.is_ready and not self._streams and not self._exchanges
 
     @property
     def may_send(self) -> bool:
-        """Whether streams may send now. Brokers take nothing else during a login."""
+        """Whether streams may send now. Brokers accept nothing else during a login."""
         return not (self._is_full or self._is_logging_in)
 
     @contextmanager
     def only_exchanges(self) -> Iterator[None]:
-        """Have streams wait meanwhile."""
+        """Streams wait meanwhile."""
         self._is_logging_in = True
         try:
             yield
@@ -122,7 +121,7 @@ class BrokerConnection(asyncio.Protocol):
     def do_later(
         self, seconds: float, work: "Callable[[BrokerConnection], Coroutine[Any, Any, None]]"
     ) -> None:
-        """Do that with the connection after so long, if it is still there."""
+        """Run `work` with the connection after this time, if it still exists."""
 
         def begin() -> None:
             self._work = asyncio.create_task(work(self))
@@ -154,7 +153,7 @@ class BrokerConnection(asyncio.Protocol):
             stream.connection_lost(self.error)
 
     def detach(self, stream: Stream) -> None:
-        """The stream has no request under way any more."""
+        """The stream has no request in flight any more."""
         with suppress(ValueError):  # the connection has ended
             self._streams.remove(stream)
 
@@ -165,7 +164,7 @@ class BrokerConnection(asyncio.Protocol):
         self._transport.write(frames)
 
     def close(self, error: KafkaError | None = None) -> None:
-        """End it at once: all that is under way fails with the error."""
+        """Close it at once: everything in flight fails with the error."""
         if self.error is not None:
             return
         self.error = error or KafkaConnectionError("the connection has ended")
@@ -184,13 +183,13 @@ class BrokerConnection(asyncio.Protocol):
     # --- what the transport calls ----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected, and secured where that is asked for."""
+        """Connected, and secured if TLS is configured."""
         self._transport = cast("asyncio.Transport", transport)
         if self.error is not None:  # closed meanwhile
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Hand out the answers that are whole, and have the streams send more."""
+        """Hand out complete answers, and let the streams send more."""
         if self.error is not None:
             return
         self.last_read = self.last_active = time.monotonic()
@@ -214,20 +213,20 @@ class BrokerConnection(asyncio.Protocol):
             stream.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The broker has ended the connection, or the network has."""
+        """The broker or the network has closed the connection."""
         if isinstance(error, ssl.SSLError):
-            # With TLS 1.3 a broker refuses our certificate after the handshake.
+            # With TLS 1.3 a broker refuses the client's certificate after the handshake.
             refused = "ALERT" in (error.reason or "")
             self.close((TlsFailed if refused else KafkaConnectionError)(why(error)))
         else:
             self.close(KafkaConnectionError(error or "socket disconnected"))
 
     def pause_writing(self) -> None:
-        """The transport has enough."""
+        """The transport's buffer is full."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """The transport takes more."""
+        """The transport accepts more."""
         self._is_full = False
         self._go_on()
 

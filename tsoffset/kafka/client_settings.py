@@ -1,4 +1,4 @@
-"""Kafka client settings as text, made into what connections take."""
+"""Kafka client settings, from text to the values that connections use."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -8,19 +8,19 @@ from typing import Any
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import ClusterSettings
 
-# How many requests are under way on one connection.
+# The most requests in flight on one connection.
 WINDOW = 512
 
-# What a time in Kafka's settings can be at most.
+# The largest time in Kafka's settings.
 _FOR_EVER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How connections are made and how long is waited. All times are in milliseconds.
+    """Settings of connections. All times are in milliseconds.
 
-    `backoff_ms` and `backoff_max_ms` pace what is asked again, over connections that last or over
-    new ones: the larger of Kafka's two settings.
+    `backoff_ms` and `backoff_max_ms` are the waits between retries, on open connections and new
+    ones: the larger of Kafka's two settings.
     """
 
     client_id: str = field(repr=False)
@@ -36,12 +36,12 @@ class ClientSettings:
 
     @property
     def resolves_canonical_names(self) -> bool:
-        """Whether bootstrap addresses stand for all canonical names that they have."""
+        """Whether a bootstrap address means all canonical names of its host."""
         return self.client_dns_lookup == _CANONICAL
 
     @property
     def broker_wait_ms(self) -> int:
-        """How long a broker may hold a request back, so that its answer comes in time."""
+        """How long a broker may hold a request back, so that its answer arrives in time."""
         return self.request_timeout_ms * 3 // 4
 
 
@@ -53,7 +53,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _idle(text: str) -> int:
-    """With 0 Kafka's own clients end a connection at once, even one that waits for an answer."""
+    """With 0, Kafka's own clients close a connection at once, even while it waits for an answer."""
     number = int(text)
     if number < -1 or number == 0:
         raise ValueError(text)
@@ -115,7 +115,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def client_settings(settings: ClusterSettings) -> ClientSettings:
-    """What `settings.client` comes to; settings that connections do not know are left out.
+    """The values of `settings.client`; settings that connections do not use are ignored.
 
     Raises `ConfigurationError` for a value that cannot be used.
     """

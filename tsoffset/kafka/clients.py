@@ -1,8 +1,8 @@
 """Clients of clusters, kept open by the process that uses them.
 
-A Spark worker is one process for many tasks and cycles: what a task leaves here the next
-one finds. A client is made in the process that uses it (never inherited by a fork), is used
-by one task at a time, and is closed when nobody asks for it for a while.
+A Spark worker is one process for many tasks and cycles, and the next task reuses the clients of the
+one before. A client is made in the process that uses it (never inherited by a fork), is used by one
+task at a time, and is closed when it was not used for a while.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ class Counting(Protocol):
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """How many requests were sent so far, by kind."""
+        """The number of requests sent so far, by kind."""
 
     @property
     def retries(self) -> int:
-        """How often a call asked again so far."""
+        """The number of retries so far."""
 
     @property
     def throttle_seconds(self) -> float:
-        """For how many seconds brokers were left alone so far since they wanted it."""
+        """Seconds for which no request was sent so far because a broker throttled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What went to a cluster: `requests` that were sent, `retries` of calls that asked again, and
-    the seconds for which brokers that throttle were left alone."""
+    """Traffic to a cluster: requests sent by kind, retries, and seconds of waiting for brokers that
+    throttle."""
 
     requests: int = 0
     retries: int = 0
@@ -56,7 +56,7 @@ class Traffic:
 
     @classmethod
     def of(cls, client: Cluster) -> "Traffic":
-        """What the client has counted so far; nothing of one that does not count."""
+        """The client's counts; zero for a client without counts."""
         if not isinstance(client, Counting):
             return cls()
         return cls(sum(client.requests.values()), client.retries, client.throttle_seconds)
@@ -77,16 +77,16 @@ class Traffic:
 
 
 def settings_digest(settings: ClusterSettings) -> str:
-    """Stands for the resolved settings, secrets included, and tells none of them."""
+    """Identifies the resolved settings, including secrets, without revealing any."""
     text = json.dumps(asdict(settings), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(slots=True)
 class Clients:
-    """Open clients of this process that are waiting to be used again.
+    """Open clients of this process that wait to be reused.
 
-    `idle_seconds` is how long they wait; after that a thread of their own closes them.
+    A thread closes them after `idle_seconds`.
     """
 
     idle_seconds: float = IDLE_SECONDS
@@ -99,7 +99,7 @@ class Clients:
 
     @contextmanager
     def lease(self, connect: Connect, settings: ClusterSettings) -> Iterator[Cluster]:
-        """A client for these settings, this task's alone; left open for the next one."""
+        """A client for these settings, for this task alone; it stays open for the next one."""
         key = (connect, settings_digest(settings))
         with self._lock:
             waiting = self._idle[key]
@@ -109,7 +109,7 @@ class Clients:
         try:
             yield client
         except BaseException:
-            # Whatever it was in the middle of, the next task must not meet it.
+            # A failed task leaves the client in an unknown state, so it is not reused.
             client.close()
             raise
         with self._lock:
@@ -136,12 +136,12 @@ class Clients:
             client.close()
 
     def waiting(self) -> int:
-        """How many are open and not in use."""
+        """The number of open clients that are not in use."""
         with self._lock:
             return sum(map(len, self._idle.values()))
 
     def forget(self) -> None:
-        """Start empty in a forked process: the connections are its parent's."""
+        """Start empty in a forked process: the connections belong to its parent."""
         self._lock = threading.Lock()
         self._idle = defaultdict(list)
         self._timer = None

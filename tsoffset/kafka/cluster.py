@@ -1,4 +1,4 @@
-"""A real Kafka cluster behind the seam of `tsoffset.cluster`."""
+"""A real Kafka cluster: `tsoffset.cluster.Cluster` over this package."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,10 +42,10 @@ from tsoffset.records import RawStretch, Stretch
 
 T = TypeVar("T")
 
-# How long `describe` waits for an address or a broker that does not answer.
+# The time that `describe` gives an address or a broker.
 _PROBE_MS = 3_000
 
-# What a cycle cannot do without.
+# The requests without which a cycle is impossible.
 _NEEDED = (
     METADATA,
     LIST_GROUPS,
@@ -60,8 +60,8 @@ _NEEDED = (
 class KafkaCluster:
     """`tsoffset.cluster.Cluster` over kafka-python.
 
-    Nothing is opened before the first call, so a cluster may be made before a fork and used
-    after it. One thread may use it at a time, but for `together`. `requests` counts what was
+    It opens nothing before the first call, so a cluster may be made before a fork and used after
+    it. Use it from one thread at a time, except for `together`. `requests` counts the requests
     sent, by kind.
 
     Raises ConfigurationError for client settings that cannot be used.
@@ -85,31 +85,29 @@ class KafkaCluster:
 
     @property
     def alias(self) -> str:
-        """The name that the configuration gives it; used in messages."""
         return self._settings.alias
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """How many requests were sent so far, by kind (`fetch`, `list_offsets`, ...)."""
+        """The number of requests sent so far, by kind (`fetch`, `list_offsets`, ...)."""
         return dict(self._connections.requests)
 
     @property
     def retries(self) -> int:
-        """How often a call asked again so far, for what had no answer or one that may change."""
+        """The number of retries so far, after no answer or an answer that may change."""
         return self._connections.retries
 
     @property
     def throttle_seconds(self) -> float:
-        """For how many seconds brokers were left alone so far since they wanted it."""
+        """Seconds for which no request was sent so far because a broker throttled."""
         return self._connections.throttle_seconds
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes of record batches came so far, as they lie in the log."""
+        """Bytes of record batches received so far, compressed as in the log."""
         return self._reads.bytes_read
 
     def describe(self) -> ClusterDescription:
-        """The brokers with their versions, and the bootstrap addresses that do not answer."""
         deadline = self._deadline()
 
         return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
@@ -126,7 +124,7 @@ class KafkaCluster:
             except KafkaError:
                 return
             versions[node] = connection.versions.broker_version_str
-            unspoken[node] = tuple(api.name for api in _NEEDED if not api.spoken_by(connection))
+            unspoken[node] = tuple(api.name for api in _NEEDED if not api.supported_by(connection))
 
         probe_all = partial(self._connections.at_each, dict.fromkeys(addresses), probe)
         probing = asyncio.create_task(probe_all())
@@ -159,7 +157,6 @@ class KafkaCluster:
     def topics(
         self, names: Collection[str] | None = None
     ) -> Mapping[str, TopicDescription | Failed]:
-        """Descriptions of the topics named, or of all, looked up afresh."""
         deadline = self._deadline()
         describe = partial(self._topology.describe, deadline=deadline)
         if names is not None:
@@ -172,7 +169,6 @@ class KafkaCluster:
         }
 
     def groups(self) -> GroupListings:
-        """All groups but those of elections, with their state, one request a broker."""
         return self._groups.listings(self._deadline())
 
     def committed(
@@ -183,44 +179,40 @@ class KafkaCluster:
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
-        """All committed offsets of each group."""
         if within_seconds is None:
             return self._committed.committed(groups, share_groups, require_stable, self._deadline())
         deadline = Deadline.after(
             self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
         )
         return self._committed.committed(
-            groups, share_groups, require_stable, deadline, at_once=True
+            groups, share_groups, require_stable, deadline, single_attempt=True
         )
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
     ) -> Mapping[TopicPartition, LogRange | Failed]:
-        """Start and readable end of each partition's log."""
         return self._log_offsets.log_ranges(partitions, isolation, self._deadline())
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, Stretch | Failed]:
-        """The stretch of log from each offset on."""
         return self._reads.read(requests, isolation, self._deadline())
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, RawStretch | Failed]:
-        """As `read`, with what the records hold."""
         return self._reads.read_raw(requests, isolation, self._deadline())
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
-        """The first record at or after each time. Raises ValueError for a negative one."""
+        """Raises ValueError for a negative time."""
         return self._log_offsets.first_at_times(requests, isolation, self._deadline())
 
     def youngest(
         self, requests: Collection[Youngest], isolation: Isolation
     ) -> Mapping[Youngest, TimedOffset | Failed | None]:
-        """The record with the largest timestamp of each log; None from brokers before 3.0."""
+        """None from brokers before 3.0."""
         return self._log_offsets.youngest(requests, isolation, self._deadline())
 
     def commit(
@@ -230,11 +222,9 @@ class KafkaCluster:
         share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        """Commit offsets for groups without being a member; None means committed."""
         return self._committed.commit(commits, share_groups, self._deadline(), may_send)
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
-        """What we may do with these topics and groups, whether they exist or not."""
         deadline = self._deadline()
         return Rights(
             principal(self._settings.security),
@@ -244,32 +234,31 @@ class KafkaCluster:
         )
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
-        """What is compared of each topic's configuration."""
         return self._preflight.topic_configs(topics, self._deadline())
 
     def clock_ahead_ms(self) -> int | None:
-        """By how much the active controller's clock is surely ahead of ours."""
+        """The clock of the active controller."""
         return self._preflight.clock_ahead_ms(self._deadline())
 
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """What each of some calls of this cluster returns, their requests under way at once."""
+        """The calls' requests are in flight at the same time."""
         *others, last = calls
         if not others:
             return [last()]
-        with ThreadPoolExecutor(len(others)) as beside:
-            asked = [beside.submit(call) for call in others]
+        with ThreadPoolExecutor(len(others)) as run_in_thread:
+            asked = [run_in_thread.submit(call) for call in others]
             try:
                 found = last()
                 return [*(one.result() for one in asked), found]
             except ClusterUnreachable:
                 raise
             except BaseException:
-                # Nobody waits for the others any more: that ends them.
+                # The results of the other calls are not needed any more.
                 self._connections.close()
                 raise
 
     def close(self) -> None:
-        """End all connections and the thread that drives them."""
+        """Close all connections, and end the thread that drives them."""
         self._connections.close()
 
     def __enter__(self) -> Self:

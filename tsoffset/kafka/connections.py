@@ -1,7 +1,7 @@
 """Requests to the brokers of one cluster, pipelined over open connections.
 
-Everything below runs in an event loop that one thread per cluster drives: it starts with the first
-call and ends with `close`. Calling threads only wait, so that a signal ends the wait at once.
+Everything runs in an event loop that one thread per cluster drives: it starts with the first call
+and ends with `close`. Calling threads only wait, so a signal interrupts them at once.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.opening import Opener
-from tsoffset.kafka.pace import Rate, Rest, Window
 from tsoffset.kafka.pool import Pool, parse_address
+from tsoffset.kafka.rate_limit import Rate, Throttle, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 
@@ -35,16 +35,16 @@ Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
 N = TypeVar("N")
 
-# How many brokers are asked side by side, over a socket each; clusters with more are few.
+# The most brokers with requests at the same time, each over its own socket; few clusters have more.
 _NODES_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One kind of request: its class, the versions that the caller handles, its name.
+    """One kind of request: its class, the versions that the caller supports, its name.
 
-    Where it asks for many things at once, it is for `at_most`, and before `many_since` for one.
-    An answer may have `answer_bytes` beside twice the length of what was asked.
+    A request with many items has at most `at_most`, and one item before version `many_since`. An
+    answer may have `answer_bytes` in addition to twice the length of the request.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Api:
     answer_bytes: int = 1_000_000
 
     def version(self, connection: BrokerConnection) -> int:
-        """The highest version that the broker and we know.
+        """The highest version that the broker and tsoffset support.
 
         Raises IncompatibleBrokerVersion if there is none.
         """
@@ -65,8 +65,8 @@ class Api:
         )
         return found
 
-    def spoken_by(self, connection: BrokerConnection) -> bool:
-        """Whether the broker knows a version that we know."""
+    def supported_by(self, connection: BrokerConnection) -> bool:
+        """Whether broker and tsoffset have a version in common."""
         try:
             self.version(connection)
         except IncompatibleBrokerVersion:
@@ -74,7 +74,7 @@ class Api:
         return True
 
     def room(self, version: int) -> int:
-        """How many things a request of that version may ask for."""
+        """The most items in a request of that version."""
         return self.at_most if version >= self.many_since else 1
 
 
@@ -90,7 +90,7 @@ class BrokerConnections:
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
         self._windows: dict[tuple[Node, str, int], Window] = {}
-        self._rests: dict[Node, Rest] = {}
+        self._rests: dict[Node, Throttle] = {}
         self._lock = Lock()
         self._loop: Loop | None = None
         self._security = settings.security
@@ -115,7 +115,8 @@ class BrokerConnections:
         except ClusterUnreachable:
             raise
         except BaseException:
-            # An interrupted call leaves requests behind; the next one must not meet them.
+            # An interrupted call leaves requests in flight; the next call must not get their
+            # answers.
             self._close(loop)
             raise
 
@@ -130,35 +131,34 @@ class BrokerConnections:
             return self._loop
 
     def count_retry(self) -> None:
-        """Take notice of a call that asks again."""
         with self._lock:
             self.retries += 1
 
     async def at_each(
-        self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
+        self, by_node: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run `ask` for each node with what is its own, many side by side, until all are done. (A
-        node may be there several times, each with something else.)"""
-        waiting = iter(theirs.items())
+        """Run `ask` for each node with its items, many nodes at the same time, until all are done.
+        (A key of `by_node` may have a node and something else.)"""
+        waiting = iter(by_node.items())
 
         async def work() -> None:
             for node, own in waiting:
                 await ask(node, own)
 
-        if len(theirs) == 1:
+        if len(by_node) == 1:
             await work()
             return
-        await asyncio.gather(*(work() for _ in range(min(len(theirs), _NODES_AT_ONCE))))
+        await asyncio.gather(*(work() for _ in range(min(len(by_node), _NODES_AT_ONCE))))
 
     @property
     def pool(self) -> Pool:
-        """The open connections; there are some while a call runs."""
+        """The open connections; they exist while a call runs."""
         if self._pool is None:
             raise KafkaConnectionError("the connections were closed")
         return self._pool
 
     def close(self) -> None:
-        """End all connections and the thread; a later call makes new ones."""
+        """Close all connections and end the thread; a later call starts new ones."""
         if (loop := self._loop) is not None:
             self._close(loop)
 
@@ -175,7 +175,7 @@ class BrokerConnections:
     async def ask(
         self, node: Node, api: Api, build: Callable[[int], Any], deadline: Deadline
     ) -> Any:
-        """Send one request, built for the version agreed on, and wait for its response.
+        """Send one request, built for the common version, and wait for its response.
 
         Raises KafkaError if there is none.
         """
@@ -198,10 +198,10 @@ class BrokerConnections:
         take: Callable[[Q, Any], None],
         deadline: Deadline,
     ) -> None:
-        """Send one request of the library per question to a node, built for the version agreed on.
+        """Send one request of the library per question to a node, built for the common version.
 
-        `take` gets every question exactly once, with its response or the KafkaError that came
-        instead. A question may be sent twice.
+        `take` gets every question exactly once, with its response or with the KafkaError instead. A
+        question may be sent twice.
         """
         codec, unwrap = self._through_library(build, take, deadline)
         await self.stream(node, api, questions, codec, unwrap, deadline)
@@ -215,7 +215,7 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
     ) -> None:
-        """The same with as many items in each request as its version has room for."""
+        """The same, with as many items in each request as its version allows."""
         codec, unwrap = self._through_library(build, take, deadline)
         await self.stream_many(node, api, items, codec, unwrap, deadline)
 
@@ -227,7 +227,8 @@ class BrokerConnections:
     ) -> tuple[
         Callable[[int], Codec[Q, LibraryAnswer]], Callable[[Q, LibraryAnswer | KafkaError], None]
     ]:
-        """What `stream` needs for requests and responses of the library."""
+        """The codec and the `take` that `stream` needs for requests and responses of the
+        library."""
 
         def codec(version: int) -> Codec[Q, LibraryAnswer]:
             return library_codec(build, version, self.client.client_id, deadline)
@@ -249,11 +250,11 @@ class BrokerConnections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """The same with the codec for the version agreed on; without one (a KafkaError raised by
-        `codec`) nothing is sent.
+        """The same, with the codec for the common version; if `codec` raises a KafkaError, nothing
+        is sent.
 
-        What cannot be decoded is asked once more, one by one: only that question fails whose
-        answer is at fault.
+        If an answer cannot be decoded, the questions are repeated one by one, so that only the
+        question with the bad answer fails.
         """
         pace = Rate() if rate is None else rate
         lost: list[Q] = []
@@ -278,8 +279,8 @@ class BrokerConnections:
         deadline: Deadline,
         may_send: Callable[[Q], bool],
     ) -> None:
-        """The same without sending anything twice, and each question only if `may_send` says so
-        at that moment. What the codec did not encode was not sent."""
+        """The same without sending anything twice, and each question only if `may_send` allows it
+        at that moment. A question that the codec did not encode was not sent."""
         await self._send(node, api, questions, codec, take, deadline, WINDOW, Rate(), may_send)
 
     async def stream_many(
@@ -291,7 +292,7 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], A | KafkaError], None],
         deadline: Deadline,
     ) -> None:
-        """The same with as many items in each question as the version has room for."""
+        """The same, with as many items in each question as the version allows."""
         try:
             version = api.version(await self.pool.open(node, deadline))
         except KafkaError as error:
@@ -334,7 +335,7 @@ class BrokerConnections:
             throttled,
             window=self._window(node, api, window, rate),
             rate=rate,
-            rest=self._rests.setdefault(node, Rest()),
+            rest=self._rests.setdefault(node, Throttle()),
             deadline=deadline,
             request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
             answer_bytes=api.answer_bytes,
@@ -342,12 +343,12 @@ class BrokerConnections:
         )
         await stream.run()
         if stream.outlasted:
-            # The next call would be over before it may ask.
+            # The next call would end before it may send anything.
             self.pool.drop(node)
             self._rests.pop(node, None)
 
     def _window(self, node: Node, api: Api, limit: int, rate: Rate) -> Window:
-        """As the last requests of this kind to the node have left it."""
+        """The window as the last requests of this kind to the node have left it."""
         known = self._windows.get((node, api.name, limit))
         if known is None:
             known = self._windows[node, api.name, limit] = Window(limit, rate)
@@ -355,5 +356,5 @@ class BrokerConnections:
 
 
 def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:
-    """The items in their order, `size` of them in each part but the last."""
+    """The items in their order, in parts of `size`; the last one may be shorter."""
     return [items[begin : begin + size] for begin in range(0, len(items), size)]

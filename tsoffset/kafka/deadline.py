@@ -1,18 +1,17 @@
-"""How much time a call has left."""
+"""The time that a call has left."""
 
 import time
 
-# In lengths of the call itself. A small quota that large answers have used up takes more than one
-# to recover; what a broker may say is 24 days.
+# In multiples of the call's time limit. After large answers, a small quota takes more than one to
+# recover; a broker may announce up to 24 days.
 _LONGEST_REST = 10
 
 
 class Deadline:
-    """A point in time that a whole call, retries included, may take.
+    """The point in time at which a whole call ends, including its retries.
 
-    It moves by the time in which the call was told to wait: by a broker that throttles, unless
-    that is too long, or by a limit of the configuration. That is not the time of somebody who
-    does not answer.
+    Waiting for a broker that throttles, or for a limit of the configuration, moves the deadline,
+    unless a broker's throttle time is too long.
     """
 
     __slots__ = ("_longest_rest", "_rests_until", "ends", "of_call", "started", "step_ms")
@@ -33,23 +32,23 @@ class Deadline:
 
     @classmethod
     def after(cls, milliseconds: int, *, step_ms: int | None = None) -> "Deadline":
-        """The deadline of a call that begins now, and that waits for each answer of a broker,
-        or for a connection to it, no longer than `step_ms` (None: as long as the client may)."""
+        """The deadline of a call that begins now. Each answer of a broker, and each connection, has
+        `step_ms` (None: as long as the client settings allow)."""
         now = time.monotonic()
         return cls(now, now + milliseconds / 1000, step_ms)
 
     def within(self, milliseconds: int) -> "Deadline":
-        """The deadline of a part of the call that begins now and may take so long; it ends with the
-        call at the latest."""
+        """The deadline of a part of the call that begins now; it ends with the call at the
+        latest."""
         now = time.monotonic()
         return Deadline(now, min(self.ends, now + milliseconds / 1000), of_call=self.of_call)
 
     def may_rest(self, seconds: float) -> bool:
-        """Whether a broker may have the call wait for that long at once."""
+        """Whether the call may wait this long at once for a broker that throttles."""
         return seconds <= self._longest_rest
 
     def rest_until(self, moment: float) -> None:
-        """Leave out the time from now to `moment`; what was left out before counts once."""
+        """Exclude the time from now to `moment`; overlapping times count once."""
         begins = max(time.monotonic(), self._rests_until)
         if moment > begins:
             self.ends += moment - begins
@@ -67,13 +66,12 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """True once there is no time left."""
         return time.monotonic() >= self.ends
 
     def milliseconds(self, at_most: int) -> int:
-        """What one step may take that is allowed `at_most`; at least 1."""
+        """The time for one step that may take `at_most`; at least 1."""
         return max(1, min(at_most, int(self.seconds_left * 1000)))
 
     def at_most_a_step(self, milliseconds: int) -> int:
-        """That long, or what an answer of one broker may take, whichever is less."""
+        """That time, or the time for one answer, whichever is shorter."""
         return milliseconds if self.step_ms is None else min(milliseconds, self.step_ms)

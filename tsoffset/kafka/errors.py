@@ -1,7 +1,7 @@
-"""What every error of Kafka means to us: a kind, a sentence, and whether to try again.
+"""The meaning of every Kafka error: a failure kind, a sentence, and whether to retry.
 
-The only place that knows the classes of `kafka.errors` one by one. kafka-python's own
-`retriable` is not used: it is false for errors that a newer look at the cluster cures.
+Only this module knows the classes of `kafka.errors` one by one. kafka-python's own `retriable` is
+not used: it is false for errors that a metadata refresh resolves.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from tsoffset.model import Failed, FailureKind
 
 
 class Remedy(Enum):
-    """What may cure an error within the deadline of a call."""
+    """What may resolve an error within the deadline of a call."""
 
     NONE = "none"
     AGAIN = "ask again"
@@ -31,11 +31,11 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one class of errors means.
+    """The meaning of one class of errors.
 
-    `next_step` may name `{alias}`. With `detail`, the library's own text is added to the
-    cause: it says which side of a connection failed, and holds no content.
-    `patience_seconds` is how long a remedy is tried; without a limit, until the call's deadline.
+    `next_step` may contain `{alias}`. With `detail`, the library's own text is added to the cause:
+    it says which side of a connection failed, and has no content. `patience_seconds` is how long
+    the remedy is tried; without it, until the call's deadline.
     """
 
     kind: FailureKind
@@ -50,10 +50,10 @@ class Rule:
 
 
 # A cluster notices within this time that a broker is gone (broker.session.timeout.ms, 9 s) and
-# has others take its place.
+# moves its work to others.
 _GONE_PATIENCE_SECONDS = 15.0
-# A transaction that is being ended and a coordinator that is nearly there take no longer; for
-# others a cycle does not wait.
+# A transaction that is ending, or a coordinator that has almost loaded, takes no longer; a cycle
+# waits for no other.
 _PASSING_PATIENCE_SECONDS = 2.5
 
 _SEE_BROKER = "look into the broker logs of {alias}"
@@ -127,9 +127,9 @@ def _not_allowed(what: str, grant: str) -> Rule:
     return Rule(FailureKind.AUTHORIZATION, f"not authorized for {what}", f"grant {grant}")
 
 
-# What the client notices and brokers answer to the requests that we send.
+# Errors that the client raises, and error codes of brokers to tsoffset's requests.
 _RULES: dict[type[BaseException], Rule] = {
-    # What the client notices by itself.
+    # Errors that the client raises.
     kafka_errors.KafkaConnectionError: _CONNECTION,
     kafka_errors.NetworkExceptionError: _CONNECTION,
     kafka_errors.NodeNotReadyError: _CONNECTION,
@@ -313,7 +313,7 @@ _RULES: dict[type[BaseException], Rule] = {
         "the commit is larger than the cluster allows",
         "raise max.message.bytes of __consumer_offsets on {alias}",
     ),
-    # Elections alone join groups.
+    # Only elections join groups.
     kafka_errors.InconsistentGroupProtocolError: Rule(
         FailureKind.COORDINATOR,
         "another application uses a group of this name",
@@ -329,18 +329,18 @@ _RULES: dict[type[BaseException], Rule] = {
         "the group has the maximum number of members",
         "stop some of them, or raise group.max.size of the brokers of {alias}",
     ),
-    # A commit is written by the coordinator as a record, and these are its troubles.
+    # The coordinator writes a commit as a record, and these are its errors.
     kafka_errors.NotEnoughReplicasError: replace(
         _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
     ),
     kafka_errors.NotEnoughReplicasAfterAppendError: replace(
         _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
     ),
-    # The roots: whatever is not named above.
+    # The base classes: everything not named above.
     kafka_errors.InvalidMetadataError: _LEADER_MOVED,
     kafka_errors.RetriableError: _BUSY,
     kafka_errors.KafkaError: _INTERNAL,
-    # Ours, where one call was answered in part before the cluster went away.
+    # tsoffset's own error, if the cluster became unreachable after a part of the answers.
     ClusterUnreachable: _CONNECTION,
     ClusterRefused: _AUTHENTICATION,
 }
@@ -351,7 +351,7 @@ Trouble = BaseException | type[BaseException] | int
 
 
 def rule(trouble: Trouble) -> Rule:
-    """What it means; that of the nearest class that has a rule."""
+    """The rule of the nearest class that has one."""
     for ancestor in error_class(trouble).__mro__:
         if (found := _RULES.get(ancestor)) is not None:
             return found
@@ -359,9 +359,9 @@ def rule(trouble: Trouble) -> Rule:
 
 
 def failure(trouble: Trouble, operation: str, alias: str, note: str = "") -> Failed:
-    """It as a value: "*operation*, cluster *alias*: cause; next step".
+    """The error as a value: "*operation*, cluster *alias*: cause; next step".
 
-    `note` is put behind the cause, for what only the caller knows.
+    `note` follows the cause, and says what only the caller knows.
     """
     what = rule(trouble)
     cause = what.cause
@@ -380,7 +380,7 @@ def failure(trouble: Trouble, operation: str, alias: str, note: str = "") -> Fai
 
 
 def error_class(trouble: Trouble) -> type[BaseException]:
-    """The class that it is of, for a code one of `kafka.errors`."""
+    """The class of an error; for a code, one of `kafka.errors`."""
     if isinstance(trouble, BaseException):
         return type(trouble)
     if isinstance(trouble, type):
@@ -390,9 +390,9 @@ def error_class(trouble: Trouble) -> type[BaseException]:
 
 
 def _own_words(trouble: Trouble) -> str:
-    """What the library says, in one line; for an answer's code, its name in the protocol."""
+    """The library's text in one line; for an error code, its name in the protocol."""
     kind = error_class(trouble)
-    # A damaged batch is found here, with words of ours, and by brokers, with a code.
+    # A damaged batch is noticed by tsoffset, with its own text, or by brokers, with a code.
     ours = isinstance(trouble, kafka_errors.CorruptRecordError) and trouble.args
     if kind is not type(trouble) or (
         issubclass(kind, kafka_errors.BrokerResponseError) and not ours

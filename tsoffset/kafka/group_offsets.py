@@ -1,7 +1,7 @@
-"""Committed offsets of groups: read many groups a request, written one group a request.
+"""Committed offsets of groups: OffsetFetch has many groups in a request, OffsetCommit one.
 
-What a share group has in their place, its share-partition start offsets, has requests of its own.
-Which groups are share groups says the caller.
+A share group has share-partition start offsets instead, with their own requests. The caller says
+which groups are share groups.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ from tsoffset.kafka.wire.share_offsets_codec import (
 )
 from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
-# Versions with require_stable, and with topics named rather than numbered.
+# Versions with require_stable, and with topic names instead of ids.
 OFFSET_FETCH = Api(
     "offset_fetch",
     OffsetFetchRequest,
@@ -67,18 +67,18 @@ ALTER_SHARE_OFFSETS = Api(
     share_offsets_codec.ALTER.max_version,
 )
 
-# A commit becomes one batch of __consumer_offsets, and those are bounded in size.
+# A commit becomes one batch of __consumer_offsets, and the size of batches is limited.
 _PARTITIONS_PER_COMMIT = 1_000
 
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
 
 _PLACE = attrgetter("topic", "partition")
-# What goes into one request: a group with its offsets, or some of them; and what comes of it.
+# The content of one request: a group with its offsets, or with some of them; and the results.
 _Part = tuple[str, Mapping[TopicPartition, CommittedOffset]]
 _Accepted = Mapping[TopicPartition, Failed | None]
 
-# What has a group's offsets: an answer, and the group's place in it.
+# An answer, and the group's index in it.
 _Found = tuple[OffsetFetchAnswer, int]
 
 
@@ -99,9 +99,9 @@ class CommittedOffsets:
         require_stable: bool,
         deadline: Deadline,
         *,
-        at_once: bool = False,
+        single_attempt: bool = False,
     ) -> CommittedColumns:
-        """All committed offsets of each group; with `at_once` as one look finds them."""
+        """All committed offsets of each group; with `single_attempt`, nothing is retried."""
         attempt = partial(
             self._fetch_round,
             share_groups=frozenset(share_groups),
@@ -115,7 +115,7 @@ class CommittedOffsets:
             attempt,
             _READ,
             deadline,
-            at_once=at_once,
+            single_attempt=single_attempt,
             forget=self._groups.forget,
         )
         return self._columns(asked, found)
@@ -149,12 +149,12 @@ class CommittedOffsets:
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
             answers.update(self._fetched(some, response))
 
-        async def ask(where: tuple[Node, bool], theirs: list[str]) -> None:
+        async def ask(where: tuple[Node, bool], items: list[str]) -> None:
             node, is_share = where
             api, of_kind = (
                 (DESCRIBE_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_FETCH, codec)
             )
-            await self._connections.stream_many(node, api, theirs, of_kind, take, deadline)
+            await self._connections.stream_many(node, api, items, of_kind, take, deadline)
 
         await self._connections.at_each(by_node, ask)
         return answers
@@ -170,7 +170,7 @@ class CommittedOffsets:
         for number, (name, error_code) in enumerate(response.groups):
             group = groups[0] if name is None else name
             if group not in groups:
-                continue  # it is for another broker to say, and might be taken for its answer
+                continue  # that group belongs to another broker, whose answer counts
             if error_code:
                 found[group] = answer_to(error_code, f"{_READ} {group}", alias)
             elif number in patience:
@@ -196,7 +196,7 @@ class CommittedOffsets:
     def _part(
         self, groups: Sequence[str], answer: OffsetFetchAnswer, places: Mapping[int, int]
     ) -> CommittedColumns:
-        """What an answer says of some of its groups: `places` has their places in `groups`."""
+        """An answer's entries for some of its groups: `places` has their indices in `groups`."""
         place_of = np.full(len(answer.groups), -1, np.int32)
         place_of[list(places)] = list(places.values())
         group = place_of[answer.group]
@@ -208,7 +208,7 @@ class CommittedOffsets:
             failed_entries[name, tp] = failure(
                 int(answer.error_code[number]), f"{_READ} {name}, {tp}", self._connections.alias
             )
-        # An offset of -1 says that there is none.
+        # An offset of -1 means none.
         kept = (group >= 0) & (answer.error_code == 0) & (answer.offset >= 0)
         kept &= answer.partition >= 0
         number_of = np.where(kept, np.cumsum(kept) - 1, -1)[list(answer.metadata)].tolist()
@@ -241,18 +241,18 @@ class CommittedOffsets:
         deadline: Deadline,
         may_send: Callable[[str], bool] | None = None,
     ) -> dict[str, dict[TopicPartition, Failed | None]]:
-        """Commit as no member, without leader epochs, in one request a group (and thousand
-        partitions) that is never sent again, whatever comes of it.
+        """Commit without membership and without leader epochs, in one request per group (and
+        thousand partitions). A request is never sent again, whatever the answer.
 
-        Even an answer that the coordinator is another one now may mean that the commit was
-        written and is kept, and the group may have moved on since: sent once more it would
-        move it backwards. To look for a coordinator and to connect to it is tried again, unless
-        `may_send` is given; that is asked before each request.
+        Even after the answer that the coordinator has moved, the commit may have been written, and
+        the group may have moved on since: a second request would move it backwards. Looking up a
+        coordinator and connecting to it are retried, unless `may_send` is given, which is called
+        before each request.
         """
         parts = [
-            (group, {tp: theirs[tp] for tp in some})
-            for group, theirs in sorted(commits.items())
-            for some in in_parts(sorted(theirs, key=_PLACE), _PARTITIONS_PER_COMMIT)
+            (group, {tp: offsets[tp] for tp in some})
+            for group, offsets in sorted(commits.items())
+            for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
         ]
         attempt = partial(
             self._commit_round,
@@ -267,14 +267,14 @@ class CommittedOffsets:
             attempt,
             _COMMIT,
             deadline,
-            at_once=may_send is not None,
+            single_attempt=may_send is not None,
             forget=lambda numbers: self._groups.forget({parts[each][0] for each in numbers}),
         )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
         for number, answer in done.items():
-            group, theirs = parts[number]
+            group, offsets = parts[number]
             if isinstance(answer, Failed):
-                answer = dict.fromkeys(theirs, answer)
+                answer = dict.fromkeys(offsets, answer)
             answers[group].update(answer)
         return answers
 
@@ -322,13 +322,13 @@ class CommittedOffsets:
         def may_send_part(number: int) -> bool:
             return may_send is None or may_send(parts[number][0])
 
-        async def ask(where: tuple[Node, bool], theirs: list[int]) -> None:
+        async def ask(where: tuple[Node, bool], items: list[int]) -> None:
             node, is_share = where
             api, of_kind = (
                 (ALTER_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_COMMIT, codec)
             )
             await self._connections.stream_once(
-                node, api, theirs, of_kind, take, deadline, may_send_part
+                node, api, items, of_kind, take, deadline, may_send_part
             )
 
         await self._connections.at_each(by_node, ask)
@@ -338,9 +338,9 @@ class CommittedOffsets:
     def _accepted(
         self, part: _Part, response: OffsetCommitAnswer | KafkaError, sent: bool, moved: set[str]
     ) -> _Accepted | Failed | Again:
-        """What came of a request, or of the attempt to send it; a group whose coordinator is to
-        be looked up again is put into `moved`."""
-        group, theirs = part
+        """The results of a request, or of the attempt to send it. A group whose coordinator has to
+        be looked up again goes into `moved`."""
+        group, offsets = part
         silence: Trouble = KafkaError("not answered for")
         error_codes: Mapping[tuple[str, int], int] = {}
         if not isinstance(response, KafkaError):
@@ -351,7 +351,7 @@ class CommittedOffsets:
         else:
             return answer_to(response, f"{_COMMIT} {group}", self._connections.alias)
         answers: dict[TopicPartition, Failed | None] = {}
-        for tp in theirs:
+        for tp in offsets:
             trouble = error_codes.get((tp.topic, tp.partition), silence)
             if not trouble:
                 answers[tp] = None
@@ -363,7 +363,7 @@ class CommittedOffsets:
 
 
 def _patience(answer: OffsetFetchAnswer) -> dict[int, float]:
-    """For how long each group of an answer is worth asking again, for single offsets that are."""
+    """For how long to retry each group of an answer because of its single offsets."""
     patience: dict[int, float] = {}
     for number in np.flatnonzero(answer.error_code).tolist():
         what = rule(int(answer.error_code[number]))

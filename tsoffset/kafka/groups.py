@@ -1,4 +1,4 @@
-"""Which groups there are, and which broker coordinates each."""
+"""The groups of a cluster, and the broker that coordinates each."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -26,16 +26,17 @@ LIST_GROUPS = Api(
     list_groups_codec.HIGHEST,
     answer_bytes=16_000_000,  # 300,000 groups
 )
-# The protocol type of our own groups (`tsoffset.kafka.membership`), as "connect" is Connect's.
+# The protocol type of tsoffset's own groups (`tsoffset.kafka.membership`), as "connect" is
+# Connect's.
 ELECTION = "tsoffset"
-# For so long other brokers are asked for a coordinator where one does not understand.
+# The time for asking other brokers for a coordinator, if one does not understand the request.
 _ANOTHER_SECONDS = 1.0
 
 FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5, many_since=4, at_most=500)
 
 
 class GroupLookup:
-    """The groups of a cluster and their coordinators. Lives in the connections' loop."""
+    """The groups of a cluster and their coordinators. Runs in the connections' loop."""
 
     def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
@@ -45,7 +46,7 @@ class GroupLookup:
     # --- listing ---------------------------------------------------------------------------
 
     def listings(self, deadline: Deadline) -> GroupListings:
-        """All groups but those of elections, which never commit; one request a broker, and brokers
+        """All groups except those of elections, which never commit; one request per broker. Brokers
         that do not answer are named."""
         find_brokers = partial(self._topology.brokers, deadline)
         found = as_a_whole(self._connections, find_brokers, deadline)
@@ -89,7 +90,7 @@ class GroupLookup:
     async def coordinators(
         self, groups: Collection[str], operation: str, deadline: Deadline
     ) -> dict[str, Node | Failed | Again]:
-        """The broker that coordinates each group; looked up where it is not known."""
+        """The broker that coordinates each group; looked up if it is not known."""
         answers: dict[str, Node | Failed | Again] = {
             group: self._coordinators[group] for group in groups if group in self._coordinators
         }
@@ -109,7 +110,7 @@ class GroupLookup:
             broker, FIND_COORDINATOR, unknown, _coordinator_request, take, deadline
         )
         if misunderstood:
-            # Not to be asked first again: any other broker knows as well.
+            # Do not ask it first again: any other broker knows as well.
             self._connections.pool.drop(broker)
         known = self._connections.pool.known_nodes()
         if any(isinstance(node, int) and node not in known for node in answers.values()):
@@ -146,13 +147,13 @@ class GroupLookup:
         return answers
 
     def forget(self, groups: Collection[str]) -> None:
-        """Look the coordinators of these groups up again before they are used next."""
+        """Look up the coordinators of these groups again before they are used next."""
         for group in groups:
             self._coordinators.pop(group, None)
 
 
 def _is_final(response: Any) -> bool:
-    """Whether a broker was asked, and will not answer either if it is asked again."""
+    """Whether a broker has answered, and would not answer differently if asked again."""
     return isinstance(response, KafkaError) and rule(response).remedy is Remedy.NONE
 
 

@@ -1,4 +1,4 @@
-"""Log starts, log ends and offsets by time: ListOffsets, many partitions a request."""
+"""Log starts, log ends and offsets by time: ListOffsets with many partitions in a request."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -44,27 +44,24 @@ _EARLIEST = -2
 _LATEST = -1
 _YOUNGEST = -3
 _NOT_FOUND = (-1, -1)
-# A broker before 3.0 looks for no time in a topic that it writes in message format 0, which has
-# none. So nothing is found, which proves nothing; all that needs no time can still be answered.
+# A broker before 3.0 looks up no time in a topic with message format 0, which has no timestamps.
+# The empty result proves nothing. Log starts and ends are still answered.
 _NO_TIMES = UnsupportedForMessageFormatError.errno
-# The last number that 64 bits have: no record lies there, since its log would have no end.
+# The largest 64-bit number: no record can be there, because its log would have no end.
 _NO_OFFSET = 2**63 - 1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
-# What is asked of one partition: a time, one of the two ends, or the youngest record. What is
-# found: offset and timestamp, as the broker says them.
+# A lookup in one partition: a time, one of the two ends, or the youngest record. The result: offset
+# and timestamp, as in the broker's answer.
 Lookup = tuple[TopicPartition, int]
 Found = tuple[int, int]
 
-# One request, a partition at most once in it: of each topic the partitions, each with the
-# number of its lookup.
+# One request, with a partition at most once: by topic and partition, the number of its lookup.
 _Question = Mapping[str, Mapping[int, int]]
 
 
 class LogOffsets:
-    """ListOffsets over all leaders of a cluster."""
-
     def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
         self._topology = topology
@@ -72,8 +69,8 @@ class LogOffsets:
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation, deadline: Deadline
     ) -> dict[TopicPartition, LogRange | Failed]:
-        """Start and readable end of each log. The start is asked for first: it never lies
-        past the end then, whatever is deleted meanwhile."""
+        """Start and readable end of each log. The start is looked up first: so it never lies past
+        the end, whatever is deleted meanwhile."""
         asked = in_order(partitions, _place)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
         found = self._look("find the log range of", lookups, isolation, deadline)
@@ -89,16 +86,17 @@ class LogOffsets:
                 what = f"find the log range of {tp}"
                 ranges[tp] = failure(trouble, what, self._connections.alias)
             else:
-                # Records of an open transaction may be deleted: nothing is stable from there on.
+                # Records of an open transaction may be deleted; then nothing from there on is
+                # stable.
                 ranges[tp] = LogRange(start[0], max(start[0], end[0]))
         return ranges
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation, deadline: Deadline
     ) -> dict[FirstAtTime, TimedOffset | Failed | None]:
-        """The first record at or after each time, as the broker's search answers.
+        """The first record at or after each time, as the broker's search finds it.
 
-        Raises ValueError for a negative time, which means something else to brokers.
+        Raises ValueError for a negative time, which has another meaning for brokers.
         """
         for request in requests:
             if request.timestamp_ms < 0:
@@ -111,8 +109,8 @@ class LogOffsets:
     def youngest(
         self, requests: Collection[Youngest], isolation: Isolation, deadline: Deadline
     ) -> dict[Youngest, TimedOffset | Failed | None]:
-        """The record with the largest timestamp. A broker before 3.0 is not asked: it would take
-        the question for one of a time, and answer the first record."""
+        """The record with the largest timestamp. A broker before 3.0 is not asked: it would treat
+        this as a lookup of a time, and answer the first record."""
         asked = in_order(requests, lambda request: _place(request.partition))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the youngest record of"
@@ -128,17 +126,17 @@ class LogOffsets:
         *,
         lowest: int = LOWEST,
     ) -> dict[int, Found | Failed]:
-        looking = _Looking(
+        looking = _Lookups(
             self._connections, self._topology, operation, lookups, isolation, deadline, lowest
         )
         return looking.answers()
 
 
 @dataclass(slots=True)
-class _Looking:
-    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
-    up by what it says takes several times as long. A broker that knows no version from `lowest`
-    on is not asked, and has found nothing."""
+class _Lookups:
+    """One call. Lookups are sorted by partition and referred to by number, which is several times
+    faster than hashing them. A broker without a version from `lowest` on is not asked, and has no
+    result."""
 
     _connections: BrokerConnections
     _topology: Topology
@@ -150,7 +148,7 @@ class _Looking:
     _epochs: dict[int, int] = field(default_factory=dict)
 
     def answers(self) -> dict[int, Found | Failed]:
-        """What was found, by the numbers of the lookups."""
+        """The results, by the numbers of the lookups."""
         numbers = range(len(self._lookups))
         return in_rounds(
             self._connections,
@@ -168,19 +166,19 @@ class _Looking:
         for number in numbers:
             tp = self._lookups[number][0]
             if tp is not before:
-                theirs = by_partition.setdefault(tp, [])
+                lookups = by_partition.setdefault(tp, [])
                 before = tp
-            theirs.append(number)
+            lookups.append(number)
         leaders = await self._topology.leaders(by_partition, self._operation, self._deadline)
         by_node: dict[Node, list[list[int]]] = defaultdict(list)
-        for tp, theirs in by_partition.items():
+        for tp, lookups in by_partition.items():
             leader = leaders[tp]
             if isinstance(leader, Leader):
-                by_node[leader.node].append(theirs)
-                for number in theirs:
+                by_node[leader.node].append(lookups)
+                for number in lookups:
                     self._epochs[number] = leader.epoch
             else:
-                answers.update(dict.fromkeys(theirs, leader))
+                answers.update(dict.fromkeys(lookups, leader))
 
         def take(question: _Question, response: ListOffsetsAnswer | KafkaError) -> None:
             self._take(question, response, answers)
@@ -200,13 +198,13 @@ class _Looking:
         self._topology.forget(self._lookups[number][0].topic for number in numbers)
 
     def _questions(self, partitions: Sequence[Sequence[int]]) -> list[_Question]:
-        """As few requests as hold all lookups, a partition at most once in each.
+        """As few requests as hold all lookups, with a partition at most once in each.
 
-        The first lookup of every partition comes before the second of any.
+        The first lookup of every partition comes before any second one.
         """
         questions: list[_Question] = []
-        for layer in range(max(len(theirs) for theirs in partitions)):
-            numbers = [theirs[layer] for theirs in partitions if layer < len(theirs)]
+        for layer in range(max(len(lookups) for lookups in partitions)):
+            numbers = [lookups[layer] for lookups in partitions if layer < len(lookups)]
             for some in in_parts(numbers, _PARTITIONS_PER_REQUEST):
                 question: dict[str, dict[int, int]] = defaultdict(dict)
                 for number in some:
@@ -268,8 +266,8 @@ class _Looking:
                     answers[asked] = offset, timestamp_ms
 
     def _least(self, number: int) -> int:
-        """The least offset that may answer a lookup: each log has its ends, and may have nothing
-        of a time."""
+        """The lowest offset that may answer a lookup: each log has its ends, but possibly no record
+        at a time."""
         return 0 if self._lookups[number][1] in (_EARLIEST, _LATEST) else _NOT_FOUND[0]
 
     def _answer_to(self, trouble: Trouble, number: int) -> Failed | Again:
@@ -278,7 +276,7 @@ class _Looking:
 
 
 def _timed(found: Found | Failed) -> TimedOffset | Failed | None:
-    """Neither a record that was not found nor one without a time is an answer."""
+    """A record that was not found, or that has no time, is no answer."""
     if isinstance(found, Failed):
         return found
     offset, timestamp_ms = found

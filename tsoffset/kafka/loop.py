@@ -1,7 +1,7 @@
-"""The event loop that drives a cluster's connections, in a thread of its own.
+"""The event loop that drives a cluster's connections, in its own thread.
 
-Looking up a name, asking a server for a token and reading a key from disk block until there is an
-answer. Each of them gets a daemon thread: asyncio's own pool would hold up the end of the process.
+Looking up a host name, requesting a token and reading a key file block until they are done. Each
+gets a daemon thread: asyncio's own pool would delay the end of the process.
 """
 
 import asyncio
@@ -18,20 +18,19 @@ T = TypeVar("T")
 
 
 class Loop:
-    """An asyncio event loop in a thread; work that blocks runs beside it, one thread at a time for
+    """An asyncio event loop in a thread. Work that blocks runs in other threads, one at a time for
     each key."""
 
     def __init__(self, name: str = "tsoffset") -> None:
         self._events = asyncio.new_event_loop()
         self._events.set_exception_handler(_log_quietly)
         self._beside: dict[Hashable, asyncio.Future[Any]] = {}
-        # Called in the loop once all work is cancelled.
+        # Called in the loop after all work was cancelled.
         self.on_end: Callable[[], object] = lambda: None
         # A daemon: a client that is never closed must not keep the process alive.
         self._thread = threading.Thread(target=self._drive, name=f"kafka-io-{name}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def _drive(self) -> None:
@@ -45,12 +44,12 @@ class Loop:
                 task.cancel()
             events.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             self.on_end()
-            # Transports close their sockets in the turn after they were told to.
+            # Transports close their sockets one turn after they were closed.
             events.run_until_complete(asyncio.sleep(0))
             events.close()
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *words: Any) -> T:
-        """Run a coroutine in the loop and wait for its result, which a signal may interrupt.
+        """Run a coroutine in the loop and wait for its result; a signal may interrupt the wait.
 
         Raises KafkaConnectionError if the loop ends first.
         """
@@ -66,7 +65,7 @@ class Loop:
             raise KafkaConnectionError("the connections were closed") from None
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> None:
-        """Call that in the loop, from which this is called, too."""
+        """Call `call` in the loop. Use it from the loop only."""
         self._events.call_later(seconds, call)
 
     def close(self, timeout_seconds: float = 2.0) -> None:
@@ -78,12 +77,12 @@ class Loop:
     # --- work that blocks ------------------------------------------------------------------
 
     def is_under_way(self, key: Hashable) -> bool:
-        """Whether work of that key has not ended yet."""
+        """Whether work of that key is still running."""
         return key in self._beside
 
-    async def beside(self, key: Hashable, work: Callable[[], T]) -> T:
-        """What the work returns or raises, done in a thread. Nobody waits for it where the loop
-        ends first."""
+    async def run_in_thread(self, key: Hashable, work: Callable[[], T]) -> T:
+        """The result of blocking work, done in a thread. If the loop ends first, the result is
+        dropped."""
         if key not in self._beside:
             future = self._events.create_future()
             threading.Thread(target=self._do, args=(key, work, future), daemon=True).start()
@@ -96,7 +95,7 @@ class Loop:
         error: BaseException | None = None
         try:
             result = work()
-        except BaseException as cause:  # who waits must be told whatever it is
+        except BaseException as cause:  # the waiting call must get every error
             error = cause
 
         def answer() -> None:
@@ -111,7 +110,7 @@ class Loop:
 
 
 async def until(moment: float, awaitable: Awaitable[T], late: KafkaError) -> T:
-    """What is awaited. Raises `late` at that moment of the monotonic clock."""
+    """The awaited result. Raises `late` at that moment of the monotonic clock."""
     try:
         async with asyncio.timeout_at(moment) as timeout:
             return await awaitable
@@ -122,6 +121,6 @@ async def until(moment: float, awaitable: Awaitable[T], late: KafkaError) -> T:
 
 
 def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """By default the loop writes to the terminal, past the application."""
+    """The default handler writes to the terminal, not to the log."""
     error = context.get("exception")
     logging.getLogger(__name__).debug("%s", context.get("message"), exc_info=error)

@@ -1,6 +1,6 @@
-"""Being a member of a group, by the classic protocol of groups (as Kafka Connect's workers are).
+"""Membership in a group by the classic protocol, which Kafka Connect's workers use, too.
 
-The group commits nothing; its coordinator only tells its members apart from those that are gone.
+The group commits nothing; its coordinator only tells which members are alive.
 """
 
 import time
@@ -42,9 +42,9 @@ HEARTBEAT = Api("heartbeat", HeartbeatRequest, 3, 4)
 LEAVE_GROUP = Api("leave_group", LeaveGroupRequest, 3, 5)
 
 _PROTOCOL = "instances"
-# Two of these, one after the other, fit between a heartbeat and the end of the session.
+# Two of these, one after the other, fit between a heartbeat and the session timeout.
 _ANSWER_MS = 3_000
-# Beyond the time for which the coordinator waits for the other members.
+# In addition to the time for which the coordinator waits for the other members.
 _JOIN_MORE_MS = 5_000
 _LEAVE_MS = 2_000
 _WAS_REMOVED = (UnknownMemberIdError, FencedInstanceIdError)
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class KafkaMembership:
-    """`tsoffset.cluster.Membership` over kafka-python; nothing is opened before the first call.
+    """`tsoffset.cluster.Membership` over kafka-python; it opens nothing before the first call.
 
     Raises ConfigurationError for client settings that cannot be used.
     """
@@ -69,7 +69,6 @@ class KafkaMembership:
     def join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
     ) -> Assignment | MemberState | Failed:
-        """As `Membership.join`."""
         deadline = Deadline.after(self._session_ms + _JOIN_MORE_MS)
         return self._run(lambda: self._join(metadata, assign, deadline), "join")
 
@@ -122,7 +121,6 @@ class KafkaMembership:
         )
 
     def beat(self) -> MemberState | Failed:
-        """As `Membership.beat`."""
         deadline = Deadline.after(_ANSWER_MS)
 
         async def beat() -> MemberState | Failed:
@@ -142,7 +140,6 @@ class KafkaMembership:
         return self._run(beat, "stay in")
 
     def leave(self) -> None:
-        """As `Membership.leave`."""
         if not self._member_id:
             return
         deadline = Deadline.after(_LEAVE_MS)
@@ -161,18 +158,17 @@ class KafkaMembership:
         self._run(leave, "leave")
 
     def interrupt(self) -> None:
-        """As `Membership.interrupt`; a later call makes new connections."""
+        """A later call makes new connections."""
         self._connections.close()
 
     def close(self) -> None:
-        """As `Membership.close`."""
         self._connections.close()
 
     # --- requests --------------------------------------------------------------------------
 
     def _run(self, work: Callable[[], Awaitable[T]], verb: str) -> T | Failed:
         async def run() -> T | Failed:
-            # Out of the loop they would cost the connection.
+            # An error that leaves the loop would close the connection.
             try:
                 return await work()
             except _Failure as error:
@@ -186,7 +182,7 @@ class KafkaMembership:
             return all_failed(error)
         except ClusterUnreachable as error:
             return replace(all_failed(error), patience_seconds=rule(error).patience_seconds)
-        except KafkaError as error:  # of an interrupt
+        except KafkaError as error:  # after an interrupt
             return self._failed(error, verb)
 
     async def _ask(self, api: Api, build: Callable[[int], Any], deadline: Deadline) -> Any:
@@ -208,7 +204,7 @@ class KafkaMembership:
         if trouble in (*_WAS_REMOVED, IllegalGenerationError):
             return MemberState.REMOVED
         if trouble is GroupIdNotFoundError:
-            # To join a group that is of another kind (a share group) is answered with this.
+            # The answer to joining a group of another type (a share group).
             trouble = InconsistentGroupProtocolError
         return self._failed(trouble, verb)
 
@@ -219,7 +215,7 @@ class KafkaMembership:
 
 
 class _Failure(Exception):
-    """Carries a failure past what would have used the answer."""
+    """Carries a failure past the code that would have used the answer."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.message)

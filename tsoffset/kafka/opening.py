@@ -1,4 +1,5 @@
-"""How a connection is opened: name, TCP, TLS, the broker's versions, login; each ends in time."""
+"""Opening a connection: host name, TCP, TLS, the broker's versions, login; each with a time
+limit."""
 
 import asyncio
 import errno
@@ -32,14 +33,15 @@ from tsoffset.kafka.security.tls import context, why
 from tsoffset.version import __version__
 
 _CLOSED = (ssl.SSLEOFError, ConnectionError)
-# Of a session's lifetime (KIP-368), as Kafka's own client: not all connections at once.
+# The part of a session's lifetime after which to log in again (KIP-368), as in Kafka's own client:
+# not all connections at once.
 _RENEWED_AFTER = 0.85, 0.95
 _SHORTEST_SESSION_MS = 1_000
 _LONG_SECONDS = 1e6
 
 
 class Opener:
-    """Opens connections with the files and tokens as they are at that moment."""
+    """Opens connections with the current files and tokens."""
 
     def __init__(self, loop: Loop, security: Security, client: ClientSettings) -> None:
         self._loop = loop
@@ -60,7 +62,7 @@ class Opener:
         except KafkaError as error:
             connection.close(error)
         except Exception as error:
-            # What a broker sends for a login may be anything.
+            # A broker may send anything for a login.
             kind = KafkaError if self._logins is None else LoginFailed
             connection.close(kind(f"the broker's answer: {type(error).__name__}"))
         except asyncio.CancelledError:
@@ -76,7 +78,7 @@ class Opener:
         made = None
         if self._tls is not None:
             tls = self._tls
-            made = await until(ends, self._loop.beside(tls, lambda: context(tls)), too_late)
+            made = await until(ends, self._loop.run_in_thread(tls, lambda: context(tls)), too_late)
         timed_out = KafkaConnectionError("Connection timed out")
         sock = await until(ends, self._connected(connection.host, port), timed_out)
         await until(ends, self._secured(connection, sock, made), too_late)
@@ -89,16 +91,16 @@ class Opener:
             await until(ends, self._log_in(connection, exchange), no_answer)
 
     async def resolve(self, host: str, port: int, seconds: float) -> list[str]:
-        """The canonical names of a host (what tickets of Kerberos are for); none where it has none,
-        or no name server answers in time."""
-        names = self._loop.beside(("canonical", host), lambda: _canonical_names(host, port))
+        """The canonical names of a host (Kerberos tickets are for these); none if it has none, or
+        no name server answers in time."""
+        names = self._loop.run_in_thread(("canonical", host), lambda: _canonical_names(host, port))
         try:
             return await asyncio.wait_for(names, seconds)
         except TimeoutError:
             return []
 
     def waits_for(self, host: str, port: int) -> str | None:
-        """What a connection that is not ready may be waiting for, beside its broker."""
+        """What a connection that is not ready may be waiting for, other than its broker."""
         if self._loop.is_under_way((host, port)):
             return f"the DNS lookup of {host} has not finished"
         if self._tls is not None and self._loop.is_under_way(self._tls):
@@ -110,10 +112,10 @@ class Opener:
     # --- TCP and TLS -----------------------------------------------------------------------
 
     async def _connected(self, host: str, port: int) -> socket.socket:
-        """A socket connected to the first address of the name that can be. Raises
+        """A socket connected to the first address of the host that accepts. Raises
         KafkaConnectionError."""
         failed: Exception = KafkaConnectionError(f"the name {host} has no address")
-        for family, kind, proto, _, address in await self._loop.beside(
+        for family, kind, proto, _, address in await self._loop.run_in_thread(
             (host, port), lambda: _addresses(host, port)
         ):
             sock = socket.socket(family, kind, proto)
@@ -135,9 +137,9 @@ class Opener:
     async def _secured(
         self, connection: BrokerConnection, sock: socket.socket, made: ssl.SSLContext | None
     ) -> None:
-        """Hand the socket to the connection, after the handshake of TLS.
+        """Give the socket to the connection, after the TLS handshake.
 
-        Raises TlsFailed, or KafkaConnectionError where it was closed.
+        Raises TlsFailed, or KafkaConnectionError if it was closed.
         """
         try:
             await asyncio.get_running_loop().create_connection(
@@ -145,11 +147,11 @@ class Opener:
                 sock=sock,
                 ssl=made,
                 server_hostname=None if made is None else connection.host.rstrip("."),
-                # The connection's own deadline is the one that counts.
+                # Only the connection's own deadline counts.
                 ssl_handshake_timeout=None if made is None else _LONG_SECONDS,
             )
         except _CLOSED:
-            # As by a broker that starts or stops, or by one that expects no TLS.
+            # A broker that starts or stops does this, and one that expects no TLS.
             raise KafkaConnectionError("closed in the handshake of TLS") from None
         except ssl.SSLError as error:
             raise TlsFailed(why(error)) from None
@@ -159,7 +161,7 @@ class Opener:
     # --- login -----------------------------------------------------------------------------
 
     async def _log_in(self, connection: BrokerConnection, exchange: Exchange) -> None:
-        """Prove who we are, and again before the session ends. Raises KafkaError."""
+        """Authenticate, and again before the session ends. Raises KafkaError."""
         assert self._logins is not None
         mechanism = self._logins.mechanism
         request = SaslHandshakeRequest(mechanism=mechanism, version=1)
@@ -186,7 +188,7 @@ class Opener:
             connection.do_later(seconds, self._log_in_again)
 
     async def _log_in_again(self, connection: BrokerConnection) -> None:
-        """The same over a connection that is in use (KIP-368); close it where that fails."""
+        """The same over a connection that is in use (KIP-368); closes it if that fails."""
         assert self._logins is not None
         seconds = self._client.request_timeout_ms / 1000
         late = RequestTimedOutError(f"Request timed out after {seconds:g} s")
@@ -197,12 +199,12 @@ class Opener:
                 await until(time.monotonic() + seconds, again, late)
         except KafkaError as error:
             connection.close(error)
-        except Exception as error:  # what a broker sends for a login may be anything
+        except Exception as error:  # a broker may send anything for a login
             connection.close(LoginFailed(f"the broker's answer: {type(error).__name__}"))
 
 
 async def _learn_versions(connection: BrokerConnection) -> None:
-    """Ask the broker which requests it knows in which versions. Raises KafkaError."""
+    """Ask the broker which versions of each request it supports. Raises KafkaError."""
     version: int = ApiVersionsRequest.max_version
     while True:
         request = ApiVersionsRequest(
@@ -212,7 +214,7 @@ async def _learn_versions(connection: BrokerConnection) -> None:
         known = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
         if for_code(answer.error_code) is not UnsupportedVersionError:
             break
-        # It answers in version 0, mostly with the versions that it knows (KIP-511).
+        # It answers in version 0, usually with the versions that it supports (KIP-511).
         version = max(0, min(version - 1, known.get(request.API_KEY, (0, 0))[1]))
     _check(answer.error_code)
     connection.versions = BrokerVersionData(api_versions=known)
@@ -224,10 +226,10 @@ def _check(code: int) -> None:
 
 
 def _addresses(host: str, port: int) -> Any:
-    """As the system tells them. Raises KafkaConnectionError."""
+    """From the system's resolver. Raises KafkaConnectionError."""
     try:
         return socket.getaddrinfo(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as cause:  # the latter where no name can be like this
+    except (OSError, UnicodeError) as cause:  # UnicodeError: no host name can look like this
         raise KafkaConnectionError(f"the name {host} cannot be resolved: {cause}") from None
 
 

@@ -1,4 +1,4 @@
-"""The brokers of one cluster, and an open connection to each that was asked. Lives in the loop."""
+"""The brokers of one cluster, with an open connection to each that is in use. Runs in the loop."""
 
 import asyncio
 import re
@@ -19,12 +19,12 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.opening import Opener
 
 _DEFAULT_PORT = 9092
-# Between two looks for idle connections.
+# Between two searches for idle connections.
 _LEAST_SECONDS = 0.1
 
 
 class Address(NamedTuple):
-    """Where a broker listens; `text` is how the configuration has it."""
+    """Where a broker listens; `text` is the configured form."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address in `[PROTOCOL://]host[:port]`, an IPv6 address mostly in brackets.
+    """The address in `[PROTOCOL://]host[:port]`, usually with brackets around an IPv6 address.
 
     Raises ValueError.
     """
@@ -49,7 +49,7 @@ def parse_address(text: str) -> Address:
 
 
 class Pool:
-    """The connections of one cluster, each opened when it is first asked for."""
+    """The connections of one cluster, each opened on first use."""
 
     def __init__(
         self, opener: Opener, bootstrap: Sequence[Address], client: ClientSettings
@@ -66,7 +66,8 @@ class Pool:
     # --- brokers ---------------------------------------------------------------------------
 
     async def bootstrap_nodes(self, deadline: Deadline) -> dict[Node, str]:
-        """Our ids of the bootstrap addresses, with the addresses as configured, in that order."""
+        """tsoffset's ids of the bootstrap addresses, with the addresses as configured, in that
+        order."""
         if not self._bootstrap:
             found = self._written
             if self._client.resolves_canonical_names:
@@ -81,11 +82,11 @@ class Pool:
         return [Address(name, port, f"{name}:{port}") for name in names] or [address]
 
     def known_nodes(self) -> list[Node]:
-        """The brokers that the cluster has named last."""
+        """The brokers of the cluster's last answer."""
         return list(self._brokers)
 
     def connected_nodes(self) -> list[Node]:
-        """Brokers with an open connection, the one that was heard last first."""
+        """Brokers with an open connection, the one with the latest answer first."""
         heard = sorted(self._ready(), key=lambda one: one.last_read, reverse=True)
         return [one.node for one in heard if one.node not in self._bootstrap]
 
@@ -111,7 +112,7 @@ class Pool:
         connection = connection or self._begin(node)
         timeout_ms = self._client.socket_connection_setup_timeout_max_ms
         wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout_ms))
-        # It goes on after that, for whoever asks next.
+        # It continues after that, for the next caller.
         await asyncio.wait((connection.opened,), timeout=wait_ms / 1000)
         try:
             if not connection.opened.done():
@@ -150,12 +151,11 @@ class Pool:
         return address
 
     def drop(self, node: Node) -> None:
-        """Close the connection to one node, if there is one."""
+        """Close the connection to one node, if it exists."""
         if (connection := self._connections.get(node)) is not None:
             connection.close()
 
     def close(self) -> None:
-        """Close all connections."""
         for connection in list(self._connections.values()):
             connection.close()
 
@@ -163,7 +163,7 @@ class Pool:
         return [one for one in self._connections.values() if one.is_ready]
 
     def _close_idle(self) -> None:
-        """Close what was not used for so long, and look again when the next one may be so."""
+        """Close connections that were idle for too long, and run again when the next one may be."""
         now = time.monotonic()
         for connection in self._ready():
             if connection.is_idle and connection.last_active + self._idle_seconds <= now:

@@ -1,4 +1,5 @@
-"""What only `check` asks: rights, topics' configurations, the clock. Nothing here writes."""
+"""Requests that only `check` sends: rights, topics' configurations, the clock. Nothing here
+writes."""
 
 import time
 from collections import defaultdict
@@ -23,7 +24,7 @@ from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
 from tsoffset.model import Allowed, Failed, FailureKind, Operation
 
-# Up to version 5 groups that do not exist are answered for, too, with the rights on their names.
+# Up to version 5, groups that do not exist have an answer, too, with the rights on their names.
 _DESCRIBE_GROUPS = Api(
     "describe_groups", DescribeGroupsRequest, 0, 5, at_most=200, answer_bytes=32_000_000
 )
@@ -34,7 +35,7 @@ _DESCRIBE_CONFIGS = Api(
 )
 _DESCRIBE_QUORUM = Api("describe_quorum", DescribeQuorumRequest, 1, 1)
 
-# The codes of org.apache.kafka.common.acl.AclOperation, by which answers number rights.
+# The codes of org.apache.kafka.common.acl.AclOperation, which answers use for rights.
 _OPERATIONS = {3: Operation.READ, 8: Operation.DESCRIBE, 10: Operation.DESCRIBE_CONFIGS}
 _TOPIC = 2
 _CONFIGS = (
@@ -65,7 +66,7 @@ class PreflightQueries:
     # --- rights ----------------------------------------------------------------------------
 
     def cluster_rights(self, deadline: Deadline) -> Allowed:
-        """What we may do with the cluster as a whole."""
+        """The rights on the cluster as a whole."""
         return as_a_whole(self._connections, partial(self._of_cluster, deadline), deadline)
 
     async def _of_cluster(self, deadline: Deadline) -> Allowed:
@@ -84,7 +85,6 @@ class PreflightQueries:
         return _allowed(answer.authorized_operations)
 
     def topic_rights(self, topics: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
-        """What we may do with each topic."""
         ask = partial(self._of_topics, sorted(set(topics)), deadline)
         return as_a_whole(self._connections, ask, deadline) if topics else {}
 
@@ -103,7 +103,6 @@ class PreflightQueries:
         return found
 
     def group_rights(self, groups: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
-        """What we may do with each group."""
         attempt = partial(self._of_groups, deadline=deadline)
         return in_rounds(
             self._connections,
@@ -146,9 +145,9 @@ class PreflightQueries:
                     else _allowed(group.authorized_operations)
                 )
 
-        async def ask(node: Node, theirs: list[str]) -> None:
+        async def ask(node: Node, items: list[str]) -> None:
             await self._connections.pipeline_many(
-                node, _DESCRIBE_GROUPS, theirs, build, take, deadline
+                node, _DESCRIBE_GROUPS, items, build, take, deadline
             )
 
         await self._connections.at_each(by_node, ask)
@@ -164,7 +163,6 @@ class PreflightQueries:
     def topic_configs(
         self, topics: Collection[str], deadline: Deadline
     ) -> dict[str, _Configs | Failed]:
-        """What is compared of each topic's configuration."""
         attempt = partial(self._configs_of, deadline=deadline)
         return in_rounds(
             self._connections, sorted(set(topics)), attempt, _CONFIGURATION_OF, deadline
@@ -195,7 +193,7 @@ class PreflightQueries:
             for one in response.results:
                 what = f"{_CONFIGURATION_OF} {one.resource_name}"
                 if error_class(one.error_code) is UnknownTopicOrPartitionError:
-                    # It was there when topics were listed: to ask again would wait for nothing.
+                    # It existed when topics were listed: a retry would wait for nothing.
                     answers[one.resource_name] = failure(one.error_code, what, alias)
                 elif one.error_code:
                     answers[one.resource_name] = answer_to(one.error_code, what, alias)
@@ -213,13 +211,13 @@ class PreflightQueries:
     # --- the clock -------------------------------------------------------------------------
 
     def clock_ahead_ms(self, deadline: Deadline) -> int | None:
-        """How far the clock of the active controller is surely ahead of ours."""
+        """How far the active controller's clock is certainly ahead of this host's."""
         return as_a_whole(self._connections, partial(self._clock_ahead_ms, deadline), deadline)
 
     async def _clock_ahead_ms(self, deadline: Deadline) -> int | None:
-        """No answer of Kafka is stamped, but the controller of a KRaft cluster (since 3.3) says
-        when each of its voters was last caught up, and of itself it says now (KIP-836). It needs
-        DESCRIBE on the cluster."""
+        """Kafka's answers have no timestamp. But the controller of a KRaft cluster (since 3.3)
+        tells when each of its voters was last caught up, and for itself that is the current time
+        (KIP-836). Needs DESCRIBE on the cluster."""
         partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
         topic = DescribeQuorumRequest.TopicData(
             topic_name="__cluster_metadata", partitions=[partition]
@@ -258,7 +256,7 @@ def _allowed(operations: Collection[int] | None) -> frozenset[Operation] | None:
 
 
 def _nothing_if_refused(answer: Failed | Again) -> Allowed | Again:
-    """Who may not describe a thing may do nothing else with it: all rights include that one."""
+    """Without DESCRIBE there is no other right: all rights include it."""
     if isinstance(answer, Failed) and answer.kind is FailureKind.AUTHORIZATION:
         return frozenset()
     if isinstance(answer, Failed) and answer.kind is FailureKind.UNSUPPORTED_VERSION:
@@ -267,7 +265,7 @@ def _nothing_if_refused(answer: Failed | Again) -> Allowed | Again:
 
 
 def _final(answer: Allowed | Again) -> Allowed:
-    """What is not asked again."""
+    """An answer that is not retried."""
     if isinstance(answer, Again):
         failed: Failed = answer.otherwise
         return failed

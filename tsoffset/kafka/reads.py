@@ -32,7 +32,7 @@ from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 S = TypeVar("S")
 
-# A request's number, and the epoch of its partition's leader.
+# A request's number, and the leader epoch of its partition.
 _Question = tuple[int, int]
 
 FETCH = Api(
@@ -40,13 +40,13 @@ FETCH = Api(
     FetchRequest,
     fetch_codec.VERSION,
     fetch_codec.VERSION,
-    # Each batch is sent whole, and a topic may allow records of any size.
+    # Batches are sent whole, and a topic may allow records of any size.
     answer_bytes=100_000_000,
 )
 
 
 class Reads:
-    """Fetch over all leaders of a cluster. `bytes_read` counts the bytes of batches."""
+    """Fetch from all leaders of a cluster. `bytes_read` counts the bytes of batches."""
 
     def __init__(
         self,
@@ -66,23 +66,21 @@ class Reads:
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
     ) -> dict[ReadFrom, Stretch | Failed]:
-        """The stretch of log from each offset on, as `Cluster.read` says."""
         decode = partial(stretch, header=self.offset_header)
         return _FetchRun(self, isolation, deadline, Stretch, decode).answers(requests)
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
     ) -> dict[ReadFrom, RawStretch | Failed]:
-        """The same with what the records hold, as `Cluster.read_raw` says."""
         return _FetchRun(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
 
 
 class _FetchRun(Generic[S]):
-    """One call of `read` or `read_raw`, which differ in what is made of the batches.
+    """One call of `read` or `read_raw`, which make different values of the batches.
 
-    Requests go by their numbers: to look one up by what it says takes several times as long.
-    `patient` holds what was empty below the log's end, which is asked for once more and
-    waited for then; `outside` the offsets outside their logs.
+    Requests are referred to by number, which is several times faster than hashing them. `patient`
+    has requests with an empty answer below the log's end, which are repeated once with waiting;
+    `outside` has the offsets outside their logs.
     """
 
     def __init__(
@@ -125,7 +123,8 @@ class _FetchRun(Generic[S]):
         return {request: answers[number] for number, request in enumerate(asked)}
 
     def _logs_outside(self) -> Mapping[TopicPartition, LogRange | Failed]:
-        """For the message only: a broker says that an offset is outside, and not of what."""
+        """For the message only: a broker says that an offset is outside its log, but not the log's
+        range."""
         try:
             return self._reads.log_offsets.log_ranges(
                 {self._requests[number].partition for number in self._outside},
@@ -158,11 +157,11 @@ class _FetchRun(Generic[S]):
 
         connections = self._reads.connections
 
-        async def ask(node: Node, theirs: list[_Question]) -> None:
-            hasty = [each for each in theirs if each[0] not in self._patient]
-            patient = [each for each in theirs if each[0] in self._patient]
-            # The broker answers a connection's requests one after the other: those that it
-            # holds back would use up the time of the ones behind them.
+        async def ask(node: Node, items: list[_Question]) -> None:
+            hasty = [each for each in items if each[0] not in self._patient]
+            patient = [each for each in items if each[0] in self._patient]
+            # The broker answers a connection's requests one after the other: requests that it holds
+            # back would use up the time of those behind them.
             for some, window in ((hasty, connections.fetch_window), (patient, 1)):
                 await connections.stream(
                     node,
@@ -207,7 +206,7 @@ class _FetchRun(Generic[S]):
         return self._not_yet(number) if found is None else found
 
     def _found(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | None:
-        """What was read; None where the log goes on, and nothing came. Raises KafkaError."""
+        """The records read; None if the log continues, and nothing came. Raises KafkaError."""
         if isinstance(response, KafkaError):
             raise response
         if response.error_code:
@@ -239,8 +238,8 @@ class _FetchRun(Generic[S]):
         )
 
     def _not_yet(self, number: int) -> Failed | Again:
-        """The log goes on, yet nothing came: tiered storage that was not asked in time, or
-        a broker that holds back. That is not "no record"."""
+        """The log continues, yet nothing came: tiered storage did not answer in time, or a broker
+        throttles. That does not mean "no record"."""
         timed_out = failure(
             KafkaTimeoutError,
             _what(self._requests[number]),
@@ -254,7 +253,7 @@ class _FetchRun(Generic[S]):
 
 
 def _place(request: ReadFrom) -> tuple[str, int, int, int]:
-    """The order in which it is asked: along each log."""
+    """The order of requests: along each log."""
     partition = request.partition
     return partition.topic, partition.partition, request.offset, request.max_bytes
 

@@ -1,8 +1,8 @@
-"""Asking again what could not be answered, within the total deadline of a call.
+"""Retries within the total deadline of a call.
 
-A call asks for many things at once. In every round what is still open is asked for; an
-answer that may yet come right is `Again`. Only what reads, or was certainly not written, is
-asked again: a commit that was sent never is.
+A call has many items. Every round asks for those without an answer; an answer that may change is
+`Again`. Only reads, and requests that were certainly not written, are retried: a commit that was
+sent never is.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
@@ -23,21 +23,20 @@ from tsoffset.model import Failed
 K = TypeVar("K")
 V = TypeVar("V")
 
-# How long is asked for a partition without any leader. More would hold up every cycle.
+# How long a partition without a leader is retried. More would delay every cycle.
 LEADERLESS_PATIENCE_SECONDS = 2.0
 
-# How often in a row all addresses of a cluster are tried before it counts as unreachable:
-# about two seconds where they refuse.
+# How often all addresses of a cluster are tried before it counts as unreachable: about two seconds
+# if they refuse connections.
 _UNREACHABLE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Worth asking again; `otherwise` is the answer if time is up first.
+    """Worth a retry; `otherwise` is the answer when the time is up.
 
-    With `refresh`, after the leader or coordinator has been looked up again.
-    `patience_seconds`, from the first time that it was asked, may end it sooner than the
-    call's deadline.
+    With `refresh`, the leader or coordinator is looked up first. `patience_seconds`, from the first
+    attempt, may end the retries before the call's deadline.
     """
 
     otherwise: Any
@@ -48,10 +47,10 @@ class Again:
 def answer_to(
     trouble: Trouble, operation: str, alias: str, *, missing_is_final: bool = False
 ) -> Failed | Again:
-    """What an error or its code comes to: final, or worth asking again.
+    """The meaning of an error or its code: final, or worth a retry.
 
-    A topic that is missing may be so only in the eyes of a broker that was not the one to
-    ask; with `missing_is_final` the broker was.
+    A missing topic may be missing only for a broker that is not responsible for it; with
+    `missing_is_final` the broker was the right one.
     """
     failed = failure(trouble, operation, alias)
     remedy = rule(trouble).remedy
@@ -61,7 +60,7 @@ def answer_to(
 
 
 class _Stop(stop_base):
-    """At the deadline, or when the cluster was found unreachable often enough."""
+    """At the deadline, or after the cluster was unreachable often enough."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
@@ -77,8 +76,8 @@ class _Stop(stop_base):
 
 
 def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
-    """Each item once, in the order of the places, which tell them apart. (Places are plain
-    tuples: to hash or to compare the items themselves takes several times as long.)"""
+    """Each item once, in the order of its place, which identifies it. (Places are plain tuples:
+    hashing or comparing the items themselves takes several times as long.)"""
     found = {place(item): item for item in items}
     return [found[at] for at in sorted(found)]
 
@@ -90,16 +89,16 @@ def in_rounds(
     operation: str,
     deadline: Deadline,
     *,
-    at_once: bool = False,
+    single_attempt: bool = False,
     forget: Callable[[list[K]], None] = lambda keys: None,
 ) -> dict[K, V | Failed]:
-    """Answers to all keys: `attempt` is run in the loop until none of them is `Again`.
+    """Answers to all keys: `attempt` runs in the loop until none of them is `Again`.
 
-    A key that an attempt leaves out is asked again too; `operation` is for the message. With
-    `at_once` no patience is had with any `Again`: it stays what it is otherwise. `forget` is
-    told of which keys the leader or coordinator is to be looked up again.
-    Raises ClusterUnreachable if no address of the cluster answers and nothing was answered
-    before; otherwise what is open then is a `Failed`.
+    A key that an attempt omits is retried, too; `operation` is for the message. With
+    `single_attempt` nothing is retried, and an `Again` becomes its `otherwise`. `forget` gets the
+    keys whose leader or coordinator has to be looked up again. Raises ClusterUnreachable if no
+    address of the cluster answers and nothing was answered before; otherwise a key without an
+    answer is a `Failed`.
     """
     answers: dict[K, V | Failed] = {}
     waiting: dict[K, Any] = dict.fromkeys(keys)
@@ -116,7 +115,7 @@ def in_rounds(
                 continue
             if isinstance(answer, Again):
                 now = deadline.seconds_spent
-                patience = 0.0 if at_once else answer.patience_seconds
+                patience = 0.0 if single_attempt else answer.patience_seconds
                 if now - since.setdefault(key, now) < patience:
                     waiting[key] = answer.otherwise
                     continue
@@ -141,7 +140,7 @@ def in_rounds(
 def as_a_whole(
     connections: BrokerConnections, work: Callable[[], Coroutine[Any, Any, V]], deadline: Deadline
 ) -> V:
-    """The one answer about a cluster for which there is no partial failure.
+    """The one answer about a cluster, which cannot fail in part.
 
     Raises ClusterUnreachable.
     """
@@ -152,21 +151,21 @@ def as_a_whole(
     return answer
 
 
-def _may_come_right(error: BaseException) -> bool:
-    """Credentials that are wrong once may lock an account the fifth time."""
+def _is_worth_a_retry(error: BaseException) -> bool:
+    """Not after wrong credentials: five attempts may lock an account."""
     return isinstance(error, ClusterUnreachable) and not isinstance(error, ClusterRefused)
 
 
 def _retrying(connections: BrokerConnections, deadline: Deadline) -> Retrying:
-    """Repeats a function that returns whether something is open still, or that meets an
-    unreachable cluster; in the end returns the exception, if that was the last."""
+    """Repeats a function while it returns that something has no answer yet, or raises for an
+    unreachable cluster. If that was the last result, returns the exception."""
     first = connections.client.backoff_ms / 1000
     longest = connections.client.backoff_max_ms / 1000
     return Retrying(
         stop=_Stop(deadline),
         wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
         retry=retry_if_result(lambda open_still: open_still is True)
-        | retry_if_exception(_may_come_right),
+        | retry_if_exception(_is_worth_a_retry),
         before_sleep=lambda _: connections.count_retry(),
         retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
     )

@@ -1,4 +1,4 @@
-"""Who leads which partition: the cluster's metadata, kept and looked up again when stale."""
+"""The leader of each partition: the cluster's metadata, cached and refreshed when stale."""
 
 import random
 import time
@@ -37,15 +37,15 @@ from tsoffset.model import (
 METADATA = Api("metadata", MetadataRequest, 4, 12, answer_bytes=32_000_000)  # 700,000 partitions
 _RIGHTS_SINCE = 8
 
-# An address that does not answer must not hold up the next one for long; it may still
-# answer while that one is asked.
+# An address that does not answer must not delay the next one for long; it may still answer while
+# that one is asked.
 _FIRST_WAIT_MS = 1_500
 _PATIENT_WAIT_MS = 30_000
-# That so many brokers hang is less likely than that they need longer for all that is asked.
+# It is less likely that this many brokers hang than that the answer takes them longer.
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 TOPICS_PER_REQUEST = 2_000
-# Who asks which brokers there are has mostly just been told.
+# A caller that asks for the brokers has usually just got them.
 _A_MOMENT_SECONDS = 1.0
 _NO_TOPIC_ID = UUID(int=0)
 
@@ -54,7 +54,7 @@ TopicAnswer = TopicDescription | Failed
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Where a partition's log is read, and the epoch of which that is true."""
+    """The leader of a partition, and its epoch."""
 
     node: int
     epoch: int
@@ -67,7 +67,7 @@ class _Known:
 
 
 class Topology:
-    """Brokers and leaders of one cluster. Lives in the loop of its connections."""
+    """Brokers and leaders of one cluster. Runs in the loop of its connections."""
 
     def __init__(self, connections: BrokerConnections) -> None:
         self._connections = connections
@@ -76,7 +76,7 @@ class Topology:
         self._cluster_id: str | None = None
         self._brokers: Sequence[int] = ()
         self._brokers_since = float("-inf")
-        # How many calls are under way that may use the bootstrap addresses.
+        # The number of running calls that may use the bootstrap addresses.
         self._asking = 0
 
     # --- metadata --------------------------------------------------------------------------
@@ -89,14 +89,13 @@ class Topology:
         drop_addresses: bool = True,
         with_rights: bool = False,
     ) -> Any:
-        """One Metadata response from whichever broker answers: connected ones are asked
-        first, the one that was heard last before the others, then those known, then the
-        bootstrap addresses.
+        """One Metadata response from any broker: connected ones are asked first, the one with the
+        latest answer before the others, then known ones, then the bootstrap addresses.
 
-        `topics` None asks for all; with `with_rights` also for what we may do with each.
-        Connections to bootstrap addresses are ended, with `drop_addresses`, once nobody asks any
+        `topics` None asks for all; with `with_rights` also for the rights on each. With
+        `drop_addresses`, connections to bootstrap addresses are closed when no call uses them any
         more. Raises ClusterUnreachable if none answers, or only brokers of another cluster than
-        before do.
+        before.
         """
         connections = self._connections
         addresses = await connections.pool.bootstrap_nodes(deadline)
@@ -105,7 +104,7 @@ class Topology:
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
                 if deadline.over and node in causes:
-                    break  # what it failed of before says more than that time is up
+                    break  # its earlier failure says more than a timeout
                 pace = deadline.within(wait_ms)
                 try:
                     response = await connections.ask(
@@ -131,7 +130,7 @@ class Topology:
         raise self._unreachable(causes, addresses, deadline)
 
     async def brokers(self, deadline: Deadline) -> Sequence[int]:
-        """The brokers that there are now, or were a moment ago. Raises ClusterUnreachable."""
+        """The current brokers, or those of a moment ago. Raises ClusterUnreachable."""
         if time.monotonic() - self._brokers_since > _A_MOMENT_SECONDS:
             await self.metadata((), deadline)
         return self._brokers
@@ -139,8 +138,8 @@ class Topology:
     def _attempts(
         self, bootstrap: list[Node], causes: Mapping[Node, KafkaError]
     ) -> Iterator[tuple[Node, int]]:
-        """Whom to ask next, and for how many milliseconds; `causes` are why the others failed. All
-        are asked for a moment, then those that were silent, with patience."""
+        """The next nodes to ask, and for how many milliseconds; `causes` are why others failed. All
+        are asked briefly, then those without an answer for longer."""
         connected = self._connections.pool.connected_nodes()
         known = self._connections.pool.known_nodes()
         others = [node for node in known if node not in connected]
@@ -156,8 +155,8 @@ class Topology:
                 yield node, _PATIENT_WAIT_MS
 
     def _verify(self, response: Any) -> None:
-        """Addresses are given out again, and what another cluster says of brokers and topics
-        would be taken for ours: the first id that is told is the one. Raises KafkaError."""
+        """Addresses are reused, and another cluster's brokers and topics would be taken for this
+        one's: the first cluster id counts. Raises KafkaError."""
         self._cluster_id = self._cluster_id or response.cluster_id
         if response.cluster_id and response.cluster_id != self._cluster_id:
             raise InconsistentClusterIdError(
@@ -184,7 +183,7 @@ class Topology:
                 cause, InconsistentClusterIdError | TokenUnavailable
             ):
                 next_step = what.next_step.format(alias=self._alias)
-        # To try a password again may lock an account; of others one address may come right.
+        # Retrying a password may lock an account; after other errors another address may work.
         refused = any(isinstance(cause, SaslAuthenticationFailedError) for cause in causes.values())
         refused = refused or all(
             rule(cause).kind is FailureKind.AUTHENTICATION for cause in causes.values()
@@ -201,7 +200,7 @@ class Topology:
     async def describe(
         self, names: Collection[str] | None, deadline: Deadline
     ) -> dict[str, TopicAnswer | Again]:
-        """Fresh descriptions of the topics named, or of all."""
+        """Fresh descriptions of the named topics, or of all."""
         found: dict[str, TopicAnswer | Again] = {}
         for some in [None] if names is None else in_parts(sorted(names), TOPICS_PER_REQUEST):
             response = await self.metadata(some, deadline)
@@ -231,10 +230,10 @@ class Topology:
     async def leaders(
         self, partitions: Collection[TopicPartition], operation: str, deadline: Deadline
     ) -> dict[TopicPartition, Leader | Failed | Again]:
-        """The leader of each partition; looked up where it is not known or known too long."""
+        """The leader of each partition; looked up if it is unknown or stale."""
         oldest = time.monotonic() - self._connections.client.metadata_max_age_ms / 1000
         unknown = set()
-        # While some are looked up, another call may forget others.
+        # During a lookup, another call may forget others.
         topics: dict[str, TopicAnswer | Again] = {}
         for partition in partitions:
             known = self._topics.get(partition.topic)
@@ -266,12 +265,12 @@ class Topology:
         return Leader(there.leader, -1 if there.leader_epoch is None else there.leader_epoch)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Look these topics up again before they are used next."""
+        """Look up these topics again before they are used next."""
         for topic in topics:
             self._topics.pop(topic, None)
 
     async def any_broker(self, deadline: Deadline) -> Node:
-        """A broker that can be asked what any broker knows. Raises ClusterUnreachable."""
+        """A broker for requests that any broker answers. Raises ClusterUnreachable."""
         connections = self._connections
         if connected := connections.pool.connected_nodes():
             return connected[0]

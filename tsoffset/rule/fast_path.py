@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsoffset.columns import Flags, RecordColumns
+from tsoffset.columns import RecordColumns
 from tsoffset.model import Basis, Precision, Proof, Reason, Safety, Skipped, Translated
-from tsoffset.records import ALL, NO_TIMESTAMP, Numbers
+from tsoffset.records import ALL, NO_TIMESTAMP, Flags, Numbers
 from tsoffset.rule.translate import Translation
 
 

@@ -20,7 +20,16 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.records import ALL, Record, Stretch, UnreadableRecords, matched
+from tsoffset.records import (
+    ALL,
+    Flags,
+    Numbers,
+    Record,
+    Stretch,
+    UnreadableRecords,
+    is_within,
+    matched,
+)
 
 Identity = tuple[int | None, bytes | None, bytes | None]
 """What must be equal in a record and its copy: the timestamp always, key and value if they
@@ -30,6 +39,9 @@ count."""
 # number of offsets between the lookup's answer and the last older record.
 _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
+
+# Each question about a time looks at so many stretches at most.
+_MOST_NOT_INDEXED = 64
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
 
@@ -102,8 +114,10 @@ class LogView:
         self._stretches: list[Stretch] = []
         self._stretch_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most timestamps have one record: then its offset.
+        # Most timestamps have one record: then its offset. Records are indexed once a time is asked
+        # for that their stretch may have: of most stretches none is.
         self._by_time: dict[int | None, int | Sharing] = {}
+        self._not_indexed: list[_NotIndexed] = []
         self._oldest = _OldestFrom()
 
     @property
@@ -172,8 +186,20 @@ class LogView:
         at = bisect_left(self._offsets, start)
         self._offsets[at:at] = offsets
         self._timestamps[at:at] = timestamps
+        if len(offsets):
+            self._not_indexed.append(_NotIndexed(offsets, timestamps))
+        if len(self._not_indexed) > _MOST_NOT_INDEXED:
+            self._index(self._not_indexed.pop(0))
+
+    def _of_time(self, timestamp_ms: int | None) -> "int | Sharing | None":
+        for one in [one for one in self._not_indexed if one.may_have(timestamp_ms)]:
+            self._not_indexed.remove(one)
+            self._index(one)
+        return self._by_time.get(timestamp_ms)
+
+    def _index(self, records: "_NotIndexed") -> None:
         by_time = self._by_time
-        for timestamp_ms, offset in zip(timestamps, offsets, strict=True):
+        for timestamp_ms, offset in zip(records.timestamps, records.offsets, strict=True):
             known = by_time.setdefault(timestamp_ms, offset)
             if known != offset:
                 if isinstance(known, int):
@@ -204,6 +230,10 @@ class LogView:
         """The end of the known part that holds `offset`; `offset` if none does."""
         at = bisect_right(self._starts, offset) - 1
         return self._ends[at] if at >= 0 and self._ends[at] > offset else offset
+
+    def covers(self, offsets: Numbers) -> Flags:
+        """Which of the offsets are in a known part."""
+        return is_within(offsets, self._starts, self._ends)
 
     def covered_from(self, offset: int) -> int:
         """The start of the known part that reaches up to `offset`."""
@@ -286,7 +316,7 @@ class LogView:
 
     def equals(self, identity: Identity) -> Sequence[int]:
         """Offsets of the known records of this identity, ascending."""
-        known = self._by_time.get(identity[0])
+        known = self._of_time(identity[0])
         if known is None:
             return ()
         if isinstance(known, int):
@@ -299,7 +329,7 @@ class LogView:
 
     def at_time(self, timestamp_ms: int | None) -> Sequence[int]:
         """The offsets of the known records of a timestamp, unordered."""
-        known = self._by_time.get(timestamp_ms)
+        known = self._of_time(timestamp_ms)
         if known is None:
             return ()
         if isinstance(known, int):
@@ -349,3 +379,21 @@ class Sharing:
     def __init__(self, offset: int) -> None:
         self.equals: dict[Identity, list[int]] = {}
         self.unsorted = [offset]
+
+
+class _NotIndexed:
+    """Records of a stretch whose timestamps nobody has asked for."""
+
+    __slots__ = ("_bounds", "offsets", "timestamps")
+
+    def __init__(self, offsets: Sequence[int], timestamps: Sequence[int | None]) -> None:
+        self.offsets = offsets
+        self.timestamps = timestamps
+        stamps = [stamp for stamp in timestamps if stamp is not None]
+        self._bounds = (min(stamps), max(stamps)) if len(stamps) == len(timestamps) else None
+
+    def may_have(self, timestamp_ms: int | None) -> bool:
+        """Whether one of them may bear this timestamp."""
+        if self._bounds is None or timestamp_ms is None:
+            return self._bounds is None
+        return self._bounds[0] <= timestamp_ms <= self._bounds[1]

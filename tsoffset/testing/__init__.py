@@ -1,4 +1,4 @@
-"""What tests run on, ours and those of users: a cluster in memory, real Kafka on this machine.
+"""For tests of tsoffset and of its users: a cluster in memory, and real Kafka on this machine.
 
-Nothing of the product imports it but the demo, which needs clusters to show anything.
+No other part of the product imports it, except the demo.
 """

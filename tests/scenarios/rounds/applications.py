@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from random import Random
 from typing import Any
 
@@ -146,6 +146,12 @@ class Application:
                 {place: self._consumer.position(place) for place in self._consumer.assignment()}
             )
         self._consumer.close(autocommit=False)
+
+    def gone_over(
+        self, contents: Contents, topic: str, *, joins: bool
+    ) -> AbstractContextManager[tuple[KafkaConsumer, Mapping[int, Mapping[bytes, int]]]]:
+        """The group on the target, as `gone_over`."""
+        return gone_over(contents, self.group, topic, len(self.processed), joins=joins)
 
     def _commit(self, polled: Mapping[TopicPartition, Sequence[Any]]) -> None:
         """Commit where the consumer stands, or some record that it has processed: the rest is

@@ -1,6 +1,6 @@
 """One round, from the first record to the last one that a consumer gets on the target."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -9,11 +9,14 @@ from random import Random
 from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata
 
-from tests.scenarios.rounds.applications import Application, Copies, Writer, gone_over
+from tests.scenarios.rounds.applications import Application, Copies, Writer
+from tests.scenarios.rounds.foreign_clients import ForeignApplication
 from tests.scenarios.rounds.plans import Ending, Plan, Trouble
 from tests.scenarios.rounds.stage import Stage, Synced, Syncing
 
 _COPY_SECONDS = 120.0
+
+AnyApplication = Application | ForeignApplication
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,19 @@ class Played:
     groups: Sequence[GoneOver]
 
 
-def play(stage: Stage, plan: Plan) -> Played:
+def play(stage: Stage, plan: Plan, kinds: Sequence[Callable[..., AnyApplication]] = ()) -> Played:
     """Play the round: until a random moment records are written, processed, mirrored and
-    synced at the same time; then the groups go on on the target."""
+    synced at the same time; then the groups go on on the target. `kinds` makes each group's
+    application, where it is not the ordinary one."""
     stage.prepare(plan)
     chance = plan.chance()
     with ExitStack() as stack:
         writer = Writer(stage.source, plan, chance)
         applications = [
-            Application(stage.source, group, plan, chance) for group in plan.group_names
+            make(stage.source, group, plan, chance)
+            for make, group in zip(
+                kinds or [Application] * plan.groups, plan.group_names, strict=True
+            )
         ]
 
         def committed() -> Mapping[tuple[str, int], int]:
@@ -128,7 +135,7 @@ def _until_the_moment(
     plan: Plan,
     chance: Random,
     writer: Writer,
-    applications: Sequence[Application],
+    applications: Sequence[AnyApplication],
     syncing: Syncing,
     trouble: _Troubled,
 ) -> None:
@@ -162,15 +169,15 @@ def _until_the_moment(
                 syncing.another()
 
 
-def _go_over(stage: Stage, plan: Plan, application: Application, syncing: Syncing) -> GoneOver:
+def _go_over(stage: Stage, plan: Plan, application: AnyApplication, syncing: Syncing) -> GoneOver:
     """Let the group go on on the target. While the syncs go on, too, they leave it alone: a
     member's group, and then one that has come further."""
     group, remote = application.group, stage.remote(plan)
     joins = plan.ending is Ending.GOES_ON
     last_sync = syncing.done[-1] if syncing.done else None
     before = stage.target.committed_offsets(group)
-    with gone_over(stage.target, group, remote, plan.partitions, joins=joins) as (consumer, got):
-        if joins:
+    with application.gone_over(stage.target, remote, joins=joins) as (consumer, got):
+        if consumer is not None and joins:
             _hold_against_syncs(stage, consumer, group, syncing)
     return GoneOver(
         group,

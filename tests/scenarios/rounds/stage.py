@@ -91,7 +91,9 @@ class Stage:
         the topic of a late round is made when it begins, without waiting."""
         first = wanted.number - wanted.number % _TOGETHER
         neighbours = [
-            plan(wanted.seed, n) for n in range(first, first + _TOGETHER) if n in self._rounds
+            wanted if n == wanted.number else plan(wanted.seed, n)
+            for n in range(first, first + _TOGETHER)
+            if n in self._rounds or n == wanted.number
         ]
         fresh = [
             one for one in neighbours if one.number not in self._prepared and not one.late_topic

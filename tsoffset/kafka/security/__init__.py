@@ -1,5 +1,5 @@
-"""How a connection is secured: TLS contexts from stores of keys, logins, tokens.
+"""Securing connections: TLS contexts from key stores, logins, tokens.
 
-`tsoffset.flow.security` says what is configured. Files are read and tokens fetched here, in each
-process, for each connection, so that what changes is taken up with the next one.
+`tsoffset.flow.security` has the configured values. Files are read and tokens fetched here, in each
+process, for each connection, so a changed file is used for the next connection.
 """

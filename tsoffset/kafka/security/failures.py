@@ -1,10 +1,10 @@
-"""What goes wrong before a connection is secured, each with a sentence that tells no secret."""
+"""Failures before a connection is secured, each with a sentence that reveals no secret."""
 
 from kafka.errors import KafkaConnectionError, KafkaError
 
 
 class TlsFailed(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
-    """TLS could not be agreed on."""
+    """No agreement on TLS."""
 
 
 class StoreUnusable(KafkaError):  # type: ignore[misc]  # no types in the library
@@ -12,16 +12,16 @@ class StoreUnusable(KafkaError):  # type: ignore[misc]  # no types in the librar
 
 
 class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
-    """Where tokens come from does not answer, or not yet."""
+    """The source of tokens does not answer, or not yet."""
 
 
 class LoginFailed(KafkaError):  # type: ignore[misc]  # no types in the library
-    """What proves who we are cannot be had, or the broker's part of it is not right."""
+    """The credentials are not available, or the broker's part of the login is wrong."""
 
 
 class KerberosFailed(LoginFailed):
-    """Kerberos gives no ticket."""
+    """Kerberos issues no ticket."""
 
 
 class KdcUnreachable(TokenUnavailable):
-    """No Kerberos server answers."""
+    pass

@@ -15,7 +15,7 @@ from tsoffset.kafka.security.failures import KdcUnreachable, KerberosFailed, Log
 
 _numbers = count()
 _NO_LAYER = 1
-# The codes of MIT's krb5.h, as GSSAPI has them: without a sign.
+# The codes of MIT's krb5.h, unsigned as in GSSAPI.
 _CACHE_NOT_FOUND = -1765328189 & 0xFFFFFFFF
 _KDC_UNREACHABLE = {-1765328228 & 0xFFFFFFFF, -1765328164 & 0xFFFFFFFF}
 
@@ -28,9 +28,9 @@ class Tickets:
         self._store = {"ccache": f"MEMORY:tsoffset-{next(_numbers)}"}
 
     async def begin(self, loop: Loop, host: str) -> Generator[bytes, bytes, None]:
-        """A login at a broker, of which the first message is made. Raises LoginFailed or
+        """A login at a broker, with its first message made. Raises LoginFailed or
         KdcUnreachable."""
-        return _exchange(*await loop.beside(object(), partial(self._begin, host)))
+        return _exchange(*await loop.run_in_thread(object(), partial(self._begin, host)))
 
     def _begin(self, host: str) -> tuple[Any, bytes]:
         try:
@@ -55,7 +55,7 @@ class Tickets:
             raise self._failure(error) from None
 
     def _failure(self, error: Any) -> LoginFailed | KdcUnreachable:
-        """By Kerberos' own words, unless they hide what is wrong with a keytab."""
+        """Kerberos' own text, unless it hides what is wrong with a keytab."""
         code = error.min_code & 0xFFFFFFFF
         texts = error.get_all_statuses(error.min_code, False) if code else [str(error)]
         said = " ".join(" ".join(texts).split())
@@ -63,7 +63,7 @@ class Tickets:
             return KdcUnreachable(said)
         login = self._login
         if login.keytab is not None and code == _CACHE_NOT_FOUND:
-            # The cache in memory is filled from the keytab, so the keytab is what lacks something.
+            # The cache in memory is filled from the keytab, so the keytab lacks something.
             try:
                 with Path(login.keytab).open("rb"):
                     said = f"the keytab {login.keytab} holds no key of {login.principal}"
@@ -73,14 +73,14 @@ class Tickets:
 
 
 def _exchange(handshake: Any, token: bytes | None) -> Generator[bytes, bytes, None]:
-    """The messages of RFC 4752, each sent in return for the broker's. Raises LoginFailed."""
+    """The messages of RFC 4752, each in reply to the broker's. Raises LoginFailed."""
     while not handshake.complete:
         token = handshake.step((yield token or b""))
     answer = yield token or b""
-    # The broker's layers, and its largest message, which counts only with a layer.
+    # The broker's security layers, and its largest message, which counts only with a layer.
     offered = handshake.unwrap(answer).message
     if len(offered) != 4 or not offered[0] & _NO_LAYER:
         raise LoginFailed("the broker does not offer GSSAPI without a security layer")
-    # No user is named: the broker takes the ticket's.
+    # No user is named: the broker uses the ticket's.
     if (yield handshake.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message):
         raise LoginFailed("the broker continued after the end of the login")

@@ -36,11 +36,11 @@ class Logins:
         assert_never(self._login)
 
     def is_asking(self, loop: Loop) -> bool:
-        """Whether a token is asked for, and has not come."""
+        """Whether a token was requested and has not arrived."""
         return self._tokens is not None and loop.is_under_way(self._tokens)
 
     async def begin(self, loop: Loop, host: str) -> Exchange:
-        """A login at that host, which will not block. Raises LoginFailed or TokenUnavailable."""
+        """A login at that host that will not block. Raises LoginFailed or TokenUnavailable."""
         if self._tickets is not None:
             return await self._tickets.begin(loop, host)
         if self._tokens is not None:
@@ -60,7 +60,7 @@ def _plain(username: str, password: str) -> Exchange:
 
 
 def _oauthbearer(tokens: Tokens) -> Exchange:
-    """RFC 7628. A broker says by an error what it has against a token, once that was answered."""
+    """RFC 7628. A broker refuses a token with an error that has to be acknowledged first."""
     extensions = "".join(f"\1{key}={value}" for key, value in tokens.extensions().items())
     if (yield f"n,,\1auth=Bearer {tokens.token()}{extensions}\1\1".encode()):
         yield b"\1"

@@ -1,12 +1,12 @@
-"""As whom brokers know us."""
+"""The principal by which brokers know this client."""
 
 from cryptography.x509 import Certificate, NameOID, load_pem_x509_certificate
 
 from tsoffset.flow.security import CertificateStore, KerberosLogin, PasswordLogin, Security
 from tsoffset.kafka.security.failures import StoreUnusable
-from tsoffset.kafka.security.stores import own
+from tsoffset.kafka.security.stores import client_identity
 
-# What Java names by a word (RFC 2253); it writes other attributes in a form of its own.
+# Attributes that Java names by a word (RFC 2253); it writes others in its own form.
 _WORDS = {
     NameOID.COMMON_NAME,
     NameOID.COUNTRY_NAME,
@@ -21,7 +21,8 @@ _WORDS = {
 
 
 def principal(security: Security) -> str | None:
-    """`User:alice` as ACLs name us, by the brokers' default rules; None where only they know.
+    """`User:alice`, as ACLs name this client by the brokers' default rules; None if only the
+    brokers know it.
 
     It may read a key store.
     """
@@ -44,7 +45,7 @@ def _first(kerberos: str) -> str:
 
 def _subject(store: CertificateStore) -> str | None:
     try:
-        certificate: Certificate = load_pem_x509_certificate(own(store).chain.encode())
+        certificate: Certificate = load_pem_x509_certificate(client_identity(store).chain.encode())
     except (StoreUnusable, ValueError):
         return None
     if any(attribute.oid not in _WORDS for attribute in certificate.subject):

@@ -9,20 +9,20 @@ from collections.abc import Generator
 from tsoffset.kafka.security.failures import LoginFailed
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-# Of Kafka's ScramMechanism. Fewer would let whoever answers guess the password by our proof of it;
-# with more, whoever answers says how long this process computes.
+# Of Kafka's ScramMechanism. With fewer, a server could guess the password from the client's proof;
+# with more, it decides how long this process computes.
 _FEWEST_ITERATIONS, _MOST_ITERATIONS = 4_096, 16_384
 
 
 def as_saslname(username: str) -> str:
-    """The name with the two signs escaped that part the message it stands in."""
+    """The name with the two characters escaped that separate parts of the message."""
     return username.replace("=", "=3D").replace(",", "=2C")
 
 
 def scram(mechanism: str, username: str, password: str) -> Generator[bytes, bytes, None]:
-    """The login's messages, each sent in return for the broker's.
+    """The login's messages, each in reply to the broker's.
 
-    Raises LoginFailed where the broker's message is not right, ValueError where it is none.
+    Raises LoginFailed if the broker's message is wrong, ValueError if it is no message.
     """
     name = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
     nonce = secrets.token_hex(16).encode()

@@ -1,4 +1,4 @@
-"""Trust stores and key stores: PEM text, PKCS12, and Java's own form."""
+"""Trust stores and key stores: PEM text, PKCS12, and Java's own formats."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from tsoffset.flow.security import CertificateStore
 from tsoffset.java import keytool
 from tsoffset.kafka.security.failures import StoreUnusable
 
-# Java's own form begins so: JKS and JCEKS.
+# The first bytes of Java's own formats, JKS and JCEKS.
 _JAVAS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----")
 _KEY = re.compile(
@@ -41,9 +41,9 @@ _KEYTOOL_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """What we show of ourselves, as PEM text: our certificate and those above it, and its key,
-    encrypted with `password`, which is made up for this and kept nowhere else."""
+class ClientIdentity:
+    """The client's certificate with its chain, and its key, as PEM text. The key is encrypted with
+    `password`, a random one that is used nowhere else."""
 
     chain: str
     key: str = field(repr=False)
@@ -55,7 +55,7 @@ def certificates(store: CertificateStore) -> str:
     if store.is_pem:
         return _in_pem(store, store.certificates or _text(store))
     contents = _pkcs12(store, store.password)
-    # Java trusts the certificate of a key's entry, too, and not those above it.
+    # Java also trusts the certificate of a key's entry, but not the rest of its chain.
     trusted = [one.certificate for one in contents.additional_certs]
     if contents.cert is not None:
         trusted = [contents.cert.certificate, *_not_above(contents.cert.certificate, trusted)]
@@ -65,7 +65,7 @@ def certificates(store: CertificateStore) -> str:
 
 
 def _not_above(certificate: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
-    """The others without those that lead from the certificate to its authority."""
+    """The others without those of the chain from the certificate to its authority."""
     left = list(others)
     issuer: Certificate | None = certificate
     while issuer is not None:
@@ -76,7 +76,7 @@ def _not_above(certificate: Certificate, others: Sequence[Certificate]) -> list[
     return left
 
 
-def own(store: CertificateStore) -> Own:
+def client_identity(store: CertificateStore) -> ClientIdentity:
     """The key of a key store with its certificates. Raises StoreUnusable."""
     if store.is_pem:
         text = store.key or _text(store)
@@ -103,11 +103,11 @@ def own(store: CertificateStore) -> Own:
     encrypted = key.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
     )
-    return Own(pem, encrypted.decode(), password)
+    return ClientIdentity(pem, encrypted.decode(), password)
 
 
 def _in_pem(store: CertificateStore, text: str) -> str:
-    """The certificates of PEM text, whose lines may have become one, as in a properties file."""
+    """The certificates of PEM text, whose lines may have been joined, as in a properties file."""
     try:
         found = [
             load_pem_x509_certificate(_lines("CERTIFICATE", body))
@@ -121,7 +121,7 @@ def _in_pem(store: CertificateStore, text: str) -> str:
 
 
 def _lines(kind: str, body: str) -> bytes:
-    """A part of PEM text as it is to be; one with headers, of which lines matter, as it is."""
+    """A part of PEM text in its normal form; one with headers, whose lines matter, unchanged."""
     if ":" not in body:
         body = "\n" + "\n".join(textwrap.wrap("".join(body.split()), 64)) + "\n"
     return f"-----BEGIN {kind}-----{body}-----END {kind}-----\n".encode()
@@ -143,13 +143,13 @@ def _pkcs12(store: CertificateStore, password: str | None) -> PKCS12KeyAndCertif
 
 
 def _from_java(store: CertificateStore, key_password: str | None) -> tuple[bytes, str]:
-    """A store of Java's own form as PKCS12, and its new password. Java's tool reads it: passwords
-    go by its environment, which no list of processes shows to others."""
+    """A store in Java's own format as PKCS12, and its new password. Java's tool reads it, with
+    passwords in its environment, which no list of processes shows."""
     new = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="tsoffset-") as folder:
         target = Path(folder) / "store.p12"
         words = ["-srckeystore", str(store.location)]
-        # Without a password Java reads a trust store all the same, unverified.
+        # Without a password, Java reads a trust store all the same, unverified.
         words += ["-srcstorepass:env", "STORE"] if store.password else []
         words += ["-destkeystore", str(target), "-deststoretype", "PKCS12"]
         words += ["-deststorepass:env", "NEW", "-noprompt", "-importkeystore"]

@@ -1,4 +1,4 @@
-"""TLS contexts from settings, and what goes wrong with them in words."""
+"""TLS contexts from settings, and the text of their failures."""
 
 import ssl
 import tempfile
@@ -9,32 +9,32 @@ import truststore
 
 from tsoffset.flow.security import CertificateStore, Tls
 from tsoffset.kafka.security.failures import StoreUnusable, TlsFailed
-from tsoffset.kafka.security.stores import certificates, own
+from tsoffset.kafka.security.stores import certificates, client_identity
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _NEWEST = "TLSv1.3"
-# Marks among Java's names of cipher suites.
+# Signaling values among Java's names of cipher suites.
 _NO_CIPHER = frozenset({"TLS_EMPTY_RENEGOTIATION_INFO_SCSV", "TLS_FALLBACK_SCSV"})
-# What a broker says to close a handshake, as OpenSSL names it.
+# OpenSSL's names of alerts about the client's certificate.
 _OF_OURS = ("CERTIFICATE", "UNKNOWN_CA", "BAD_CERT", "ACCESS_DENIED")
 
 
 def context(tls: Tls) -> ssl.SSLContext:
-    """The context for these settings, with files as they are now. It reads from disk.
+    """The context for these settings, with the current files. Reads from disk.
 
     Raises StoreUnusable or TlsFailed.
     """
-    return _context(tls, _mark(tls.trust), _mark(tls.own))
+    return _context(tls, _file_state(tls.trust), _file_state(tls.own))
 
 
 def new_context(tls: Tls) -> ssl.SSLContext:
-    """The same, shared with nobody."""
+    """The same, not shared."""
     # It finds the system's authorities where OpenSSL does not, but reads them for each connection.
     return _made(tls, truststore.SSLContext if tls.trust is None else ssl.SSLContext)
 
 
-def _mark(store: CertificateStore | None) -> tuple[int, ...] | None:
-    """Changes with a store's file; where that cannot be looked at, reading it will tell."""
+def _file_state(store: CertificateStore | None) -> tuple[int, ...] | None:
+    """Changes with a store's file; if the file cannot be examined, reading it will fail."""
     if store is None or store.location is None:
         return None
     try:
@@ -52,7 +52,7 @@ def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
 def _made(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLContext:
     made = kind(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = tls.verify_host_name
-    # As Java: whoever is in the trust store is trusted, whoever issued it.
+    # As in Java: a certificate in the trust store is trusted, whoever issued it.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _choose_versions(made, tls)
     if tls.trust is None:
@@ -60,19 +60,19 @@ def _made(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLConte
     else:
         made.load_verify_locations(cadata=certificates(tls.trust))
     if tls.own is not None:
-        _show(made, tls.own)
+        _load_client_certificate(made, tls.own)
     return made
 
 
-def _show(made: ssl.SSLContext, store: CertificateStore) -> None:
-    """Have the context show our certificate. OpenSSL takes it from a file alone, which is there for
-    a moment, its key encrypted."""
-    ours = own(store)
+def _load_client_certificate(made: ssl.SSLContext, store: CertificateStore) -> None:
+    """Load the client's certificate. OpenSSL reads it from a file only, which exists for a moment
+    with its key encrypted."""
+    identity = client_identity(store)
     try:
         with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".pem") as file:
-            file.write(f"{ours.key}\n{ours.chain}\n")
+            file.write(f"{identity.key}\n{identity.chain}\n")
             file.flush()
-            made.load_cert_chain(file.name, password=ours.password)
+            made.load_cert_chain(file.name, password=identity.password)
     except ssl.SSLError as error:
         place = store.location or "the PEM text"
         raise StoreUnusable(f"{place}: {_words(error.reason or 'of no use')}") from None
@@ -86,11 +86,11 @@ def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
     older = [name for name in suites if "_WITH_" in name]
     protocols = tls.protocols
     if tls.cipher_suites:
-        ours = {one["name"] for one in made.get_ciphers() if one["protocol"] == _NEWEST}
-        if newer and _NEWEST in protocols and not ours <= {*newer}:
+        supported = {one["name"] for one in made.get_ciphers() if one["protocol"] == _NEWEST}
+        if newer and _NEWEST in protocols and not supported <= {*newer}:
             raise TlsFailed(
-                f"ssl.cipher.suites: of {_NEWEST} all of {', '.join(sorted(ours))} or none can be"
-                " offered"
+                f"ssl.cipher.suites: of {_NEWEST} all of {', '.join(sorted(supported))} or none"
+                " can be offered"
             )
         protocols = tuple(one for one in protocols if (newer if one == _NEWEST else older))
     if not protocols:
@@ -107,8 +107,8 @@ def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
 
 
 def _openssl_name(suite: str) -> str:
-    """OpenSSL's name of a cipher suite: of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 it is
-    ECDHE-RSA-AES128-GCM-SHA256."""
+    """OpenSSL's name of a cipher suite: ECDHE-RSA-AES128-GCM-SHA256 for
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256."""
     exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
     cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
     cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
@@ -116,10 +116,10 @@ def _openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
-def why(error: OSError, whose: str = "the broker's") -> str:
-    """What went wrong in a handshake, in words."""
+def why(error: OSError, owner: str = "the broker's") -> str:
+    """Why a handshake failed, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{whose} certificate is not accepted: {error.verify_message}"
+        return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
         return f"our certificate is not accepted ({_words(reason)})"

@@ -1,4 +1,4 @@
-"""OAUTHBEARER's tokens: asked for, kept, and exchanged before they expire."""
+"""OAUTHBEARER's tokens: fetched, kept, and renewed before they expire."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ from tsoffset.kafka.security.failures import LoginFailed, TokenUnavailable
 from tsoffset.kafka.security.tls import new_context, why
 
 _LARGEST_ANSWER, _PIECE = 1_000_000, 65_536
-# A token is not asked for more often, nor sooner after one could not be had (as by Kafka).
+# The shortest time between two requests, and the pause after a failed one (as in Kafka).
 _LEAST_SECONDS, _PAUSE_SECONDS = 1.0, 10.0
 _MESSAGE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz_")
 _FOR_EVER = float("inf")
@@ -29,7 +29,7 @@ _FOR_EVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token with the time of its end, in seconds since 1970; infinite where it tells none."""
+    """A token with its expiry, in seconds since 1970; infinite if it has none."""
 
     text: str = field(repr=False)
     ends: float = _FOR_EVER
@@ -38,8 +38,8 @@ class Token:
 class Tokens:
     """The tokens of one cluster's connections.
 
-    `fresh` fetches one where that is due; then a login takes it by `token`. While the loop runs it
-    is exchanged in time for connections that prove again who they are.
+    `fresh` fetches one if that is due; then a login takes it with `token`. While the loop runs, it
+    is renewed in time for connections that authenticate again.
     """
 
     def __init__(self, login: TokenLogin, clock: Callable[[], float] = time.time) -> None:
@@ -50,23 +50,23 @@ class Tokens:
         self._renewal: asyncio.Task[None] | None = None
 
     def token(self) -> str:
-        """The text of the one that was fetched last."""
+        """The text of the latest one."""
         assert self._token is not None
         return self._token.text
 
     def extensions(self) -> Mapping[str, str]:
-        """What goes to the broker with it."""
+        """Sent to the broker with it."""
         return self._login.extensions
 
     async def fresh(self, loop: Loop) -> None:
-        """Have a token that need not be exchanged yet, or that lasts where no other is to be had.
+        """Ensure a token that is not due for renewal, or that is valid if no new one is available.
 
         Raises LoginFailed or TokenUnavailable.
         """
         if self._token is not None and self._clock() < self._due:
             return
         try:
-            token = await loop.beside(self, partial(fetch, self._login))
+            token = await loop.run_in_thread(self, partial(fetch, self._login))
             if token.ends <= self._clock():
                 raise LoginFailed("the token has already expired; compare the clocks")
         except (LoginFailed, TokenUnavailable):
@@ -74,7 +74,7 @@ class Tokens:
                 raise
             self._due = self._clock() + _PAUSE_SECONDS
         else:
-            # Several connections may have waited for the one.
+            # Several connections may have waited for the same one.
             if token is not self._token:
                 self._token, self._due = token, self._due_of(token)
         if self._renewal is None:
@@ -83,15 +83,15 @@ class Tokens:
     async def _renew(self, loop: Loop) -> None:
         while True:
             await asyncio.sleep(max(_LEAST_SECONDS, self._due - self._clock()))
-            # The next login meets the error again, and tells it.
+            # The next login gets the error again, and reports it.
             with suppress(LoginFailed, TokenUnavailable):
                 await self.fresh(loop)
 
     def _due_of(self, token: Token) -> float:
-        """Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""
+        """As Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""
         now, login = self._clock(), self._login
         if token.ends == _FOR_EVER:
-            # A file may hold another one at any time, and an address tells nothing.
+            # A file may change at any time, and without an expiry nothing else says when.
             return now + login.refresh_least_seconds
         early = now + (token.ends - now) * login.refresh_factor
         due = min(early, token.ends - login.refresh_buffer_seconds)
@@ -100,7 +100,7 @@ class Tokens:
 
 
 def fetch(login: TokenLogin) -> Token:
-    """A token from where they come; this waits. Raises LoginFailed or TokenUnavailable."""
+    """A token from its source; blocks. Raises LoginFailed or TokenUnavailable."""
     match login.origin:
         case TokenEndpoint() as endpoint:
             return _from_endpoint(endpoint)
@@ -130,7 +130,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
     if endpoint.scope:
         fields["scope"] = endpoint.scope
     try:
-        # A context of its own: the library that asks sets options of it.
+        # An unshared context: the library sets options in it.
         with urllib3.PoolManager(
             ssl_context=new_context(endpoint.tls),
             assert_hostname=None if endpoint.tls.verify_host_name else False,
@@ -170,7 +170,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
 
 
 def _place(endpoint: TokenEndpoint) -> str:
-    """Host and port alone: the rest of an address may hold a secret."""
+    """Host and port only: the rest of an address may contain a secret."""
     parts = urlsplit(endpoint.url)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
@@ -190,7 +190,7 @@ def _end_told(seconds: object) -> float:
 
 
 def _end_of(text: str) -> float:
-    """The end that a JSON web token tells (RFC 7519, `exp`); infinite where it is none."""
+    """The expiry in a JSON web token (RFC 7519, `exp`); infinite if it has none."""
     try:
         payload = text.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -214,13 +214,13 @@ def _from_aws(msk: MskToken) -> Token:
             text, ends_ms = Signer.generate_auth_token_from_profile(msk.region, msk.profile)
         else:
             text, ends_ms = Signer.generate_auth_token(msk.region)
-    except Exception as error:  # whatever botocore raises: no credentials, no way to AWS
+    except Exception as error:  # any error of botocore: no credentials, no route to AWS
         raise LoginFailed(f"no token of AWS: {type(error).__name__}") from None
     return Token(text, ends_ms / 1000)
 
 
 def _not_asked(place: str, error: BaseException) -> LoginFailed | TokenUnavailable:
-    """By what the system said, which holds no part of the request."""
+    """With the system's text, which contains no part of the request."""
     told = "no answer in time" if isinstance(error, urllib3.exceptions.TimeoutError) else ""
     found: BaseException | None = error
     while found is not None:

@@ -1,1 +1,1 @@
-"""What goes over a connection: frames, hand-made codecs, record batches."""
+"""Bytes on a connection: frames, hand-written codecs, record batches."""

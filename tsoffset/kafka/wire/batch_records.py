@@ -1,12 +1,12 @@
-"""The records of batches, decoded and digested where somebody looks at them.
+"""The records of batches, decoded and digested on demand.
 
-To decode all records of a batch takes several times as long as to fetch it, and most of them
-are never compared with anything. So a batch, its checksum verified, is kept as it came: its
-header tells the offsets, a walk over the lengths where a record begins, a skim the timestamps;
-content is digested record by record as it is asked for. That is done only where the bytes are
-few for their records; others are settled at once (`tsoffset.kafka.wire.settled_records`), and their
-bytes let go. A batch whose checksum holds and whose records are malformed all the same was
-written past the brokers, which verify records: `UnreadableRecords` says so where it is noticed.
+Decoding all records of a batch takes several times as long as fetching it, and most of them are
+never compared with anything. So a batch whose checksum was verified is kept as it arrived. Its
+header gives the offsets, a walk over the lengths the beginning of each record, and a skim the
+timestamps. Content is digested record by record on demand. That is done only if the bytes are few
+for their records; other batches are settled at once: decoded to digests, without their bytes
+(`tsoffset.kafka.wire.settled_records`). A batch with a correct checksum and malformed records was
+written without the brokers, which verify records: `UnreadableRecords` says so when it is noticed.
 """
 
 from array import array
@@ -31,27 +31,27 @@ from tsoffset.kafka.wire.settled_records import (
 )
 from tsoffset.records import OffsetHeader, Piece, Record, UnreadableRecords
 
-# About what a Record with two digests takes, and several times what a settled one does.
+# About the memory of a Record with two digests, several times that of a settled one.
 RECORD_BYTES = 256
 
 # Length, attributes, timestamp, offset, null key, null value, no headers: a byte each.
 SMALLEST_RECORD = 7
 
-# What a batch may hold, or has held before it was compacted. librdkafka's producers write no more,
-# Java's stop by their size; and an index of so many takes 160 MB.
+# The most records of a batch, before compaction. librdkafka's producers write no more, and Java's
+# stop by size; an index of this many takes 160 MB.
 MOST_RECORDS = 1 << 20
 
 _MALFORMED = (IndexError, ValueError, OverflowError)
 
 
-# Of some records: offsets, timestamps, where their keys begin and where they end.
+# Offsets and timestamps of some records, and where their keys begin and end.
 _Heads = tuple[Sequence[int], Sequence[int], list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """A batch as it came; `content` is its records, unpacked. Those from `start` up to `end` exist
-    for the reader; `append_timestamp` is the time of all where the log has stamped them."""
+    """A batch as it arrived; `content` is its decompressed records. Those from `start` up to `end`
+    exist for the reader; `append_timestamp` is the time of all if the log has set it."""
 
     content: bytes
     count: int
@@ -64,9 +64,9 @@ class RawBatch:
 
 
 class BatchRecords(Sequence[Record]):
-    """The records of one batch of format 2, in order; `content` is what it holds, unpacked.
+    """The records of one batch of format 2, in order; `content` is decompressed.
 
-    `append_timestamp` is the time of all where the log has stamped them.
+    `append_timestamp` is the time of all if the log has set it.
     """
 
     __slots__ = (
@@ -103,36 +103,36 @@ class BatchRecords(Sequence[Record]):
         self._base_timestamp = base_timestamp
         self._append_timestamp = append_timestamp
         self._header = header
-        # Without gaps each offset is known.
+        # Without gaps, the header gives each offset.
         self._is_dense = self._count == last_offset - base_offset + 1
-        # Those that exist for the reader, counted from the batch's first.
+        # The records that exist for the reader, counted from the batch's first.
         self._first, self._behind = 0, self._count
         self._within = base_offset, last_offset + 1
-        # The same as columns, where it was walked along with others.
+        # The same as columns, if it was walked together with others.
         self.walked: Piece | None = None
-        # Of all records: their offsets, once asked for, and where they begin, once skimmed.
+        # All offsets, once requested, and where records begin, once skimmed.
         self._offsets: Sequence[int] | None = None
         self._places: array[int] | None = None
 
     @property
     def are_large(self) -> bool:
-        """Whether the bytes take more room than the records made of them."""
+        """Whether the bytes take more memory than the records made of them."""
         return len(self._content) > RECORD_BYTES * self._count
 
     @property
     def held_bytes(self) -> int:
-        """What it holds, unpacked."""
+        """The decompressed bytes that it holds."""
         return len(self._content)
 
     def restrict(self, start: int, end: int) -> None:
-        """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
+        """Keep only records with start <= offset < end. Raises UnreadableRecords."""
         offsets = self._all_offsets()
         self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
         self._within, self.walked = (start, end), None
 
     @property
     def raw(self) -> RawBatch:
-        """The batch as it came."""
+        """The batch as it arrived."""
         return RawBatch(
             self._content,
             self._count,
@@ -145,7 +145,7 @@ class BatchRecords(Sequence[Record]):
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Known from the header where nothing is missing. Raises UnreadableRecords."""
+        """Known from the header if none is missing. Raises UnreadableRecords."""
         offsets = self._all_offsets()
         if self._behind - self._first == self._count:
             return offsets
@@ -153,7 +153,7 @@ class BatchRecords(Sequence[Record]):
 
     @property
     def timestamps(self) -> Sequence[int | None]:
-        """Skimmed, anew each time. Raises UnreadableRecords."""
+        """Skimmed on each call. Raises UnreadableRecords."""
         if self.walked is not None:
             found = self.walked.timestamp.tolist()
         else:
@@ -204,7 +204,7 @@ class BatchRecords(Sequence[Record]):
         return self._offsets
 
     def _place(self, number: int) -> int:
-        """Where a record begins, with its length: known from a skim, or walked to."""
+        """Where a record begins, with its length: known from a skim, or found by walking."""
         if self._places is not None:
             return self._places[number]
         content = self._content
@@ -224,14 +224,14 @@ class BatchRecords(Sequence[Record]):
             step = position - place
             walked += 1
             if step == before:
-                # Records of one length stand where their lengths repeat: no walk at all.
+                # Records of equal length are where their lengths repeat: no walk is needed.
                 more = min(_alike(content, place, step) - 1, number - walked)
                 walked += more
                 position += more * step
         return position
 
     def _skimmed(self) -> tuple[Sequence[int], Sequence[int]]:
-        """Offsets and timestamps of all records of the batch; where they are is kept."""
+        """Offsets and timestamps of all records of the batch; their positions are kept."""
         try:
             offsets, stamps, _, ends = self._heads(0, self._count)
         except _MALFORMED as error:
@@ -240,10 +240,10 @@ class BatchRecords(Sequence[Record]):
         return offsets, stamps
 
     def _heads(self, first: int, behind: int) -> _Heads:
-        """What stands before the keys of these records. Raises what is in _MALFORMED.
+        """The parts of these records before their keys. Raises the errors of _MALFORMED.
 
-        Written out in one piece, like `_decoded`: these run once per record, and calls are what
-        costs here. Numbers are zigzag varints, nearly all of one or two bytes.
+        Written out in one piece, like `_decoded`: this runs once per record, and function calls
+        dominate the cost. Numbers are zigzag varints, nearly all of one or two bytes.
         """
         if first == behind:
             return (), [], [], []
@@ -267,7 +267,7 @@ class BatchRecords(Sequence[Record]):
                 raise ValueError("a record of negative length")
             end = position + (byte >> 1)
 
-            byte = content[position + 1]  # behind the attributes, of which none is in use
+            byte = content[position + 1]  # behind the attributes, which are not used
             position += 2
             if byte >= 0x80:
                 after = content[position]
@@ -368,8 +368,8 @@ class BatchRecords(Sequence[Record]):
 
 
 def _alike(content: bytes, place: int, step: int) -> int:
-    """How many records, from the one at `place` on, begin with the same length, each `step` bytes
-    behind the one before."""
+    """The number of records, from the one at `place` on, that begin with the same length, each
+    `step` bytes apart."""
     firsts = content[place::step]
     same = len(firsts) - len(firsts.lstrip(firsts[:1]))
     if firsts[0] >= 0x80:

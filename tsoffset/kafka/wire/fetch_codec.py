@@ -1,9 +1,8 @@
 """Fetch of one partition, version 11, encoded and decoded by hand.
 
-Reading is nearly all that a cycle does, one small request for each place it looks at, and
-the library's general encoder and decoder take most of that time. Version 11 (KIP-392;
-brokers since 2.3) is the last before the flexible encoding and before topic ids, and has
-all we need. `tsoffset.kafka.wire.frame_stream` sends it.
+Most of a cycle's requests are small fetches, and the library's general encoder and decoder take
+most of their time. Version 11 (KIP-392; brokers since 2.3) is the last one before the flexible
+encoding and topic ids. `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
 from struct import Struct
@@ -40,12 +39,11 @@ _NOTHING = memoryview(b"")
 
 
 class FetchAnswer(NamedTuple):
-    """What a broker answers for the one partition.
+    """A broker's answer for one partition.
 
-    `aborted` are (producer id, first offset) of the aborted transactions that overlap with
-    what was read; `records` the batches as they lie in the log. `present` is false where
-    the broker left the partition out, as it does to throttle; else `topic` and `partition` say
-    which one it is.
+    `aborted` are (producer id, first offset) of the aborted transactions that overlap with the
+    records; `records` are the batches as in the log. `present` is false if the broker omitted the
+    partition, as it does to throttle; otherwise `topic` and `partition` say which one it is.
     """
 
     throttle_time_ms: int
@@ -61,12 +59,13 @@ class FetchAnswer(NamedTuple):
 
     @property
     def held_back(self) -> bool:
-        """True where the broker says neither what there is nor what is wrong."""
+        """True if the answer has neither records nor an error."""
         return not self.present and not self.error_code
 
 
 class FetchFrames:
-    """Request frames of one client and isolation level; what repeats is packed once a topic."""
+    """Request frames of one client and isolation level; repeated parts are packed once per
+    topic."""
 
     def __init__(self, client_id: str, isolation_level: int) -> None:
         client = client_id.encode()
@@ -127,9 +126,9 @@ class FetchFrames:
 
 
 def fetch_answer(frame: memoryview) -> FetchAnswer:
-    """What the frame of a response holds, its size left away.
+    """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError or struct.error where it is not such a response.
+    Raises KafkaProtocolError or struct.error if it is no such response.
     """
     _, throttle_time_ms, error_code, _, topics = _RESPONSE.unpack_from(frame)
     position = _RESPONSE.size

@@ -1,6 +1,6 @@
 """Numbers, counts, strings and tagged fields of the flexible encoding (KIP-482).
 
-What reads beyond the end of a frame raises IndexError or KafkaProtocolError.
+Reading beyond the end of a frame raises IndexError or KafkaProtocolError.
 """
 
 from struct import Struct
@@ -35,7 +35,7 @@ def encoded_text(text: str) -> bytes:
 
 
 def short_text(text: str) -> bytes:
-    """The same in the encoding before; every request's header has the client's id so."""
+    """The same in the older encoding: every request's header has the client id in this form."""
     raw = text.encode()
     return _INT16.pack(len(raw)) + raw
 
@@ -55,8 +55,8 @@ def read_unsigned(frame: memoryview | bytes, position: int) -> tuple[int, int]:
 
 
 def read_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
-    """The number of a list's items, or of a string's bytes, and where they begin. Null, which
-    nothing may be that this is for, is a KafkaProtocolError."""
+    """The number of a list's items, or of a string's bytes, and where they begin. Null, which is
+    never allowed here, is a KafkaProtocolError."""
     number = frame[position]
     if number < 0x80:
         position += 1
@@ -78,8 +78,8 @@ def read_text(frame: memoryview | bytes, position: int) -> tuple[str, int]:
 def read_rows(
     frame: memoryview | bytes, position: int, layout: Struct
 ) -> tuple[tuple[tuple[Any, ...], ...], int]:
-    """The items of a list, and where it ends. Each is as `layout` says, which ends with one byte
-    for the number of its tagged fields."""
+    """The items of a list, and where it ends. Each has the form of `layout`, which ends with one
+    byte for the number of its tagged fields."""
     count, position = read_count(frame, position)
     end = position + count * layout.size
     if end <= len(frame):
@@ -94,8 +94,8 @@ def read_rows(
 
 
 def behind_tags(frame: memoryview | bytes, position: int) -> int:
-    """Where tagged fields end, of which each says its number and its size: nobody has asked for
-    any."""
+    """Where tagged fields end, each with its number and its size. tsoffset requests none, so they
+    are skipped."""
     if not frame[position]:
         return position + 1
     number, position = read_unsigned(frame, position)
@@ -108,6 +108,6 @@ def behind_tags(frame: memoryview | bytes, position: int) -> int:
 
 
 def check_end(frame: memoryview | bytes, end: int) -> None:
-    """Raises KafkaProtocolError where the frame ends before."""
+    """Raises KafkaProtocolError if the frame ends before."""
     if end > len(frame):
         raise KafkaProtocolError("an answer that is cut off")

@@ -1,8 +1,8 @@
-"""The requests of one kind and call over one connection, many of them under way at once.
+"""The requests of one kind and call over one connection, many of them in flight.
 
-A future, a timer, a turn of the loop and a system call for each request would take longer than a
-Fetch of one batch or a time lookup itself. So a stream writes many requests at once, takes their
-answers in the order in which they come, and wakes whoever waits for all of them at the end.
+A future, a timer, a turn of the loop and a system call per request would take longer than a Fetch
+of one batch or a time lookup itself. So a stream writes many requests together, takes their answers
+in the order in which they arrive, and wakes the caller once, at the end.
 """
 
 import asyncio
@@ -26,25 +26,25 @@ from kafka.errors import (
 
 from tsoffset.kafka.broker_connection import FIRST_STREAM_ID, BrokerConnection
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.pace import Rate, Rest, Window
+from tsoffset.kafka.rate_limit import Rate, Throttle, Window
 
 
 class Answer(Protocol):
-    """What a codec makes of a response."""
+    """A decoded response."""
 
     @property
     def throttle_time_ms(self) -> int:
-        """For how long the broker wants to be left alone."""
+        """How long the broker throttles."""
 
     @property
     def held_back(self) -> bool:
-        """True where a broker that throttles has left out what was asked for."""
+        """True if a broker that throttles has omitted the result."""
 
 
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
 
-# The ids of each stream lie apart from those of others that are under way.
+# The ids of concurrent streams do not overlap.
 _IDS = 1 << 20
 _STREAMS = 1_000
 _numbers = count()
@@ -55,10 +55,10 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[Q, A]):
-    """How one kind of request goes over the wire, in one version.
+    """The encoding of one kind of request, in one version.
 
-    `encode` makes the frame for a question and a correlation id; `decode` reads a response's
-    frame without its size, and raises KafkaProtocolError or struct.error where it is none.
+    `encode` makes the frame for a question and a correlation id; `decode` reads a response's frame
+    without its size, and raises KafkaProtocolError or struct.error if it is no such response.
     """
 
     encode: Callable[[Q, int], bytes]
@@ -68,9 +68,9 @@ class Codec(Generic[Q, A]):
 class FrameStream(Generic[Q, A]):
     """The requests of one kind and call over one connection.
 
-    `take` gets every question exactly once, with its answer or the KafkaError that came instead.
-    `may_send` is asked right before a request goes out. `sent` is told how many did, `throttled`
-    for how many more seconds a broker is left alone.
+    `take` gets every question exactly once, with its answer or with the KafkaError instead.
+    `may_send` is called right before a request is sent. `sent` gets the number of requests,
+    `throttled` the additional seconds for which a broker throttles.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class FrameStream(Generic[Q, A]):
         *,
         window: Window,
         rate: Rate,
-        rest: Rest,
+        rest: Throttle,
         deadline: Deadline,
         request_timeout_ms: int,
         answer_bytes: int,
@@ -104,11 +104,12 @@ class FrameStream(Generic[Q, A]):
         self._answer_bytes = answer_bytes
         self._asked_bytes = 0
         self._may_send = may_send
-        # Questions with the times of their requests, and how many came before the first of them.
+        # Questions with the send times of their requests, and the number of answers before the
+        # first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
         self._answered = 0
         self._first_id = FIRST_STREAM_ID + next(_numbers) % _STREAMS * _IDS
-        # Whether the broker wants to be left alone for longer than any call may rest.
+        # Whether the broker throttles for longer than any call may wait.
         self.outlasted = False
         self._lost: KafkaError | None = None
         self._broke: Exception | None = None
@@ -117,7 +118,7 @@ class FrameStream(Generic[Q, A]):
     # --- the call --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Ask and take until every question has its answer."""
+        """Send and receive until every question has its answer."""
         loop = asyncio.get_running_loop()
         self._connection.attach(self)
         try:
@@ -135,7 +136,7 @@ class FrameStream(Generic[Q, A]):
         finally:
             self._connection.detach(self)
             if self._under_way:
-                # Nobody would take the answers.
+                # The answers would be lost.
                 self._connection.close(KafkaConnectionError("the call was given up"))
 
     def _ask(self) -> None:
@@ -153,11 +154,11 @@ class FrameStream(Generic[Q, A]):
 
     def _send(self, now: float) -> None:
         room = min(self._window.size - len(self._under_way), len(self._left))
-        # A turn of the loop and a system call for each would cost more than the rest: some are
-        # sent together, while the broker still has most of the window to answer.
+        # A turn of the loop and a system call for each would dominate the cost: several are sent
+        # together, while the broker still has most of the window to answer.
         if room <= 0 or room < min(self._window.size // _TOGETHER, len(self._left)):
             return
-        if self._rests(now):
+        if self._waits(now):
             return
         frames = []
         for _ in range(room):
@@ -173,34 +174,34 @@ class FrameStream(Generic[Q, A]):
             self._sent(len(frames))
             self._connection.write(b"".join(frames))
 
-    def _rests(self, now: float) -> bool:
-        """Whether nothing may be sent now: a broker, a limit or the connection says so."""
+    def _waits(self, now: float) -> bool:
+        """Whether nothing may be sent now, because of a broker, a limit or the connection."""
         if self._rate.free_at > now:
             self._deadline.rest_until(self._rate.free_at)
             return True
-        if self._rests_until > now:
+        if self._waits_until > now:
             if self._deadline.may_rest(self._rest.seconds):
                 self._deadline.rest_until(self._rest.until)
             return True
         return not self._connection.may_send
 
     def _next_look(self) -> float:
-        """When there is something to do, whatever comes."""
+        """When something has to be done, whatever arrives."""
         now = time.monotonic()
         looks = []
         if self._under_way:
             looks.append(self._late_at())
         if self._left and len(self._under_way) < self._window.size:
-            looks.append(max(self._rests_until, self._rate.free_at, now + _PAUSE_SECONDS))
+            looks.append(max(self._waits_until, self._rate.free_at, now + _PAUSE_SECONDS))
         if self._left:
             looks.append(self._deadline.ends)
         return max(now, min(looks))
 
     def _late_at(self) -> float:
-        """When the oldest request under way is too old. One that lies behind a throttled one
-        is answered later by as much."""
-        since = max(self._under_way[0][1], self._rests_until)
-        return min(since + self._timeout, max(self._deadline.ends, self._rests_until))
+        """When the oldest request in flight is too old. A request behind a throttled one is
+        answered later by as much."""
+        since = max(self._under_way[0][1], self._waits_until)
+        return min(since + self._timeout, max(self._deadline.ends, self._waits_until))
 
     def _end_what_is_late(self) -> None:
         if self._under_way and self._lost is None and time.monotonic() >= self._late_at():
@@ -211,7 +212,7 @@ class FrameStream(Generic[Q, A]):
         self._under_way, self._left = deque(), deque()
         for question, _ in under_way:
             self._take(question, error)
-        # What was not sent is not at fault if an answer cannot be understood.
+        # Requests that were not sent are not the cause of a malformed answer.
         unsent = error if not isinstance(error, KafkaProtocolError) else KafkaConnectionError()
         for question in left:
             self._take(question, unsent)
@@ -224,7 +225,8 @@ class FrameStream(Generic[Q, A]):
 
     @property
     def most_bytes(self) -> int:
-        """The largest answer that is taken: twice the largest question, and what the kind may."""
+        """The largest answer that is accepted: twice the largest question, and the kind's
+        allowance."""
         return self._answer_bytes + 2 * self._asked_bytes
 
     def asked(self, correlation_id: int) -> bool:
@@ -232,7 +234,7 @@ class FrameStream(Generic[Q, A]):
         return 0 <= correlation_id - self._first_id < _IDS
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
-        """Take an answer. Raises KafkaProtocolError where it is not the next one."""
+        """Take an answer. Raises KafkaProtocolError if it is not the next one."""
         asked = self._first_id + self._answered % _IDS
         if correlation_id != asked or not self._under_way:
             raise CorrelationIdError(f"asked {asked}, answered {correlation_id}")
@@ -242,11 +244,11 @@ class FrameStream(Generic[Q, A]):
         self._rate.spend(len(frame))
         try:
             self._take_answer(question, self._decoded(frame))
-        except Exception as error:  # of this call alone; other streams go on
+        except Exception as error:  # fails this call only; other streams continue
             self._broke = error
 
     def go_on(self) -> None:
-        """Send what may be sent now; wake the call where it has to end or to look again."""
+        """Send what may be sent now; wake the call if it has to end or to check again."""
         if self._broke is None:
             try:
                 self._ask()
@@ -256,7 +258,7 @@ class FrameStream(Generic[Q, A]):
             self._wake()
 
     def connection_lost(self, error: KafkaError) -> None:
-        """Nothing more comes."""
+        """No more answers will come."""
         self._lost = error
         self._wake()
 
@@ -264,7 +266,7 @@ class FrameStream(Generic[Q, A]):
 
     def _take_answer(self, question: Q, answer: A | KafkaError) -> None:
         if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
-            self._leave_alone(answer.throttle_time_ms / 1000)
+            self._throttle(answer.throttle_time_ms / 1000)
             if answer.held_back:
                 self._left.append(question)
                 return
@@ -278,9 +280,9 @@ class FrameStream(Generic[Q, A]):
         except struct.error:
             return KafkaProtocolError("an answer that is cut off")
 
-    def _leave_alone(self, seconds: float) -> None:
-        """A broker has said for how long it is to be left alone (KIP-219), by all calls. If that
-        is too long for this one, the call ends in it."""
+    def _throttle(self, seconds: float) -> None:
+        """The broker throttles all calls (KIP-219). If that is too long for this call, the call
+        ends at its limit."""
         now = time.monotonic()
         until, rested = now + seconds, max(now, self._rest.until)
         if until > self._rest.until:
@@ -290,10 +292,10 @@ class FrameStream(Generic[Q, A]):
             self._deadline.rest_until(self._rest.until)
         else:
             self.outlasted = True
-        self._throttled(max(0.0, self._rests_until - rested))
+        self._throttled(max(0.0, self._waits_until - rested))
 
     @property
-    def _rests_until(self) -> float:
-        """Until when nothing is asked: when the broker allows it, or when the call ends."""
+    def _waits_until(self) -> float:
+        """Until when nothing is sent: when the broker allows it, or when the call ends."""
         may_rest = self._deadline.may_rest(self._rest.seconds)
         return self._rest.until if may_rest else min(self._rest.until, self._deadline.ends)

@@ -1,4 +1,4 @@
-"""Requests of which there are few, encoded and decoded by the library."""
+"""Infrequent requests, encoded and decoded by the library."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -10,7 +10,7 @@ from tsoffset.kafka.wire.frame_stream import Codec
 
 Q = TypeVar("Q")
 
-# About what the library decodes on a busy machine, all at once.
+# About the rate at which the library decodes on a busy machine.
 _BYTES_A_SECOND = 2_000_000
 
 
@@ -21,8 +21,8 @@ class LibraryAnswer(NamedTuple):
 
     @property
     def throttle_time_ms(self) -> int:
-        """0 in versions that do not tell it."""
-        # What goes on to the controller as it is (DescribeQuorum) has none.
+        """0 in versions without this field."""
+        # Answers that are forwarded from the controller (DescribeQuorum) have none.
         time_ms: int = getattr(self.response, "throttle_time_ms", 0)
         return time_ms
 
@@ -36,7 +36,7 @@ def library_codec(
     build: Callable[[Q, int], Any], version: int, client_id: str, deadline: Deadline
 ) -> Codec[Q, LibraryAnswer]:
     """The codec for the requests, all of one kind, that `build` makes in this version. An answer
-    that would take longer to decode than the call may is a KafkaTimeoutError."""
+    that would take longer to decode than the call has left is a KafkaTimeoutError."""
     response_class: Any = None
 
     def encode(question: Q, correlation_id: int) -> bytes:
@@ -48,7 +48,7 @@ def library_codec(
         return frame
 
     def decode(frame: memoryview) -> LibraryAnswer:
-        # Of the whole call: a part of it may end once an answer has come.
+        # The whole call's time: a part of the call may end once an answer has arrived.
         if len(frame) > _BYTES_A_SECOND * max(1.0, deadline.of_call.seconds_left):
             raise KafkaTimeoutError(f"{len(frame)} bytes take longer to read than the call may")
         try:
@@ -62,7 +62,7 @@ def library_codec(
 
 
 def _refuse_null_lists(fields: Mapping[str, Any], item: Any, version: int) -> None:
-    """Raise KafkaProtocolError where a list is null that must not be: the library takes any."""
+    """Raise KafkaProtocolError if a required list is null: the library accepts that."""
     for name, field in fields.items():
         if field.is_struct_array() and field.for_version_q(version):
             inner = getattr(item, name)

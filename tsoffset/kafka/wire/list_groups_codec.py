@@ -1,6 +1,6 @@
 """ListGroups, versions 3 to 5, encoded and decoded by hand: all groups of a broker.
 
-A broker may have hundreds of thousands of them, and the library takes several times as long for
+A broker may have hundreds of thousands of groups, and the library takes several times as long for
 each. Version 3 (KIP-482) has the flexible encoding, 4 (KIP-518) the groups' states, 5 (KIP-848)
 their types. `tsoffset.kafka.wire.frame_stream` sends it.
 """
@@ -31,14 +31,14 @@ _KINDS = {str(kind): kind for kind in GroupType}
 
 # A request's frame: size, then the header (key, version, correlation id, client id, tags).
 _HEAD = Struct(">ihhi")
-# Of a response: correlation id; then, behind tagged fields, throttle time and error code.
+# A response: correlation id; then, after tagged fields, throttle time and error code.
 _INT32 = Struct(">i")
 _OUTCOME = Struct(">ih")
 _GROUPS_BETWEEN_LOOKS = 10_000
 
 
 class ListGroupsAnswer(NamedTuple):
-    """What a broker answers; `groups` in its order, each with the broker as its coordinator."""
+    """A broker's answer; `groups` in its order, each with the broker as its coordinator."""
 
     throttle_time_ms: int
     error_code: int
@@ -61,15 +61,14 @@ class ListGroupsFrames:
         self._body = short_text(client_id) + NO_TAGS + filters + NO_TAGS
 
     def frame(self, _: object, correlation_id: int) -> bytes:
-        """The whole frame of a request."""
         size = _HEAD.size - _INT32.size + len(self._body)
         return _HEAD.pack(size, API_KEY, self._version, correlation_id) + self._body
 
     def answer(self, frame: memoryview) -> ListGroupsAnswer:
-        """What the frame of a response holds, its size left away.
+        """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError where it is not such a response, and KafkaTimeoutError where to
-        read all of it would outlast the call.
+        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
+        it would exceed the call's time.
         """
         try:
             return self._read(bytes(frame))

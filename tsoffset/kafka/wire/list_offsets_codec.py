@@ -1,11 +1,9 @@
 """ListOffsets, versions 4 to 10, encoded and decoded by hand.
 
-Every cycle asks each log for its ends, and each partition for a few times; the library's
-general encoder and decoder, and its handling of single requests, take several times as long as
-the broker. Version 4 brought the leader's epoch, 6 the flexible encoding, 7 (KIP-734) the
-question for the largest timestamp, 10 (KIP-1075) a timeout for what lies in tiered storage; nothing
-else that we ask for has changed between them.
-`tsoffset.kafka.wire.frame_stream` sends it.
+Every cycle looks up the ends of each log, and a few times in each partition; the library's general
+encoder and decoder, and its handling of single requests, take several times as long as the broker.
+Version 4 added the leader epoch, 6 the flexible encoding, 7 (KIP-734) the lookup of the largest
+timestamp, 10 (KIP-1075) a timeout for tiered storage. `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,8 +41,8 @@ _HEAD = Struct(">ihhi")
 _BODY = Struct(">ib")
 _ASKED = Struct(">iiq")
 _ASKED_TAGGED = Struct(">iiqx")
-# Of a response: correlation id, throttle time, the topics. Of a partition: index, error,
-# timestamp, offset, leader epoch. Flexible versions say behind each how many tagged fields follow.
+# A response: correlation id, throttle time, the topics. For each partition: index, error,
+# timestamp, offset, leader epoch. In flexible versions, the number of tagged fields follows each.
 _FOUND = Struct(">ihqqi")
 _FOUND_TAGGED = Struct(">ihqqib")
 
@@ -53,7 +51,7 @@ Found = tuple[int, int, int, int]
 
 
 class ListOffsetsAnswer(NamedTuple):
-    """What a broker answers: for each topic named what it found, in the order of the answer."""
+    """A broker's answer: the results for each topic, in the order of the answer."""
 
     throttle_time_ms: int
     topics: tuple[tuple[str, tuple[Found, ...]], ...]
@@ -103,9 +101,9 @@ class ListOffsetsFrames:
         return encoded_count(count) if self._flexible else _INT32.pack(count)
 
     def answer(self, frame: memoryview) -> ListOffsetsAnswer:
-        """What the frame of a response holds, its size left away.
+        """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError or struct.error where it is not such a response.
+        Raises KafkaProtocolError or struct.error if it is no such response.
         """
         try:
             position = self._behind_tags(frame, 4)

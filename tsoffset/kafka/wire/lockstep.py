@@ -1,10 +1,9 @@
-"""Many record batches of format 2 walked side by side.
+"""Many record batches of format 2 walked in lockstep.
 
-A batch can only be walked record by record, since each record says its own length. But many
-batches of about one length can be walked at once: step k takes record k of all of them, by
-columns. That costs a third of a microsecond a record where a skim of one batch costs one. What is
-found is where key and value of each record begin, its offset and its timestamp; keys and values
-stay bytes.
+A batch can only be walked record by record, since each record has its own length. But many batches
+of about one length can be walked together: step k takes record k of all of them, in columns. That
+costs a third of a microsecond per record; skimming one batch costs one. The result is where key and
+value of each record begin, its offset and its timestamp; keys and values stay bytes.
 """
 
 from bisect import bisect_right
@@ -19,9 +18,9 @@ from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, RawBatch
 from tsoffset.kafka.wire.record_encoding import headers, varint
 from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece
 
-# So many records at once, and so many batches, stay in the processor's cache.
+# This many records, and this many batches, stay in the processor's cache.
 _RECORDS, _BATCHES = 200_000, 1_500
-# Behind the last batch, so that no number of a record that is cut off reaches past the bytes.
+# Follows the last batch, so that reading a truncated record stays inside the bytes.
 _PADDING = bytes(64)
 _LONGEST_NUMBER = 63
 _TOO_LONG = np.iinfo(np.int64).min
@@ -31,7 +30,7 @@ _BOTH_NULL = b"\x01\x01"
 _Bytes = npt.NDArray[np.uint8]
 
 
-# From so many batches on this is cheaper than a walk along each.
+# From this many batches on, it is cheaper than walking along each.
 PAYS_FROM = 64
 
 
@@ -43,12 +42,12 @@ class Walked(NamedTuple):
     end: Numbers
 
     def encoded(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Key, value and headers of each record as they came; None where key and value are null."""
+        """Key, value and headers of each record as they arrived; None if key and value are null."""
         found: list[bytes | None] = [self.data[begin:end] for begin, end in self._spans(numbers)]
         return [None if it is None or it.startswith(_BOTH_NULL) else it for it in found]
 
     def digests(self, numbers: Sequence[int]) -> list[Content | None]:
-        """Those of key and value of each record; None for a malformed one."""
+        """The digests of key and value of each record; None for a malformed one."""
         return [_content(self.data, begin, end) for begin, end in self._spans(numbers)]
 
     def _spans(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -71,8 +70,8 @@ def _content(data: bytes, position: int, end: int) -> Content | None:
 
 
 def walk(batches: Sequence[RawBatch]) -> list[Piece | None]:
-    """The records of each batch as columns; None for a malformed one, and for one with too few of
-    about its length beside it: each of those is as long as the longest."""
+    """The records of each batch as columns; None for a malformed one, and for one with too few
+    others of about its length: each takes as long as the longest."""
     found: list[Piece | None] = [None] * len(batches)
     order = sorted(range(len(batches)), key=lambda number: batches[number].count)
     begin = 0
@@ -93,7 +92,7 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
     content = np.frombuffer(data, np.uint8)
     ends = np.cumsum([len(batch.content) for batch in batches])
     counts = np.array([batch.count for batch in batches])
-    # The longest first: those that have a record k are the first so many.
+    # The longest first: then the batches with a record k come first.
     order = np.argsort(-counts, kind="stable")
     counts, stop = counts[order], ends[order]
     position = np.append(0, ends[:-1])[order]
@@ -133,7 +132,7 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
     back = np.argsort(order, kind="stable")
 
     def in_order(column: Numbers) -> Numbers:
-        """The column's records batch by batch, as the batches were given."""
+        """The column's records batch by batch, in the order of the given batches."""
         picked: Numbers = column[:, back].T[there[:, back].T]
         return picked
 
@@ -150,7 +149,7 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
 
 
 def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end; nearly all have one byte or two. One
+    """The zigzag varints at these places, and where they end; nearly all have one or two bytes. One
     of more than 64 bits is _TOO_LONG."""
     first = content[at]
     at = at + 1
@@ -166,7 +165,7 @@ def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
         shift += 7
         if shift > _LONGEST_NUMBER:
             break
-    # Without sign: the largest of 64 bits have their highest one set.
+    # Unsigned: the largest numbers of 64 bits have their highest bit set.
     found = (found >> 1) & 0x7FFF_FFFF_FFFF_FFFF ^ -(found & 1)
     found[longer] = _TOO_LONG
     return found, at

@@ -1,5 +1,5 @@
-"""Messages of formats 0 and 1, which brokers before 0.11 wrote: each for itself, or a set of them
-packed into the value of another one."""
+"""Messages of formats 0 and 1, which brokers before 0.11 wrote: single, or a set compressed into
+the value of another one."""
 
 import struct
 import zlib
@@ -10,7 +10,8 @@ from kafka.errors import CorruptRecordError
 from tsoffset.kafka.wire.batch_records import MOST_RECORDS
 from tsoffset.kafka.wire.unpacking import LZ4, lz4_of_format_0, unpacked
 
-# Offset, length, CRC, magic, attributes; in format 1 the timestamp. The CRC covers all behind it.
+# Offset, length, CRC, magic, attributes; in format 1 the timestamp. The CRC covers everything after
+# it.
 _HEADS = {0: struct.Struct(">qiIbb"), 1: struct.Struct(">qiIbbq")}
 _LENGTH_ENDS = 12
 _CHECKED_FROM = 16
@@ -22,7 +23,7 @@ LOG_APPEND_TIME = 0x08
 
 
 class LegacyMessage(NamedTuple):
-    """One of them; `timestamp` is -1 in format 0, which has none."""
+    """`timestamp` is -1 in format 0, which has none."""
 
     offset: int
     timestamp: int
@@ -32,8 +33,8 @@ class LegacyMessage(NamedTuple):
 
 
 def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
-    """What lies in the message at `offset`: itself, or the set that is packed in it, with the
-    attributes of the whole. Format 1 counts the offsets inside from the first one on.
+    """The content of the message at `offset`: itself, or the set compressed in it, with the
+    attributes of the whole. Format 1 counts the inner offsets from the first one.
 
     Raises CorruptRecordError or UnsupportedCodecError.
     """
@@ -50,7 +51,7 @@ def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
         found = _walk(memoryview(unpacked(packed, compression, offset)), magic)
         if any(message.attributes & _COMPRESSION for message in found):
             raise ValueError("packed twice")
-        # The offset of the whole is that of the last one inside.
+        # The offset of the whole is that of the last inner message.
         shift = max(0, offset - found[-1].offset) if magic else 0
     except (ValueError, IndexError, struct.error) as error:
         raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
@@ -66,7 +67,7 @@ def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
 
 
 def _walk(view: memoryview, magic: int) -> list[LegacyMessage]:
-    """All that lie behind each other. Raises ValueError or struct.error."""
+    """All consecutive messages. Raises ValueError or struct.error."""
     head = _HEADS[magic]
     found: list[LegacyMessage] = []
     position = 0
@@ -74,7 +75,7 @@ def _walk(view: memoryview, magic: int) -> list[LegacyMessage]:
         offset, length, _, _, attributes, *timestamps = head.unpack_from(view, position)
         key, behind = _content(view, position + head.size)
         value, behind = _content(view, behind)
-        # That its content ends there makes sure, too, that the walk goes on.
+        # This check also makes sure that the walk makes progress.
         position += _LENGTH_ENDS + length
         if behind != position:
             raise ValueError("a message does not end where its length says")

@@ -1,8 +1,7 @@
 """OffsetCommit of one group, versions 8 and 9, encoded and decoded by hand.
 
-A cycle commits for each group by itself, as no member of it. Version 8 (brokers since 2.4) brought
-the flexible encoding, 10 has topics by their ids.
-`tsoffset.kafka.wire.frame_stream` sends it.
+A cycle commits each group separately, without membership. Version 8 (brokers since 2.4) added the
+flexible encoding; 10 has topic ids. `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
 from collections import defaultdict
@@ -37,15 +36,15 @@ _HEAD = Struct(">ihhi")
 _PARTITION = Struct(">iqi")
 _NO_GENERATION = -1
 _NO_MEMBER = _INT32.pack(_NO_GENERATION) + encoded_text("") + NULL
-# A consumer that meets an epoch its cluster never had looks for metadata without end.
+# A consumer that gets an epoch unknown to its cluster refreshes metadata endlessly.
 _NO_LEADER_EPOCH = -1
-# Of a response, a partition: index, error, number of tagged fields.
+# A partition in a response: index, error, number of tagged fields.
 _ANSWERED = Struct(">ihb")
 
 
 class OffsetCommitAnswer(NamedTuple):
-    """What a broker answers: the error code of each topic and partition, 0 if there is none, and
-    `error_code` for those that it does not name."""
+    """A broker's answer: the error code of each topic and partition, 0 for none, and `error_code`
+    for partitions that it does not name."""
 
     throttle_time_ms: int
     error_codes: Mapping[tuple[str, int], int]
@@ -58,8 +57,6 @@ class OffsetCommitAnswer(NamedTuple):
 
 
 class OffsetCommitFrames:
-    """Request frames of one client, in one version."""
-
     def __init__(self, client_id: str, version: int) -> None:
         self._version = version
         self._begin = short_text(client_id) + NO_TAGS
@@ -67,7 +64,7 @@ class OffsetCommitFrames:
     def frame(
         self, group: str, commits: Mapping[TopicPartition, CommittedOffset], correlation_id: int
     ) -> bytes:
-        """The whole frame of a request to commit as no member, without leader epochs."""
+        """The whole frame of a request to commit without membership and leader epochs."""
         topics: dict[str, list[bytes]] = defaultdict(list)
         for tp, commit in commits.items():
             place = _PARTITION.pack(tp.partition, commit.offset, _NO_LEADER_EPOCH)
@@ -82,9 +79,9 @@ class OffsetCommitFrames:
 
 
 def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
-    """What the frame of a response holds, its size left away.
+    """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError where it is not such a response.
+    Raises KafkaProtocolError if it is no such response.
     """
     error_codes: dict[tuple[str, int], int] = {}
     try:

@@ -1,8 +1,8 @@
 """OffsetFetch, versions 7 to 9, encoded and decoded by hand: all offsets of some groups.
 
-A group may have a thousand of them, and an object for each, as the library makes it, costs more
-than all the rest of reading them. Version 7 (KIP-447) brought the question for stable offsets and
-asks for one group, 8 (KIP-709) for many; 9 (KIP-848) says the member that asks, and we are none.
+A group may have a thousand offsets, and one object for each, as in the library, costs more than all
+the rest of reading them. Version 7 (KIP-447) added stable offsets and is for one group, 8 (KIP-709)
+for many; 9 (KIP-848) names the member that asks, which tsoffset is not.
 `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
@@ -41,8 +41,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _HEAD = Struct(">ihhi")
 
-# Of a response, an offset: partition, offset, leader epoch, metadata, error, tagged fields. In
-# most of them metadata is null or empty and takes one byte, and there are no tagged fields.
+# An offset in a response: partition, offset, leader epoch, metadata, error, tagged fields. In most
+# of them metadata is null or empty and takes one byte, and there are no tagged fields.
 _METADATA, _TAGS, _ENTRY_BYTES = 16, 19, 20
 _ENTRY = np.dtype(
     {
@@ -55,12 +55,12 @@ _ENTRY = np.dtype(
 
 
 class OffsetFetchAnswer(NamedTuple):
-    """What a broker answers, an entry an offset, as it came.
+    """A broker's answer as it arrived, one entry per offset.
 
-    `groups` are names (None before version 8, which answers for the one group asked for) and
-    error codes; `group` and `topic` are places in `groups` and `topics`; `metadata` is that of the
-    entries that have some, by place in the columns. `lag` is a share group's, -1 where the broker
-    does not know it; None where it does not tell.
+    `groups` are names (None before version 8, which answers for one group) and error codes; `group`
+    and `topic` are indices into `groups` and `topics`; `metadata` is by index of entry, for entries
+    with metadata. `lag` is a share group's, -1 if the broker does not know it; None if it does not
+    tell.
     """
 
     throttle_time_ms: int
@@ -92,8 +92,8 @@ class OffsetFetchFrames:
         self._end = bytes((require_stable,)) + NO_TAGS
 
     def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
-        """The whole frame of a request for all offsets of the groups; before version 8 for those
-        of the first."""
+        """The whole frame of a request for all offsets of the groups; before version 8, of the
+        first one."""
         parts = [self._begin]
         if self._version < MANY_SINCE:
             parts += (encoded_text(groups[0]), _ALL_TOPICS)
@@ -108,10 +108,10 @@ class OffsetFetchFrames:
         return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
-        """What the frame of a response holds, its size left away.
+        """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError where it is not such a response, and KafkaTimeoutError where to
-        read all of it would outlast the call.
+        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
+        it would exceed the call's time.
         """
         try:
             return _Reading(bytes(frame), self._deadline).answer(self._version)
@@ -120,8 +120,8 @@ class OffsetFetchFrames:
 
 
 class _Reading:
-    """One response. Its entries are put together without what is between them, each made as long
-    as the shortest, and become columns all at once."""
+    """One response. Its entries are joined without the bytes between them, each cut to the length
+    of the shortest, and become columns together."""
 
     def __init__(self, raw: bytes, deadline: Deadline) -> None:
         self._raw = raw
@@ -129,7 +129,7 @@ class _Reading:
         self._chunks: list[bytes] = []
         self._metadata: dict[int, str] = {}
         self._topics: dict[bytes, int] = {}
-        # Of each topic of each group: the two, and the number of its entries.
+        # For each topic of each group: the two, and the number of its entries.
         self._blocks: list[int] = []
         self._entries = 0
 
@@ -166,7 +166,7 @@ class _Reading:
         )
 
     def _read_group(self, position: int, group: int) -> tuple[int, int]:
-        """Take in the offsets of a group; its error code, and where that ends."""
+        """Read the offsets of a group; returns its error code, and where it ends."""
         raw = self._raw
         topics, position = read_count(raw, position)
         for _ in range(topics):
@@ -177,7 +177,7 @@ class _Reading:
             count, position = read_count(raw, position)
             self._blocks += (group, self._topics.setdefault(name, len(self._topics)), count)
             end = position + count * _ENTRY_BYTES
-            # If all entries up to one are short, that begins where its bytes are looked for.
+            # If all entries before it are short, an entry begins where its bytes are expected.
             if (
                 end <= len(raw)
                 and not raw[position + _METADATA : end : _ENTRY_BYTES].strip(b"\0\1")
@@ -192,7 +192,7 @@ class _Reading:
         return error_code, position + _INT16.size
 
     def _walk(self, position: int, count: int) -> int:
-        """Take in entries of any length, one by one; where they end."""
+        """Read entries of any length, one by one; returns where they end."""
         raw, chunks, metadata = self._raw, self._chunks, self._metadata
         for number in range(self._entries, self._entries + count):
             behind = position + _METADATA
@@ -205,7 +205,7 @@ class _Reading:
             end = tags + 1 if not raw[tags] else behind_tags(raw, tags)
             if size > 1:
                 metadata[number] = raw[begin:behind].decode()
-            # One byte stands in for the metadata, and one for the tagged fields.
+            # One byte replaces the metadata, and one the tagged fields.
             chunks.append(raw[position : position + _METADATA])
             chunks.append(raw[behind - 1 : tags + 1])
             position = end

@@ -1,4 +1,4 @@
-"""Record batches of a replicator's own topics, with what their records hold."""
+"""Record batches of a replicator's own topics, with the content of their records."""
 
 from kafka.errors import CorruptRecordError
 
@@ -15,10 +15,10 @@ def raw_stretch(
     isolation: Isolation,
     aborted: Aborted = (),
 ) -> RawStretch | None:
-    """What a Fetch from `offset` on answered, as `tsoffset.kafka.wire.records.stretch` says.
+    """Like `tsoffset.kafka.wire.records.stretch`, for a Fetch from `offset` on.
 
-    That function decides which records exist, and checks every batch; these topics are small, so
-    that they may be unpacked once more. Raises CorruptRecordError or UnsupportedCodecError if the
+    That function decides which records exist, and checks every batch. These topics are small, so
+    decompressing them twice is cheap. Raises CorruptRecordError or UnsupportedCodecError if the
     first batch cannot be read.
     """
     found = stretch(view, offset, log_start, readable_end, isolation, aborted)
@@ -29,7 +29,7 @@ def raw_stretch(
         times = {record.offset: record.timestamp_ms for record in found.records}
         for batch in batches(view, None):
             first = found.at_or_after(batch.base_offset)
-            # Of others nobody has seen whether they can be unpacked, nor to how much.
+            # Other batches were not checked for whether, and to what size, they decompress.
             if first is not None and first.offset <= batch.last_offset:
                 records += [
                     RawRecord(offset, times[offset], key, value)

@@ -11,7 +11,7 @@ def varint(content: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tuple[int, int]:
-    """A number, still zigzag, whose first byte is read and says that more follow."""
+    """A number, still zigzag, of which the first byte was read and more follow."""
     result = byte & 0x7F
     shift = 7
     while True:
@@ -40,8 +40,8 @@ def headers(content: bytes, position: int, end: int) -> tuple[list[tuple[str, by
     found = []
     for _ in range(count):
         size, position = varint(content, position)
-        # A negative size leads back, and round for ever; a count without end goes through all that
-        # is behind the record.
+        # A negative size leads backwards, into an endless loop; a huge count reads everything
+        # behind the record.
         if size < 0 or position > end:
             raise ValueError("a header without a name, or beyond its record")
         name = content[position : position + size]
@@ -51,6 +51,6 @@ def headers(content: bytes, position: int, end: int) -> tuple[list[tuple[str, by
         if size >= 0:
             value = content[position : position + size]
             position += size
-        # A name that is no UTF-8 is told apart from others all the same.
+        # A name that is no UTF-8 still differs from other names.
         found.append((name.decode("utf-8", "backslashreplace"), value))
     return found, position

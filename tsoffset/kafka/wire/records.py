@@ -1,4 +1,4 @@
-"""Record batches, made into stretches of digests: the only place that sees what data holds."""
+"""Record batches, made into stretches of digests: the only module that sees the content of data."""
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -29,14 +29,14 @@ from tsoffset.records import OffsetHeader, Stretch, UnreadableRecords
 # Base offset, length, leader epoch, magic: in the same places in all formats.
 _PREFIX = struct.Struct(">qiib")
 _LENGTH_ENDS = 12
-# CRC, attributes, last offset delta, base timestamp, max timestamp, producer id, producer
-# epoch, base sequence, count: what follows in format 2. The CRC covers all after itself.
+# CRC, attributes, last offset delta, base timestamp, max timestamp, producer id, producer epoch,
+# base sequence, count: the rest of the header in format 2. The CRC covers everything after it.
 _HEADER = struct.Struct(">Ihiqqqhii")
 _CHECKED_FROM = _PREFIX.size + 4
 _RECORDS_FROM = _PREFIX.size + _HEADER.size
 _MARKER = struct.Struct(">hh")
 
-# A stretch ends behind the batch with which it holds so much: small batches may unpack to a lot.
+# A stretch ends after the batch that reaches this size: small batches may decompress to a lot.
 _HELD_BYTES = 32 << 20
 
 _COMPRESSION = 0x07
@@ -53,7 +53,7 @@ _Records = BatchRecords | SettledRecords
 
 
 class Batch(NamedTuple):
-    """One batch, its checksum verified. `read` decodes its records."""
+    """One batch with a verified checksum. `read` decodes its records."""
 
     base_offset: int
     last_offset: int
@@ -72,17 +72,16 @@ def stretch(
     aborted: Aborted = (),
     header: OffsetHeader | None = None,
 ) -> Stretch | None:
-    """What a Fetch from `offset` on answered, as a stretch; None if no whole batch in it goes
-    past `offset`.
+    """The answer to a Fetch from `offset` on, as a stretch; None if no whole batch in it goes past
+    `offset`.
 
-    A batch that is cut off at the end is left out, and so is everything at or past
-    `readable_end`, and whatever follows where batches unpack to very much. `aborted` are
-    (producer id, first offset) of the aborted transactions; they count where read with
-    READ_COMMITTED. `header` is where the records carry the offsets
-    of their originals.
+    Omitted are a truncated batch at the end, everything at or past `readable_end`, and the rest if
+    batches decompress to very much. `aborted` are (producer id, first offset) of the aborted
+    transactions; they count with READ_COMMITTED. `header` is where the records have the offsets of
+    their originals.
 
-    Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
-    later one ends the stretch before it.
+    Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a later
+    one ends the stretch before it.
     """
     found: list[tuple[Batch, _Records]] = []
     held = 0
@@ -124,16 +123,16 @@ def stretch(
 
 
 class _Transactions:
-    """Which batches are aborted, told of one after the other along the log."""
+    """Which batches are aborted. Call it for each batch in the order of the log."""
 
     def __init__(self, aborted: Aborted) -> None:
-        # Last first, so that the next one is popped from the end.
+        # Descending, so that the next one is popped from the end.
         self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
         self._aborting: set[int] = set()
 
     def drop(self, batch: Batch) -> bool:
-        """A producer's records count as aborted from a transaction's first offset up to its
-        marker (FetchResponse, AbortedTransactions)."""
+        """A producer's records count as aborted from a transaction's first offset up to its marker
+        (FetchResponse, AbortedTransactions)."""
         while self._ahead and self._ahead[-1][1] <= batch.last_offset:
             self._aborting.add(self._ahead.pop()[0])
         if batch.producer_id not in self._aborting:
@@ -193,7 +192,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> B
 
     def read() -> _Records:
         content = _unpacked_content(view, attributes, base_offset)
-        # One that counts none may hold nothing: what it hides would be taken for compacted away.
+        # A batch with a count of 0 must be empty: hidden records would be taken for compacted ones.
         if count < 0 or count * SMALLEST_RECORD > len(content) or (content and not count):
             raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
         records = BatchRecords(
@@ -217,7 +216,7 @@ def _unpacked_content(view: memoryview, attributes: int, offset: int) -> bytes:
 
 
 def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """Offset, key and value of each record of a batch that was read before, and so is right."""
+    """Offset, key and value of each record of a batch that was read before, and so is valid."""
     base_offset, _, _, magic = _PREFIX.unpack_from(batch.view)
     if magic < _NEWEST:
         for message in messages(batch.view, base_offset, magic):
@@ -237,7 +236,7 @@ def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | N
 
 
 def _is_abort_marker(batch: Batch) -> bool:
-    """Whether the one record of a control batch ends a transaction by aborting it."""
+    """Whether the one record of a control batch aborts a transaction."""
     view = batch.view
     try:
         position = _RECORDS_FROM
@@ -257,8 +256,8 @@ def _is_abort_marker(batch: Batch) -> bool:
 
 
 def _legacy_batch(view: memoryview, offset: int, magic: int) -> Batch:
-    """A message of format 0 or 1, or the wrapper of several that are packed together. Format 0
-    has no timestamps."""
+    """A message of format 0 or 1, or the wrapper of several compressed ones. Format 0 has no
+    timestamps."""
     content = messages(view, offset, magic)
     offsets = [message.offset for message in content]
     records = SettledRecords(

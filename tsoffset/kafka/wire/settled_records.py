@@ -1,7 +1,7 @@
-"""Records that have let go of their bytes: offset, timestamp and digests, in columns.
+"""Records without their bytes: offset, timestamp and digests, in columns.
 
-A `Record` with its digests takes some 256 bytes, a row of these columns 40 to 48; records are
-made of them where somebody asks.
+A `Record` with its digests takes about 256 bytes, a row of these columns 40 to 48; records are made
+from them on demand.
 """
 
 from array import array
@@ -14,7 +14,7 @@ import numpy as np
 from tsoffset.digests import DIGEST_BYTES
 from tsoffset.records import NO_TIMESTAMP, Content, Piece, Record
 
-# Where a null stands in a column of digests.
+# The value for null in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)
 NULL_KEY, NULL_VALUE = 1, 2
 _ROW_BYTES = 2 * DIGEST_BYTES
@@ -30,11 +30,10 @@ NO_OTHERS: Others = (frozenset(), None)
 
 
 class SettledRecords(Sequence[Record]):
-    """Data records in order, in little room.
+    """Data records in order, in little memory.
 
-    `stamps` are negative where a record carries no timestamp; `digests` are those of key and
-    value in turns; `nulls` says for each record which of the two is null; `others` holds those
-    that have headers.
+    `stamps` are negative for a record without a timestamp; `digests` alternate key and value;
+    `nulls` says which of the two are null; `others` has the records with headers.
     """
 
     __slots__ = ("_digests", "_nulls", "_offsets", "_others", "_stamps")
@@ -60,16 +59,15 @@ class SettledRecords(Sequence[Record]):
 
     @property
     def timestamps(self) -> Sequence[int | None]:
-        """In the order of the offsets."""
         return [stamp if stamp >= 0 else None for stamp in self._stamps]
 
     @property
     def held_bytes(self) -> int:
-        """The larger part of what its columns take."""
+        """The size of the largest columns."""
         return len(self._digests)
 
     def restrict(self, start: int, end: int) -> None:
-        """From now on only records with start <= offset < end exist."""
+        """Keep only records with start <= offset < end."""
         first, behind = bisect_left(self._offsets, start), bisect_left(self._offsets, end)
         self._offsets = self._offsets[first:behind]
         self._stamps, self._nulls = self._stamps[first:behind], self._nulls[first:behind]
@@ -94,11 +92,9 @@ class SettledRecords(Sequence[Record]):
         return [None] * len(numbers)
 
     def digests(self, numbers: Sequence[int]) -> list[Content]:
-        """Those of key and value of each of them."""
         return [(record.key, record.value) for record in map(self.__getitem__, numbers)]
 
     def settled(self) -> "SettledRecords":
-        """The same."""
         return self
 
     def __len__(self) -> int:

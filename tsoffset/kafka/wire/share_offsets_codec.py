@@ -1,9 +1,9 @@
 """DescribeShareGroupOffsets and AlterShareGroupOffsets (KIP-932), which kafka-python does not have.
 
-Of a share group a broker keeps, for each partition, the offset from which its records are still to
-be acknowledged: the share-partition start offset. These two requests are for it what OffsetFetch
-and OffsetCommit are for committed offsets, and have their answers. Version 1 of the first tells the
-group's lag as well (KIP-1226). The fields are those of Kafka's message schemas.
+For each partition of a share group, a broker stores the offset from which records are yet to be
+acknowledged: the share-partition start offset. These two requests correspond to OffsetFetch and
+OffsetCommit, and have their answers. Version 1 of the first also has the group's lag (KIP-1226).
+The fields are those of Kafka's message schemas.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ from tsoffset.model import CommittedOffset, TopicPartition
 
 
 def _request(key: int, name: str, highest: int) -> SimpleNamespace:
-    """What kafka-python wants to know of a request to find the version that a broker knows."""
+    """What kafka-python needs to find the version of a request that a broker supports."""
     limits = {"_min_version": None, "_max_version": None}
     return SimpleNamespace(API_KEY=key, name=name, min_version=0, max_version=highest, **limits)
 
@@ -49,9 +49,9 @@ _GROUP_ID_NOT_FOUND: int = GroupIdNotFoundError.errno
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 _HEAD = Struct(">ihhi")
 _TOPIC_ID_BYTES = 16
-# Of a description, a partition: index, start offset, leader epoch, lag, error.
+# A partition in a description: index, start offset, leader epoch, lag, error.
 _DESCRIBED = {0: Struct(">iqih"), 1: Struct(">iqiqh")}
-# To alter, a partition: index, start offset, number of tagged fields. In the answer: index, error.
+# A partition to alter: index, start offset, number of tagged fields. In the answer: index, error.
 _ALTERED = Struct(">iqb")
 _ANSWERED = Struct(">ih")
 
@@ -72,11 +72,11 @@ class DescribeShareOffsetsFrames:
         return _framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
-        """What the frame of a response holds, its size left away. As in OffsetFetch, a group that
-        does not exist has no offsets.
+        """Decodes the frame of a response, without its size. As in OffsetFetch, a group that does
+        not exist has no offsets.
 
-        Raises KafkaProtocolError where it is not such a response, and KafkaTimeoutError where to
-        read all of it would outlast the call.
+        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
+        it would exceed the call's time.
         """
         try:
             return self._read(bytes(frame))
@@ -146,9 +146,9 @@ class AlterShareOffsetsFrames:
 
 
 def alter_share_offsets_answer(frame: memoryview) -> OffsetCommitAnswer:
-    """What the frame of a response holds, its size left away.
+    """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError where it is not such a response.
+    Raises KafkaProtocolError if it is no such response.
     """
     error_codes: dict[tuple[str, int], int] = {}
     raw = bytes(frame)
@@ -179,7 +179,7 @@ def _framed(key: int, version: int, correlation_id: int, parts: Sequence[bytes])
 
 
 def _behind_message(raw: bytes, position: int) -> int:
-    """Where the message of an error ends; most have none."""
+    """Where an error's message ends; most errors have none."""
     size, position = read_unsigned(raw, position)
     end = position + max(0, size - 1)
     check_end(raw, end)

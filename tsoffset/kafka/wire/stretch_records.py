@@ -1,4 +1,4 @@
-"""The records of all batches that one read has brought."""
+"""The records of all batches of one read."""
 
 from array import array
 from bisect import bisect_right
@@ -16,9 +16,8 @@ from tsoffset.records import LazyRecords, Piece, Record, UnreadableRecords
 class StretchRecords(LazyRecords):
     """The records of several batches, one after the other.
 
-    It is equal to a tuple of the same records, and becomes one where it is pickled: what
-    records hold leaves the process as digests alone. Once all have been looked at, their
-    bytes are let go.
+    It is equal to a tuple of the same records, and becomes one when it is pickled: only digests
+    leave the process. When all records have been decoded, their bytes are dropped.
     """
 
     __slots__ = ("_ends", "_offsets", "_parts")
@@ -26,24 +25,24 @@ class StretchRecords(LazyRecords):
     def __init__(self, parts: Sequence[BatchRecords | SettledRecords]) -> None:
         self._parts = parts
         self._offsets: Sequence[int] | None = None
-        # One batch is by far the most frequent case, and needs no looking for the right one.
+        # One batch is by far the most frequent case, and needs no search for the right one.
         self._ends = () if len(parts) == 1 else tuple(accumulate(map(len, parts)))
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Ascending; without decoding where nothing is missing. Raises UnreadableRecords."""
+        """Ascending; without decoding if none is missing. Raises UnreadableRecords."""
         if self._offsets is None:
             self._offsets = _joined([part.offsets for part in self._parts])
         return self._offsets
 
     @property
     def timestamps(self) -> Sequence[int | None]:
-        """In the order of the offsets, without any digest. Raises UnreadableRecords."""
+        """In the order of the offsets, without digests. Raises UnreadableRecords."""
         return [stamp for part in self._parts for stamp in part.timestamps]
 
     @classmethod
     def walk(cls, many: Sequence[Self]) -> None:
-        """Find where the records of all their batches lie, where these are enough to save work."""
+        """Locate the records of all their batches, if there are enough to save work."""
         batches = [
             part
             for records in many
@@ -55,7 +54,7 @@ class StretchRecords(LazyRecords):
                 part.walked = walked
 
     def pieces(self) -> list[Piece]:
-        """The same as columns; malformed batches are left out."""
+        """The same as columns; malformed batches are omitted."""
         found = []
         for part in self._parts:
             with suppress(UnreadableRecords):
@@ -63,7 +62,7 @@ class StretchRecords(LazyRecords):
         return found
 
     def settle(self) -> None:
-        """Decode all, and let their bytes go. Raises UnreadableRecords."""
+        """Decode all, and drop their bytes. Raises UnreadableRecords."""
         self._parts = [part.settled() for part in self._parts]
 
     def __len__(self) -> int:
@@ -118,7 +117,7 @@ class StretchRecords(LazyRecords):
 
 
 def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Offsets of batches that follow each other."""
+    """Offsets of consecutive batches."""
     parts = [part for part in parts if part]
     if not parts:
         return ()

@@ -1,12 +1,11 @@
-"""What batches hold packed: gzip, snappy, lz4 and zstd, unpacked as far as they may go.
+"""Decompression of batches (gzip, snappy, lz4, zstd) up to a limit.
 
-A broker limits what a batch takes as it lies in the log (`message.max.bytes`), and not what that
-unpacks to: 1.5 kB of zstd may be 50 MB. Producers in use limit it by themselves, most of them to
-the size of a request before it is packed. Java's goes on by the ratio that it sees, so that
-content of one repeated byte packs a thousandfold; what applications write seldom packs
-twentyfold. So the limit is a hundredfold, 32 MiB for a batch however small, and 256 MiB for one
-however large: twice and a half of what a whole response may bring. A batch beyond it counts as
-damaged, and nothing is unpacked past the limit to find out.
+A broker limits the compressed size of a batch (`message.max.bytes`), not what it decompresses to:
+1.5 kB of zstd may be 50 MB. Most producers limit the uncompressed size to that of a request. Java's
+uses the compression ratio that it observes, so content of one repeated byte shrinks a thousandfold;
+what applications write seldom shrinks twentyfold. So the limit is a hundredfold, at least 32 MiB
+and at most 256 MiB, two and a half times the largest response. A batch beyond it counts as damaged,
+and decompression stops at the limit.
 """
 
 import struct
@@ -33,20 +32,20 @@ LZ4 = 3
 
 
 class _TooLarge(Exception):
-    """There is more than the limit."""
+    pass
 
 
 def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
-    """The content of the batch at `offset`, which is packed as the number `compression` says.
+    """The content of the batch at `offset`, compressed by the codec with the number `compression`.
 
-    Raises UnsupportedCodecError for a number that is not known, and CorruptRecordError where it
-    cannot be unpacked, or to more than the limit.
+    Raises UnsupportedCodecError for an unknown number, and CorruptRecordError if it cannot be
+    decompressed, or only to more than the limit.
     """
     if compression not in _CODECS:
         raise UnsupportedCodecError(f"compression {compression} at offset {offset}")
     name, parts_of = _CODECS[compression]
     limit = min(_AT_MOST, max(_AT_LEAST, _RATIO * len(packed)))
-    # Its value is the bytes themselves, where parts joined would be there twice for a moment.
+    # Its value is the bytes themselves; joined parts would be in memory twice for a moment.
     found = BytesIO()
     try:
         for part in parts_of(packed, limit):
@@ -65,8 +64,8 @@ def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
 
 
 def lz4_of_format_0(packed: bytes) -> bytes:
-    """The same with the checksum of its header as others compute it: producers of that time took
-    the wrong bytes for it, and Kafka does not look at it. Raises ValueError if it is no header."""
+    """The same with the header checksum of the standard: old producers computed it over the wrong
+    bytes, and Kafka does not check it. Raises ValueError if it is no header."""
     at = 14 if packed[4] & 0x08 else 6  # behind the content's size, if that is there
     for checksum in range(256):
         mended = packed[:at] + bytes((checksum,)) + packed[at + 1 :]
@@ -96,7 +95,7 @@ def _read(reader: Any) -> Iterator[bytes]:
 
 
 def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
-    """A block says first what it unpacks to, and that much is set aside for it at once."""
+    """A block states its decompressed size first, and that much memory is allocated for it."""
     for block in _blocks(packed):
         size = shift = 0
         for byte in block[:5]:
@@ -110,7 +109,7 @@ def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _blocks(packed: bytes) -> Iterator[bytes]:
-    """One, or those of the stream that Java's library makes of many."""
+    """One block, or those of the stream that Java's library writes."""
     if not packed.startswith(_XERIAL):
         yield packed
         return

@@ -12,10 +12,10 @@
         ...  # make the topic orders and fill it
         mirror.wait_until_mirrored(source.bootstrap, target.bootstrap, {"orders": "A.orders"})
 
-Neither Docker nor a Kafka installation is needed: Java 17, and once a Maven repository,
-from which the jars come into the user's cache folder. Nothing is written to the terminal
-but a progress bar for that; each process has a log in its folder, and none outlives the
-Python process that started it. What is missing is said by an error of `tsoffset.errors`.
+It needs Java 17, and once a Maven repository, from which the jars are fetched into the user's cache
+folder; neither Docker nor a Kafka installation. Only a progress bar for that is written to the
+terminal. Each process has a log in its folder, and none outlives the Python process that started
+it. Errors are those of `tsoffset.errors`.
 """
 
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster

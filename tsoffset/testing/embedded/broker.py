@@ -27,9 +27,9 @@ from tsoffset.testing.embedded.server import Server, write_private
 START_SECONDS = 90.0
 JAVA_OPTIONS = ("-Xms128m", "-Xmx384m")
 
-# For one node and short lives: internal topics small and without copies, no waiting for
-# members that do not come, no data deleted for its age, topics only where asked for, and
-# a node that was killed soon forgotten, which it must be before it may come back.
+# For one node and short tests: small internal topics without replicas, no waiting for members, no
+# deletion by age, no automatic topics, and a short session, since a killed node must expire before
+# it can return.
 DEFAULTS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "500",
@@ -61,21 +61,20 @@ _ATTEMPTS = 5
 
 
 class EmbeddedBroker(Server):
-    """One Kafka node: a cluster of its own, or a further node of one (`joins`).
+    """One Kafka node: its own cluster, or a further node of one (`joins`).
 
     ::
 
         with EmbeddedBroker(name="source") as broker:
             admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
 
-    It has started once it serves clients, groups and transactions. The node keeps its ports
-    and its data from its first start on, so it can be stopped, killed and started again.
-    Everything lies in `directory`, and a later program can take up the data there; without
-    one a temporary folder is made, which the end of the `with` block removes unless an
-    exception ended it: then the log may be wanted.
+    It has started once it serves clients, groups and transactions. The node keeps its ports and its
+    data, so it can be stopped, killed and started again. All its files are in `directory`, and a
+    later program can reuse the data there. Without one, a temporary folder is made. The end of the
+    `with` block removes it, unless an exception ended the block: then the log may be needed.
 
-    With `security` clients enter by its listeners (`bootstrap_at`) and have the rights that
-    ACLs give them; `bootstrap` is where `admin` enters, who may do everything.
+    With `security`, clients connect to its listeners (`bootstrap_at`) and have the rights that ACLs
+    give them; `bootstrap` is the address for `admin`, who has all rights.
     """
 
     def __init__(
@@ -92,11 +91,11 @@ class EmbeddedBroker(Server):
         node_id: int = 1,
         kafka_version: str = KAFKA_VERSION,
     ) -> None:
-        """Prepare a node; nothing is started.
+        """Starts nothing.
 
-        `properties` go over the defaults of this module, `java_options` over those of
-        Java. `port` asks for one certain port; a free one is found otherwise. `kafka_version`
-        is one of `jars.PINNED`, from 3.9 on; for older ones there is `ZooKeeperBroker`.
+        `properties` override the defaults of this module, `java_options` those of Java. `port`
+        requests a certain port; otherwise a free one is found. `kafka_version` is one of
+        `jars.PINNED`, from 3.9 on; for older ones use `ZooKeeperBroker`.
         """
         super().__init__(
             "kafka.Kafka",
@@ -113,22 +112,22 @@ class EmbeddedBroker(Server):
         self.node_id = node_id
         self._controller: EmbeddedBroker = self if joins is None else joins._controller
         self._asked_port = port
-        # By the listener's name; none before the first start.
+        # By the listener's name; empty before the first start.
         self._ports: dict[str, int] = {}
         self._security = security
         secured = () if security is None else security.listeners
         self._listeners = (PLAINTEXT if security is None else ADMIN_LISTENER, *secured)
         self._own_properties = {**DEFAULTS, **(properties or {})}
         self._served = False
-        # Where the data folder says whose it is, once it is formatted.
+        # The file in which a formatted data folder names its cluster.
         self._identity_path = self.directory / "data" / "meta.properties"
         new_id = secrets.token_urlsafe(16) if joins is None else joins.cluster_id
         self.cluster_id: str = self._held_cluster_id() or new_id
 
     @property
     def port(self) -> int:
-        """The port that clients use, of a secured broker its administrator; raises
-        `EmbeddedError` before the first start."""
+        """The port that clients use, of a secured broker its administrator; raises `EmbeddedError`
+        before the first start."""
         return self._port_of(self._listeners[0].name)
 
     @property
@@ -137,12 +136,12 @@ class EmbeddedBroker(Server):
         return f"{HOST}:{self.port}"
 
     def bootstrap_at(self, listener: str) -> str:
-        """The address for `bootstrap.servers` at the listener of this name; raises as `port`."""
+        """The address for `bootstrap.servers` at the listener of this name; raises like `port`."""
         return f"{HOST}:{self._port_of(listener)}"
 
     @property
     def admin(self) -> Access:
-        """How to enter with all rights; raises as `port`."""
+        """Access with all rights; raises like `port`."""
         if self._security is None:
             return Access(self.bootstrap)
         return Access(
@@ -154,7 +153,7 @@ class EmbeddedBroker(Server):
         )
 
     def start(self) -> Self:
-        """Start the node; see `Server.start`. Raises `PortTaken`, too."""
+        """See `Server.start`. Raises `PortTaken`, too."""
         if self.running:
             return self
         for _ in range(_ATTEMPTS):
@@ -164,8 +163,8 @@ class EmbeddedBroker(Server):
             except StartFailed:
                 if _PORT_IN_USE not in self.said():
                     raise
-                # Free a moment ago, but somebody was quicker. A port that was asked for,
-                # or that clients know already, is not exchanged for another.
+                # The port was taken meanwhile. A requested port, or one that clients know already,
+                # is not replaced.
                 if self._asked_port is not None or self._served:
                     break
                 self._ports.clear()
@@ -179,8 +178,8 @@ class EmbeddedBroker(Server):
             first, *others = (listener.name for listener in self._listeners)
             self._ports = {name: free_port() for name in (*others, _CONTROLLER)}
             self._ports[first] = self._asked_port or free_port()
-        # One that was just found free may look taken for a moment: a child that another
-        # thread forks holds the socket of that look until it executes its program.
+        # A port just found free may look taken for a moment: a child that another thread forks
+        # holds the probe's socket until it executes its program.
         if (self._asked_port is not None or self._served) and not is_free(self.port):
             raise self._port_taken()
 
@@ -219,13 +218,13 @@ class EmbeddedBroker(Server):
         if self._identity_path.exists():
             return
         words = [
-            # As one word: an id may begin with a dash.
+            # One word, because an id may begin with a dash.
             f"--cluster-id={self.cluster_id}",
             f"--config={self.properties_path}",
         ]
         if self._security is not None:
             words += [f"--add-scram={user}" for user in self._security.scram_users()]
-        # In a file: passwords on the command line would be seen by all.
+        # In a file, because every user can read passwords on a command line.
         arguments = write_private(self.directory / f"{self.name}-format.txt", "\n".join(words))
         tool = JavaProcess(
             f"{self.name}-format",
@@ -260,11 +259,10 @@ class EmbeddedBroker(Server):
 
 
 class EmbeddedCluster:
-    """A cluster of several nodes; the first one controls it.
+    """A cluster of several nodes; the first one is the controller.
 
-    The topics of group offsets and of transactions are made while the first node is
-    alone, so it holds them: stopping another one takes away no more than the partitions
-    that have their only replica there.
+    The topics of group offsets and transactions are created while the first node is alone, so it
+    holds them: stopping another node only affects partitions with their only replica there.
     """
 
     def __init__(
@@ -278,7 +276,7 @@ class EmbeddedCluster:
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """Prepare `nodes` nodes, numbered from 1; nothing is started."""
+        """`nodes` nodes, numbered from 1; starts nothing."""
         self.nodes: list[EmbeddedBroker] = []
         for node_id in range(1, nodes + 1):
             node_name = f"{name}-{node_id}"
@@ -306,7 +304,7 @@ class EmbeddedCluster:
 
     @property
     def admin(self) -> Access:
-        """How to enter with all rights."""
+        """Access with all rights."""
         return replace(self.nodes[0].admin, bootstrap=self.bootstrap)
 
     def start(self) -> Self:
@@ -320,17 +318,16 @@ class EmbeddedCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all nodes; the controlling one last, since the others take their leave of it."""
+        """Stop all nodes, the controller last, because the others deregister with it."""
         with ExitStack() as stack:
             for node in self.nodes:
                 stack.callback(node.stop)
 
     def __enter__(self) -> Self:
-        """Start all nodes."""
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Stop all nodes; see `EmbeddedBroker`."""
+        """See `EmbeddedBroker`."""
         with ExitStack() as stack:
             for node in self.nodes:
                 stack.callback(node.__exit__, kind)

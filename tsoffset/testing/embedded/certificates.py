@@ -1,4 +1,4 @@
-"""Certificates of an own authority, in the stores that Kafka's clients and brokers read."""
+"""Certificates of a private authority, in the stores that Kafka's clients and brokers read."""
 
 import ipaddress
 import os
@@ -36,7 +36,7 @@ class Certificate:
 
     def key_pem(self, password: str | None = None) -> str:
         """The key as PEM (PKCS #8), encrypted (PBES2) if there is a password: Kafka on Java 17
-        cannot read such a one, and wants it plain or in another kind of store."""
+        cannot read an encrypted one, and needs it plain or in another kind of store."""
         return self.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -60,10 +60,10 @@ class Certificate:
 
 
 class Authority:
-    """A certificate authority; each has a key of its own, so none trusts another's certificates."""
+    """A certificate authority; each has its own key, so none trusts another's certificates."""
 
     def __init__(self, name: str = "tsoffset embedded authority") -> None:
-        """Make the authority, valid for as long as its certificates."""
+        """Create the authority, valid as long as its certificates."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _named(name)
         usage = x509.KeyUsage(
@@ -87,8 +87,8 @@ class Authority:
     def issue(
         self, name: str, hosts: Sequence[str] = (), *, valid_for: timedelta = VALID_FOR
     ) -> Certificate:
-        """Return a certificate for `CN=name`: a server's if it is for `hosts` (names or
-        addresses), else a client's. It has expired already if `valid_for` is negative."""
+        """A certificate for `CN=name`: a server's if it is for `hosts` (names or addresses), else a
+        client's. It is expired if `valid_for` is negative."""
         key = ec.generate_private_key(ec.SECP256R1())
         use = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         own, issuer = self._key.public_key(), x509.AuthorityKeyIdentifier
@@ -120,11 +120,11 @@ class Authority:
 
 
 def write_jks(store: Path, path: Path, password: str, key_password: str | None = None) -> Path:
-    """Write what the PKCS #12 `store` holds as JKS at `path`, with Java's keytool; return `path`.
+    """Write the content of the PKCS #12 `store` as JKS to `path`, with Java's keytool; returns
+    `path`.
 
-    Both are locked by `password`, the key by `key_password` if that is given (only that of a
-    store with a key may be). Raises `JavaMissing`, `JavaTooOld`, and `EmbeddedError` if keytool
-    fails.
+    Both are protected by `password`, the key by `key_password` if given (only for a store with a
+    key). Raises `JavaMissing`, `JavaTooOld`, and `EmbeddedError` if keytool fails.
     """
     command: list[str | Path] = [keytool(), "-importkeystore", "-noprompt"]
     command += ["-srckeystore", store, "-srcstoretype", "PKCS12", "-srcstorepass:env", "STORE"]

@@ -1,4 +1,4 @@
-"""Whether a replicator has copied everything: judged by the two clusters, not by its word."""
+"""Whether a replicator has copied everything, judged by the logs of the two clusters."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -8,13 +8,13 @@ from kafka.errors import KafkaError
 
 from tsoffset.testing.embedded.security import Access
 
-# Long enough that an answer of the broker ends the wait, short enough to look up again.
+# Long enough that a broker's answer ends the wait, short enough to check again.
 _POLL_MS = 100
 _RECORDS_A_POLL = 10_000
 
 
 def partitions_with_leader(cluster: Access, topic: str) -> set[int]:
-    """Return the partitions of `topic` that can be read; none if there is no such topic."""
+    """The partitions of `topic` that can be read; none if it does not exist."""
     with closing(KafkaAdminClient(**cluster.settings())) as admin:
         (found,) = admin.describe_topics([topic])
     return {
@@ -25,7 +25,7 @@ def partitions_with_leader(cluster: Access, topic: str) -> set[int]:
 
 
 def topic_missing(cluster: Access, topic: str, partitions: int) -> str | None:
-    """None if `topic` is there with at least `partitions` partitions, all with a leader."""
+    """None if `topic` exists with at least `partitions` partitions, all with a leader."""
     try:
         found = len(partitions_with_leader(cluster, topic))
     except KafkaError as error:
@@ -36,14 +36,14 @@ def topic_missing(cluster: Access, topic: str, partitions: int) -> str | None:
 
 
 class Log:
-    """What has been read of one cluster's topics, from their start on, by topic and partition.
+    """The records read so far of one cluster's topics, from their start on, by topic and partition.
 
-    `counts` are data records, `last` holds key and value of the last one where there is any,
-    and `ends` are the logs' ends.
+    `counts` are data records, `last` has key and value of the last one, and `ends` are the logs'
+    ends.
     """
 
     def __init__(self, cluster: Access, topics: list[str], isolation: str) -> None:
-        """Prepare to read `topics`, which must be there."""
+        """The `topics` must exist."""
         places = [
             TopicPartition(topic, partition)
             for topic in topics
@@ -62,7 +62,7 @@ class Log:
         self._consumer.assign(places)
 
     def read_on(self) -> None:
-        """Read what came since, up to the end that the log has now."""
+        """Read the new records, up to the log's present end."""
         self.ends = self._consumer.end_offsets(list(self.counts))
         while any(self._consumer.position(place) < end for place, end in self.ends.items()):
             for place, records in self._consumer.poll(timeout_ms=_POLL_MS).items():
@@ -70,18 +70,16 @@ class Log:
                 self.last[place] = (records[-1].key, records[-1].value)
 
     def close(self) -> None:
-        """Close the connections."""
         self._consumer.close()
 
 
 def copies_missing(source: Log, target: Log, topics: Mapping[str, str]) -> str | None:
-    """Return which partition of the copies is behind, and by how much; None if none is.
+    """The partition of the copies that is behind, and by how much; None if none is.
 
-    `topics` leads from names on the source to those on the target. A partition counts as
-    copied if the target's log has taken at least as many records as the source holds, and
-    both end with the same key and value. So it does not matter that offsets differ, that the
-    source holds transaction markers, that the replicator repeated a stretch, or that the
-    target was trimmed or compacted since.
+    `topics` maps names on the source to names on the target. A partition counts as copied if the
+    target's log has taken at least as many records as the source has, and both end with the same
+    key and value. So offsets may differ, the source may have transaction markers, the replicator
+    may have repeated a stretch, and the target may have been trimmed or compacted.
     """
     source.read_on()
     target.read_on()

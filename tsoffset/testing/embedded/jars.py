@@ -21,13 +21,13 @@ from rich.progress import track
 from tsoffset.errors import JarsUnavailable
 
 KAFKA_VERSION = "4.3.1"
-# Brokers of the past, for tests; fetched when one asks.
+# Older brokers, for tests; fetched on first use.
 OLDER_VERSIONS = ("3.9.2", "2.8.2", "2.5.1")
 # For queries of Structured Streaming. It is the newest in the repository, and Spark 4.3.0 loads it.
 SPARK_KAFKA_VERSION = "4.2.0"
 REPOSITORY_VARIABLE = "TSOFFSET_MAVEN_REPOSITORY"
 
-# As `sha256sum` writes and checks it, by paths in the repository; made by `make lock-jars`.
+# In the form of `sha256sum`, by path in the repository; written by `make lock-jars`.
 PINNED = {
     version: Path(__file__).with_name(f"jars-{version}.sha256")
     for version in (KAFKA_VERSION, *OLDER_VERSIONS)
@@ -38,20 +38,19 @@ pooch.get_logger().setLevel(logging.WARNING)
 
 
 def cache_folder() -> Path:
-    """Return where the jars are kept: tsoffset's part of the user's cache directory."""
+    """The folder of the jars: tsoffset's part of the user's cache directory."""
     return Path(platformdirs.user_cache_dir("tsoffset"))
 
 
 def resolve_jars(cache: Path | None = None, version: str = KAFKA_VERSION) -> Path:
-    """Return the folder that holds Kafka's jars, after fetching them if need be.
+    """The folder with Kafka's jars, which are fetched if needed.
 
-    `version` is one of `PINNED`; those of `OLDER_VERSIONS` have what a broker needs, no more.
+    `version` is one of `PINNED`; `OLDER_VERSIONS` have only what a broker needs. The default of
+    `cache` is `cache_folder()`. A user's first call takes a quarter of a minute and shows a
+    progress bar on standard error, if that is a terminal; later calls check the files and use no
+    network.
 
-    `cache` is `cache_folder()` if absent. The first call of a user takes a quarter of a minute and
-    shows a progress bar on standard error, if that is a terminal; later ones check what is
-    there and touch no network.
-
-    Raises `JarsUnavailable` if the jars are neither here nor reachable.
+    Raises `JarsUnavailable` if the jars are neither cached nor reachable.
     """
     folder = (cache_folder() if cache is None else cache) / f"kafka-{version}"
     fetch_jars(folder, PINNED[version].read_text(), f"Kafka {version}")
@@ -59,9 +58,10 @@ def resolve_jars(cache: Path | None = None, version: str = KAFKA_VERSION) -> Pat
 
 
 def resolve_spark_kafka_jars() -> list[Path]:
-    """Return the jars of Spark's Kafka connector, for `spark.jars`, after fetching them if need be.
+    """The jars of Spark's Kafka connector, for `spark.jars`, which are fetched if needed.
 
-    pyspark has all else that the connector needs. Raises `JarsUnavailable` as `resolve_jars`.
+    pyspark has everything else that the connector needs. Raises `JarsUnavailable` like
+    `resolve_jars`.
     """
     name = f"spark-kafka-{SPARK_KAFKA_VERSION}"
     folder = cache_folder() / name
@@ -71,19 +71,19 @@ def resolve_spark_kafka_jars() -> list[Path]:
 
 
 def fetch_jars(folder: Path, pins: str, product: str = f"Kafka {KAFKA_VERSION}") -> None:
-    """Have `folder` hold the jars that `pins` lists (checksum and path, one a line), and no other.
+    """Make `folder` hold exactly the jars that `pins` lists (checksum and path, one a line).
 
-    Several processes may ask for one folder: one fetches, the others wait for it. What
-    arrived of an interrupted fetch is whole, and the next one goes on from there.
+    Several processes may need one folder: one fetches, the others wait. The files of an interrupted
+    fetch are complete, and the next one continues from there.
 
-    Raises `JarsUnavailable` if a jar is neither there nor reachable.
+    Raises `JarsUnavailable` if a jar is neither cached nor reachable.
     """
     wanted = {
         PurePosixPath(path).name: (digest, path)
         for digest, path in map(str.split, pins.splitlines())
     }
     try:
-        # Java takes all that lies there: of a jar that was replaced the old one may not stay.
+        # Java loads all jars in the folder, so an old one that was replaced must not stay.
         if not _missing(folder, wanted) and len([*folder.glob("*.jar")]) == len(wanted):
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def fetch_jars(folder: Path, pins: str, product: str = f"Kafka {KAFKA_VERSION}")
 
 
 def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
-    """Return the names of the jars that are not there as they should be."""
+    """The names of the jars that are absent or damaged."""
     return [
         name
         for name, (digest, _) in wanted.items()
@@ -128,7 +128,7 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], product: str) ->
                 jars.fetch(name)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the folder's disk, not of the way to the repository
+            raise  # an error of the folder's disk, not of the repository
         raise JarsUnavailable(
             f"fetch the jars of {product} into {folder}: {error}; connect this "
             f"machine, or set {REPOSITORY_VARIABLE} to the http address of a Maven repository "
@@ -141,9 +141,9 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], product: str) ->
 
 @contextmanager
 def _system_authorities() -> Iterator[None]:
-    """Trust the system's authorities, a company's own among them, beside those of certifi: the
-    library that pooch fetches with knows no other way. Other connections need it off again, since
-    it adds to what their own trust stores hold."""
+    """Trust the system's authorities, including a company's own, in addition to certifi's: pooch's
+    HTTP library has no other way. It is turned off again for other connections, because it adds to
+    their own trust stores."""
     truststore.inject_into_ssl()
     try:
         yield
@@ -152,7 +152,7 @@ def _system_authorities() -> Iterator[None]:
 
 
 def _repository() -> str:
-    """Return the Maven repository that this machine is set up for, else Maven's own."""
+    """The Maven repository that this machine is configured for, else Maven's own."""
     told = os.environ.get(REPOSITORY_VARIABLE)
     if told:
         return told
@@ -170,7 +170,7 @@ def _repository() -> str:
 
 
 def _mavens_own() -> str:
-    """Return the repository that the Ivy inside pyspark takes where nothing else is said."""
+    """The repository that the Ivy inside pyspark uses by default."""
     pyspark = find_spec("pyspark")
     assert pyspark is not None
     assert pyspark.origin is not None

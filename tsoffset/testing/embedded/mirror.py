@@ -17,7 +17,8 @@ START_SECONDS = 120.0
 COPY_SECONDS = 120.0
 JAVA_OPTIONS = ("-Xms64m", "-Xmx384m")
 
-# Not that it runs: it may do so with what an earlier MirrorMaker left on the target.
+# A running connector is not enough: it may run with an earlier MirrorMaker's configuration on the
+# target.
 _CONFIGURED = (
     "MirrorSourceConnector connector configured",
     "configuration for MirrorSourceConnector is already up to date",
@@ -34,12 +35,11 @@ def flow_properties(
     topics: str = ".*",
     overrides: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return a MirrorMaker 2 configuration for one flow between clusters of one node.
+    """A MirrorMaker 2 configuration for one flow between clusters of one node.
 
-    New topics are seen within a second, internal topics have one replica, and a
-    MirrorMaker that was killed is replaced at once. Nothing but records is written:
-    offset syncs, checkpoints and heartbeats are off; `overrides` turns them on again,
-    and goes over everything else here.
+    New topics are noticed within a second, internal topics have one replica, and a killed
+    MirrorMaker is replaced at once. Only records are written: offset syncs, checkpoints and
+    heartbeats are off. `overrides` wins over everything here, and can turn them on.
     """
     wanted = {
         "clusters": f"{source}, {target}",
@@ -58,7 +58,7 @@ def flow_properties(
         "replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
-        # Every jar names its plug-ins: looking into all classes for them takes seconds.
+        # Every jar lists its plug-ins: scanning all classes for them takes seconds.
         "plugin.discovery": "service_load",
         # Settings of the Connect worker count only with the target's prefix.
         f"{target}.plugin.discovery": "service_load",
@@ -74,7 +74,7 @@ def flow_properties(
         **(overrides or {}),
     }
     if wanted["emit.offset-syncs.enabled"] == "true":
-        # Any key of that topic beside a false one makes MirrorMaker refuse to copy at all.
+        # Any key of that topic, together with false, makes MirrorMaker refuse to copy at all.
         wanted.setdefault("offset-syncs.topic.replication.factor", "1")
     return wanted
 
@@ -90,11 +90,10 @@ class MirrorMaker(Server):
                 source.bootstrap, target.bootstrap, {"orders": "A.orders"}
             )
 
-    It has started once its connector has taken the configuration; what it has copied by then
-    is another question: `wait_until_mirrored`. One that was killed repeats what it had not
-    noted as copied. `directory` holds its log, and the properties if a mapping was given;
-    without one a temporary folder is made, which the end of the `with` block removes unless
-    an exception ended it.
+    It has started once its connector has accepted the configuration; use `wait_until_mirrored` to
+    wait for copies. A killed one copies again what it had not recorded as copied. `directory` has
+    its log, and the properties if a mapping was given. Without one, a temporary folder is made,
+    which the end of the `with` block removes unless an exception ended the block.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class MirrorMaker(Server):
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """Prepare a MirrorMaker; nothing is started."""
+        """Starts nothing."""
         self._wanted = {} if isinstance(properties, Path) else dict(properties)
         super().__init__(
             "org.apache.kafka.connect.mirror.MirrorMaker",
@@ -144,10 +143,10 @@ class MirrorMaker(Server):
         source_isolation: str = "read_uncommitted",
         seconds: float = COPY_SECONDS,
     ) -> None:
-        """Wait until all that `topics` (source name to target name) hold now is copied.
+        """Wait until everything that `topics` (source name to target name) hold now is copied.
 
-        Give `source_isolation="read_committed"` if the flow reads so. Raises
-        `StartFailed` if this takes too long or MirrorMaker ends.
+        Set `source_isolation="read_committed"` if the flow uses it. Raises `StartFailed` if this
+        takes too long or MirrorMaker ends.
         """
         for source_topic, target_topic in topics.items():
             partitions = len(partitions_with_leader(Access.of(source), source_topic))
@@ -168,7 +167,7 @@ class MirrorMaker(Server):
     def _missing(self) -> str | None:
         said = self.said()
         if _REFUSED in said:
-            # It would go on running, and copy nothing.
+            # It would keep running, and copy nothing.
             raise self.failed(f"start {self.name}: it refuses its configuration")
         if any(word in said for word in _CONFIGURED):
             return None

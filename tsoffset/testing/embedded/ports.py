@@ -16,12 +16,12 @@ _lock = threading.Lock()
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on and that this process got from here never before.
+    """A port without a listener that this process never got from here before.
 
-    It lies below the range from which the system takes ports for outgoing connections:
-    one from that range may be gone by the time a stopped broker comes back to it, and a
-    client that knocks on the closed port can even be connected to itself. Between this
-    call and the use of the port another process may take it: be ready to try again.
+    It is below the range from which the system takes ports for outgoing connections: a port of that
+    range may be taken by the time a stopped broker returns, and a client that connects to the
+    closed port can even be connected to itself. Another process may take the port before it is
+    used: be ready to try again.
     """
     with _lock:
         for _ in range(1000):
@@ -38,7 +38,7 @@ def free_port() -> int:
 def is_free(port: int) -> bool:
     """Whether a server could listen on `port` now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As Java does it: connections that are fading away do not count.
+        # As in Java: connections in TIME_WAIT do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -53,5 +53,5 @@ def _highest() -> int:
         lowest_ephemeral = int(_EPHEMERAL.read_text().split()[0])
     except (OSError, ValueError, IndexError):
         lowest_ephemeral = 32_768
-    # Where the system is set to take nearly all ports there is no room below them.
+    # If the system uses nearly all ports for outgoing connections, there is no room below them.
     return lowest_ephemeral if lowest_ephemeral > _LOWEST + 1000 else 60_000

@@ -1,11 +1,11 @@
 """Java processes that never outlive the Python process that started them.
 
-Each child runs in a session of its own, so that Ctrl-C on the terminal reaches only its
-starter, which then stops it in order. Children are stopped by their process id
+Each child runs in its own session, so that Ctrl-C on the terminal reaches only the parent, which
+then stops it in order. Children are stopped by their process id
 
 - when a `with` block ends, normally or by an exception, Ctrl-C included;
-- at the interpreter's exit (`atexit`), if nobody stopped them before;
-- by a watchdog process, if the starter ends in any other way: SIGTERM, SIGKILL, a crash.
+- at the interpreter's exit (`atexit`), if they still run;
+- by a watchdog process, if the parent ends in any other way: SIGTERM, SIGKILL, a crash.
 
 No signal handler is installed: those belong to the program that uses this package.
 """
@@ -29,12 +29,12 @@ from tsoffset.testing.embedded.jars import KAFKA_VERSION, resolve_jars
 GRACE_SECONDS = 20.0
 EXIT_GRACE_SECONDS = 5.0
 
-# Between two questions, so that asking takes nothing from what is asked.
+# Between two checks, so that they take little processor time.
 _PAUSE_SECONDS = 0.05
 
 _BASE_OPTIONS = (
-    # Short-lived servers on few cores: the quick compiler and the plain collector start
-    # sooner and hold less memory than what Java picks by itself.
+    # For short-lived servers on few cores: the quick compiler and the serial collector start sooner
+    # and use less memory than Java's defaults.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xshare:auto",
@@ -58,15 +58,14 @@ logger.scan.level = error
 """
 
 
-# Checked once in a process: it takes a tenth of a second.
+# Checked once per process: it takes a tenth of a second.
 _jars = cache(resolve_jars)
 
 
 class JavaProcess:
-    """One Java program, its output in a log file.
+    """One Java program, with its output in a log file.
 
-    `directory` must exist; the log is `directory/NAME.log` and is added to when the
-    program is started again.
+    `directory` must exist; the log is `directory/NAME.log`, and a restart appends to it.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class JavaProcess:
         java_options: Sequence[str] = (),
         kafka_version: str = KAFKA_VERSION,
     ) -> None:
-        """Prepare the program `command` (main class and arguments); nothing is started."""
+        """Starts nothing. `command` is main class and arguments."""
         self.name = name
         self.directory = directory
         self.log_path = directory / f"{name}.log"
@@ -91,21 +90,20 @@ class JavaProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None unless the program runs."""
+        """None unless the program runs."""
         return self._process.pid if self._process is not None and self.running else None
 
     @property
     def running(self) -> bool:
-        """Whether the program runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def exit_status(self) -> int | None:
-        """What the program ended with; None if it runs or never ran."""
+        """None if it runs or never ran."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> Self:
-        """Start the program, and return it; does not wait until it is of use.
+        """Start the program, and return it; does not wait until it is ready.
 
         Raises `JavaMissing`, `JavaTooOld` or `JarsUnavailable`.
         """
@@ -128,7 +126,7 @@ class JavaProcess:
         return self
 
     def run(self, timeout_seconds: float) -> int:
-        """Run the program to its end and return its exit status.
+        """Run the program to its end; returns its exit status.
 
         Raises subprocess.TimeoutExpired, after stopping it, if it takes too long.
         """
@@ -140,7 +138,7 @@ class JavaProcess:
             self.kill()
 
     def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Ask the program to end, and end it by force after the grace time."""
+        """Ask the program to end, and kill it after the grace time."""
         process = self._process
         if process is None:
             return
@@ -149,29 +147,28 @@ class JavaProcess:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(grace_seconds)
         finally:
-            # Reached on a second Ctrl-C as well: then at once.
+            # Also after a second Ctrl-C: then at once.
             self.kill()
 
     def kill(self) -> None:
-        """End the program by force, as a crash would, and wait until it is gone."""
+        """Kill the program, as a crash would, and wait until it is gone."""
         if self._process is not None:
             _end(self._process)
 
-    def let_go(self) -> None:
-        """Let the program go on after this Python process; it is stopped by its id then.
+    def leave_running(self) -> None:
+        """Keep the program running after this Python process; stop it by its id then.
 
-        From here on it is not this object's any more: it does not count as running.
+        This object does not control it any more: it does not count as running.
         """
         process, self._process = self._process, None
         if process is not None:
             _forget(process)
 
     def wait_until(self, missing: Callable[[], str | None], *, seconds: float, doing: str) -> None:
-        """Ask what is missing again and again, until that is nothing (None).
+        """Call `missing` until it returns None.
 
-        Raises `StartFailed`, which says what was being done (`doing`), if the program
-        ends before, or if this takes longer than `seconds`; `missing` may raise to give up
-        at once.
+        Raises `StartFailed`, with `doing` in its text, if the program ends before, or if this takes
+        longer than `seconds`; `missing` may raise to give up at once.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -184,11 +181,11 @@ class JavaProcess:
             time.sleep(_PAUSE_SECONDS)
 
     def failed(self, cause: str) -> StartFailed:
-        """Return an error that names the log and shows what matters in it."""
+        """An error that names the log and shows its important lines."""
         return StartFailed(f"{cause}; see {self.log_path}, which says\n{self._telling_lines()}")
 
     def said(self) -> str:
-        """Return what the program has written since it was started last."""
+        """The program's output since its last start."""
         if self._process is None:
             return ""
         with self.log_path.open("rb") as log:
@@ -196,7 +193,7 @@ class JavaProcess:
             return log.read().decode(errors="replace")
 
     def _telling_lines(self, count: int = 15) -> str:
-        """Pick the log's errors, each with its cause below it; its end if there is none."""
+        """The log's errors, each with its cause below it; its end if there is none."""
         lines = self.said().splitlines()
         errors = [number for number, line in enumerate(lines) if " ERROR " in line]
         shown = {number + below for number in errors for below in range(3)}
@@ -222,7 +219,7 @@ def _start(command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
             start_new_session=True,
             pass_fds=(held_by_child,),
         )
-        # Isolated mode, and a plain file: it imports nothing of ours and starts at once.
+        # In isolated mode, and a plain file: it imports no package, and starts at once.
         _watched[child] = subprocess.Popen(
             [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(child.pid)],
             stdin=life,
@@ -237,14 +234,14 @@ def _start(command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a child by force."""
+    """Kill a child."""
     child.kill()
     child.wait()
     _forget(child)
 
 
 def _forget(child: subprocess.Popen[bytes]) -> None:
-    """Take a child that has ended, or is let go, from its watchdog."""
+    """Release the watchdog of a child that has ended, or that stays running."""
     dog = _watched.pop(child, None)
     if dog is not None:
         dog.kill()
@@ -253,7 +250,7 @@ def _forget(child: subprocess.Popen[bytes]) -> None:
 
 @atexit.register
 def _stop_all() -> None:
-    """Stop what still runs, last started first, all within one grace time."""
+    """Stop what still runs, the last started first, all within one grace time."""
     children = list(reversed(_watched))
     try:
         for child in children:

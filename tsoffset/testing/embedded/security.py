@@ -1,4 +1,4 @@
-"""Who may enter a broker and by which door, and how a client enters one."""
+"""Listeners, users and rights of a broker, and how a client connects to it."""
 
 import secrets
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ _OAUTH_VALIDATOR = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerListener:
-    """A port for clients, and what it asks of them.
+    """A port for clients, and what it requires of them.
 
-    `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. With TLS it shows the certificate of
-    `key_store` (PEM, key and chain), and asks for the client's by `client_auth` (none,
-    requested or required, as in ssl.client.auth). `mechanisms` are those of SASL.
-    `properties` are further settings of this listener alone.
+    `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. With TLS it presents the certificate of
+    `key_store` (PEM, key and chain), and requests the client's according to `client_auth` (none,
+    requested or required, as in ssl.client.auth). `mechanisms` are those of SASL. `properties` are
+    further settings of this listener alone.
     """
 
     name: str
@@ -39,7 +39,7 @@ class BrokerListener:
 
 @dataclass(frozen=True, slots=True)
 class BrokerTokens:
-    """Which tokens OAUTHBEARER takes: signed by a key that `jwks_url` serves, with this issuer
+    """The tokens that OAUTHBEARER accepts: signed by a key that `jwks_url` serves, with this issuer
     and this audience."""
 
     jwks_url: str
@@ -49,13 +49,13 @@ class BrokerTokens:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSecurity:
-    """What a broker asks of its clients; what no ACL allows is refused.
+    """What a broker requires of its clients; everything that no ACL allows is refused.
 
-    It has these `listeners`, and one for its administrator, who is a super user: other nodes,
-    and whoever sets up the cluster, enter there. `superusers` are further principals of that
-    kind. `trust_store` (PEM) holds the authority of clients' certificates, `passwords` those
-    of users, for PLAIN and SCRAM alike; SCRAM takes those that are there when the data folder
-    is made. Passwords may hold anything but a comma or a line break.
+    It has these `listeners`, and one for its administrator, who is a super user: other nodes use
+    it, and programs that set up the cluster. `superusers` are further super users. `trust_store`
+    (PEM) has the authority of clients' certificates, `passwords` those of users, for PLAIN and
+    SCRAM; SCRAM's users are fixed when the data folder is created. A password may not contain a
+    comma or a line break.
     """
 
     listeners: tuple[BrokerListener, ...]
@@ -66,7 +66,7 @@ class BrokerSecurity:
     admin_password: str = field(default_factory=secrets.token_urlsafe, repr=False)
 
     def properties(self) -> dict[str, str]:
-        """The broker's settings, but for the listeners' addresses and protocols."""
+        """The broker's settings, except the listeners' addresses and protocols."""
         both = {"username": ADMIN, "password": self.admin_password}
         admin = jaas("PLAIN", both | {f"user_{ADMIN}": self.admin_password})
         found = {
@@ -84,16 +84,16 @@ class BrokerSecurity:
         return found
 
     def java_options(self) -> tuple[str, ...]:
-        """What its Java must be told besides: Kafka fetches only what is named there."""
+        """Options for Java: Kafka fetches tokens' keys only from addresses named there."""
         if self.tokens is None:
             return ()
         return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.tokens.jwks_url}",)
 
     def scram_users(self) -> list[str]:
-        """The users as kafka-storage takes them, with --add-scram before each."""
+        """The users in the form of kafka-storage, each after --add-scram."""
         taken = {mechanism for listener in self.listeners for mechanism in listener.mechanisms}
         return [
-            # The tool takes off quotation marks around a word, so it gets some.
+            # The tool removes quotation marks around a word, so they are added.
             f'{mechanism}=[name={user},password="{password}"]'
             for mechanism in _SCRAM
             if mechanism in taken
@@ -106,7 +106,7 @@ class BrokerSecurity:
             found |= _store("keystore", listener.key_store)
         if self.trust_store is not None:
             found |= _store("truststore", self.trust_store)
-        # Only PLAIN has its users here: SCRAM's are in the cluster's metadata.
+        # Only PLAIN's users are here: SCRAM's are in the cluster's metadata.
         users = {f"user_{user}": password for user, password in self.passwords.items()}
         found |= _sasl(
             {each: jaas(each, users if each == "PLAIN" else {}) for each in listener.mechanisms}
@@ -122,17 +122,17 @@ class BrokerSecurity:
         return found | dict(listener.properties)
 
 
-# Of loopback: what a password protects there needs no TLS.
+# On loopback, so a password needs no TLS.
 ADMIN_LISTENER = BrokerListener("ADMIN", "SASL_PLAINTEXT", mechanisms=("PLAIN",))
 PLAINTEXT = BrokerListener("PLAINTEXT", "PLAINTEXT")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a client enters a cluster: where, whom it trusts, and as whom it comes.
+    """How a client connects to a cluster: its address, trust, and identity.
 
-    `trust_store` and `key_store` are PEM files, the latter with key and chain for mTLS. User
-    and password are for PLAIN and SCRAM.
+    `trust_store` and `key_store` are PEM files, the latter with key and chain for mTLS. User and
+    password are for PLAIN and SCRAM.
     """
 
     bootstrap: str
@@ -145,7 +145,7 @@ class Access:
 
     @staticmethod
     def of(where: "str | Access") -> "Access":
-        """The same, or that of a cluster without security at an address."""
+        """The same, or for an address, access to a cluster without security."""
         return Access(where) if isinstance(where, str) else where
 
     def properties(self) -> dict[str, str]:
@@ -190,7 +190,7 @@ def jaas(mechanism: str, options: Mapping[str, str]) -> str:
 
 
 def _sasl(logins: Mapping[str, str]) -> dict[str, str]:
-    """A listener's SASL by mechanism and its JAAS configuration; nothing if there is none."""
+    """A listener's SASL by mechanism and its JAAS configuration; empty without logins."""
     if not logins:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""A Java program that is told by a properties file what to be, and serves until it is stopped."""
+"""A Java server that is configured by a properties file."""
 
 import shutil
 import tempfile
@@ -14,10 +14,10 @@ from tsoffset.testing.embedded.process import JavaProcess
 
 
 class Server(JavaProcess, ABC):
-    """What a broker and MirrorMaker 2 have in common.
+    """The common part of a broker and MirrorMaker 2.
 
-    Everything lies in `directory`; without one a temporary folder is made, which the end of
-    the `with` block removes unless an exception ended it: then the log may be wanted.
+    All its files are in `directory`. Without one, a temporary folder is made, which the end of the
+    `with` block removes unless an exception ended the block: then the log may be needed.
     """
 
     def __init__(
@@ -31,10 +31,10 @@ class Server(JavaProcess, ABC):
         start_seconds: float,
         kafka_version: str = KAFKA_VERSION,
     ) -> None:
-        """Prepare the program; nothing is started.
+        """Starts nothing.
 
-        `properties_path` is that of a file which is there; without one `_properties` is
-        written into the folder at each start.
+        `properties_path` is an existing file; without it, `_properties` is written into the folder
+        at each start.
         """
         self._temporary = directory is None
         directory = directory or Path(tempfile.mkdtemp(prefix=f"tsoffset-{name}-"))
@@ -53,8 +53,8 @@ class Server(JavaProcess, ABC):
     def start(self) -> Self:
         """Start it, and return it once it is ready.
 
-        Raises `StartFailed`, `JavaMissing`, `JavaTooOld` or `JarsUnavailable`; nothing is
-        left running then.
+        Raises `StartFailed`, `JavaMissing`, `JavaTooOld` or `JarsUnavailable`; nothing keeps
+        running then.
         """
         if self.running:
             return self
@@ -76,29 +76,28 @@ class Server(JavaProcess, ABC):
         return self.start()
 
     def __enter__(self) -> Self:
-        """Start it."""
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Stop it; remove a temporary folder unless an exception is on its way."""
+        """Stop it; remove a temporary folder unless there is an exception."""
         self.stop()
         if self._temporary and kind is None:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     @abstractmethod
     def _properties(self) -> Mapping[str, str]:
-        """Return what the properties file is to hold."""
+        """The content of the properties file."""
 
     def _prepare(self) -> None:
-        """Do what is to be done before the start, with the properties file in its place."""
+        """Preparations for the start, after the properties file was written."""
 
     @abstractmethod
     def _missing(self) -> str | None:
-        """Return what it lacks to be ready; None if that is nothing."""
+        """What it lacks to be ready; None if it is ready."""
 
 
 def write_private(path: Path, content: str | bytes) -> Path:
-    """Write a file that only its owner can read, since it may hold secrets; return its path."""
+    """Write a file that only its owner can read, since it may have secrets; returns its path."""
     path.touch(mode=0o600)
     path.chmod(0o600)
     path.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,13 +1,12 @@
-"""Ends a process whose starter is gone; run as a program, never imported.
+"""Ends a process whose parent is gone; run as a program, never imported.
 
-A signal that a process cannot catch leaves it no time to stop what it started, and
-Linux's parent-death signal is bound to the thread that forked. So one of these stands
-beside each process, as a child of the same starter: once it has another parent, the
-starter is gone, in whatever way. Then it ends the process: SIGTERM, and SIGKILL after a
-grace time.
+A signal that a process cannot catch leaves it no time to stop its children, and Linux's
+parent-death signal is bound to the thread that forked. So each process has a watchdog, a child of
+the same parent. When the watchdog gets another parent, the parent has ended, however it did. Then
+it ends the process: SIGTERM, and SIGKILL after a grace time.
 
-Its standard input is a pipe of which the process alone holds the other end, so it knows
-when that is gone, and never signals a number that was given to somebody else meanwhile.
+Its standard input is a pipe of which only the process has the other end. So it notices when the
+process ends, and never signals a process id that was reused.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A Kafka node of the time before KRaft, with the ZooKeeper that it needs."""
+"""A Kafka node from before KRaft, with its ZooKeeper."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from tsoffset.testing.embedded.server import Server
 
 
 class ZooKeeperBroker(EmbeddedBroker):
-    """One Kafka node in ZooKeeper mode, a cluster of its own; else as `EmbeddedBroker`.
+    """One Kafka node in ZooKeeper mode, as its own cluster; otherwise like `EmbeddedBroker`.
 
-    Its ZooKeeper is a second process, which starts and stops with it. That outlives a `kill`, and
-    takes a killed node back only after the three seconds of its session.
+    Its ZooKeeper is a second process, which starts and stops with it. It survives `kill`, and
+    accepts a killed node again only after its session of three seconds.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class ZooKeeperBroker(EmbeddedBroker):
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """Prepare a node and its ZooKeeper; nothing is started. See `EmbeddedBroker`."""
+        """Starts nothing. See `EmbeddedBroker`."""
         super().__init__(
             directory,
             name=name,
@@ -53,7 +53,7 @@ class ZooKeeperBroker(EmbeddedBroker):
             raise
 
     def stop(self, *grace_seconds: float) -> None:
-        """Stop the node, then ZooKeeper, each by force after the grace time."""
+        """Stop the node, then ZooKeeper; each is killed after the grace time."""
         super().stop(*grace_seconds)
         self._zookeeper.stop(*grace_seconds)
 
@@ -69,7 +69,7 @@ class ZooKeeperBroker(EmbeddedBroker):
         }
 
     def _prepare(self) -> None:
-        """Nothing: the node makes its data folder, and the cluster's id, when it starts."""
+        """Nothing: the node creates its data folder, and the cluster's id, when it starts."""
 
     def _missing(self) -> str | None:
         if (cluster_id := self._held_cluster_id()) is None:

@@ -8,7 +8,7 @@
     source.group("billing").offsets[TopicPartition("orders", 0)] = CommittedOffset(40)
     mirror(source, target, {"orders": "A.orders"})
 
-It answers as brokers do; tests/testing/test_cluster_contract.py holds it to that.
+It answers like a broker: both pass tests/testing/test_cluster_contract.py.
 """
 
 from tsoffset.testing.memory_cluster.batches import Message

@@ -1,4 +1,4 @@
-"""What a log is made of: messages in record batches."""
+"""The content of a log: messages in record batches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ NO_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as a producer writes it; `timestamp_ms` is None where it carries none."""
+    """A record as a producer writes it; `timestamp_ms` is None if it has none."""
 
     timestamp_ms: int | None
     key: bytes | None = None
@@ -23,14 +23,14 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Its bytes in a batch, about."""
+        """Its approximate bytes in a batch."""
         headers = sum(2 + len(name) + len(value or b"") for name, value in self.headers)
         return _RECORD_OVERHEAD_BYTES + len(self.key or b"") + len(self.value or b"") + headers
 
 
 @dataclass(slots=True)
 class MemoryBatch:
-    """A record batch. Its offsets stay when compaction takes records out of it."""
+    """A record batch. Its offsets stay when compaction removes records."""
 
     base_offset: int
     last_offset: int
@@ -51,7 +51,7 @@ class MemoryBatch:
         self.max_timestamp_ms = max(stamps, default=NO_TIMESTAMP)
 
     def timestamps(self) -> Iterator[tuple[int, int]]:
-        """Offset and timestamp of each record, control records too, as an index sees them."""
+        """Offset and timestamp of each record, control records included, as in a broker's index."""
         if self.control:
             yield self.last_offset, self.appended_ms
             return

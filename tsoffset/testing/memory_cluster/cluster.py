@@ -1,4 +1,4 @@
-"""`MemoryCluster`: the seam to Kafka, answered from memory."""
+"""`MemoryCluster`: `tsoffset.cluster.Cluster` in memory."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Self, TypeVar
@@ -47,10 +47,10 @@ _VERSION = "4.3"
 class MemoryCluster(Cluster):
     """A small Kafka in memory: deterministic, picklable, for tests without a broker.
 
-    It is filled through `create_topic`, `log` and `group`, made to fail by `fail`, and asked
-    through the methods of `Cluster`; `requests` says what it was asked and `commits` which
-    commits it accepted, in order. Its time is `clock.now_ms` and moves only by hand; `ahead_ms`
-    is what it says of its clock. Everything is allowed until `allowed` restricts it.
+    Fill it with `create_topic`, `log` and `group`, make it fail with `fail`, and use it through the
+    methods of `Cluster`. `requests` has the calls and `commits` the accepted commits, in order. Its
+    time is `clock.now_ms` and changes only by hand; `ahead_ms` is the answer about its clock.
+    Everything is allowed until `allowed` restricts it.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class MemoryCluster(Cluster):
         internal: bool = False,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """A new topic, empty at `first_offset`. `configs` are for `topic_configs` to tell, and
-        have no other effect. Raises ValueError where it exists."""
+        """A new topic, empty at `first_offset`. `configs` are only returned by `topic_configs`.
+        Raises ValueError if it exists."""
         if topic in self._topics:
             raise ValueError(f"topic {topic} exists on cluster {self.alias}")
         self._topics_made += 1
@@ -114,7 +114,7 @@ class MemoryCluster(Cluster):
         )
 
     def delete_topic(self, topic: str) -> None:
-        """Remove a topic and all offsets committed for it."""
+        """Also removes all offsets committed for it."""
         del self._topics[topic]
         for group in self._groups.values():
             for offsets in (group.offsets, group.pending):
@@ -122,26 +122,26 @@ class MemoryCluster(Cluster):
                     del offsets[partition]
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
-        """The log of a partition, to be written to. Raises KeyError where there is none."""
+        """The log of a partition, to write to. Raises KeyError if it does not exist."""
         return self._partition(TopicPartition(topic, partition)).log
 
     def partition_numbers(self, topic: str) -> range:
-        """The numbers of a topic's partitions. Raises KeyError where it does not exist."""
+        """Raises KeyError if the topic does not exist."""
         return range(len(self._topics[topic].partitions))
 
     def elect_leader(self, partition: TopicPartition, leader: int | None) -> None:
-        """Give a partition a new leader, and so a new leader epoch; None leaves it without."""
+        """Give a partition a new leader, and so a new leader epoch; None: no leader."""
         state = self._partition(partition)
         state.leader = leader
         if leader is not None:
             state.leader_epoch += 1
 
     def group(self, name: str, type: GroupType = GroupType.CLASSIC) -> MemoryGroup:
-        """A group, to be changed at will; made (empty, of `type`) where it is new."""
+        """A group, to change freely; created (empty, of `type`) if it is new."""
         return self._groups.setdefault(name, MemoryGroup(name, type))
 
     def delete_group(self, name: str) -> None:
-        """Remove a group with its offsets."""
+        """Also removes its offsets."""
         del self._groups[name]
 
     def fail(
@@ -156,33 +156,31 @@ class MemoryCluster(Cluster):
         times: int | None = None,
         takes_effect: bool = False,
     ) -> Fault:
-        """Answer `failed` for every item that agrees with all the words given (see `Fault`).
+        """Answer `failed` for every item that matches all given arguments (see `Fault`).
 
-        A partition's broker is its leader, a group's its coordinator. What goes wrong for a
-        broker that lists groups is found under `failed_brokers`.
+        A partition's broker is its leader, a group's its coordinator. The failure of a broker that
+        lists groups is in `failed_brokers`.
         """
         fault = Fault(failed, verb, topic, partition, group, broker, times, takes_effect)
         self._faults.ordered.append(fault)
         return fault
 
     def heal(self, fault: Fault | None = None) -> None:
-        """Take back one failure, or all."""
+        """Remove one failure, or all."""
         kept = [known for known in self._faults.ordered if fault not in (None, known)]
         self._faults.ordered[:] = kept
 
     def asked(self, verb: Verb) -> int:
-        """How many items were asked of this verb so far."""
+        """How many items of this verb were requested so far."""
         return sum(len(request.items) for request in self.requests if request.verb is verb)
 
-    # --- the seam -------------------------------------------------------------------------
+    # --- the methods of Cluster -------------------------------------------------------------
 
     @property
     def alias(self) -> str:
-        """The name of the cluster."""
         return self._alias
 
     def describe(self) -> ClusterDescription:
-        """The brokers and the cluster's id. Raises ClusterUnreachable."""
         self._asked(Verb.DESCRIBE, ())
         brokers = tuple(Broker(node, "memory", node + 1, _VERSION) for node in range(self._brokers))
         return ClusterDescription(str(uuid5(NAMESPACE_OID, self.alias)), brokers)
@@ -190,13 +188,12 @@ class MemoryCluster(Cluster):
     def topics(
         self, names: Collection[str] | None = None
     ) -> Mapping[str, TopicDescription | Failed]:
-        """Descriptions of the topics named, or of all. Raises ClusterUnreachable."""
         wanted = tuple(self._visible_topics() if names is None else names)
         self._asked(Verb.TOPICS, wanted)
         return {name: self._described(name) for name in wanted}
 
     def groups(self) -> GroupListings:
-        """All groups, and the brokers that were made to fail. Raises ClusterUnreachable."""
+        """All groups, and the brokers that were made to fail."""
         self._asked(Verb.GROUPS, ())
         failed = {}
         for node in range(self._brokers):
@@ -220,7 +217,7 @@ class MemoryCluster(Cluster):
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
-        """All committed offsets of each group, as one look finds them."""
+        """Without retries."""
         self._asked(Verb.COMMITTED, tuple(groups))
         return CommittedColumns.of(
             {name: self._offsets(name, name in share_groups, require_stable) for name in groups}
@@ -229,7 +226,6 @@ class MemoryCluster(Cluster):
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
     ) -> Mapping[TopicPartition, LogRange | Failed]:
-        """Start and readable end of each partition's log."""
         return self._from_logs(
             Verb.LOG_RANGES,
             partitions,
@@ -240,7 +236,6 @@ class MemoryCluster(Cluster):
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, Stretch | Failed]:
-        """The stretch of log from each offset on."""
         return self._from_logs(
             Verb.READ, requests, isolation, lambda one, log: self._read(one, log, isolation)
         )
@@ -248,7 +243,6 @@ class MemoryCluster(Cluster):
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, RawStretch | Failed]:
-        """As `read`, with what the records hold."""
         return self._from_logs(
             Verb.READ_RAW,
             requests,
@@ -259,7 +253,7 @@ class MemoryCluster(Cluster):
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
-        """The first record at or after each time. Raises ValueError for a negative one."""
+        """Raises ValueError for a negative time."""
         for request in requests:
             if request.timestamp_ms < 0:
                 raise ValueError(f"{request.partition}: {request.timestamp_ms} is no time")
@@ -273,7 +267,6 @@ class MemoryCluster(Cluster):
     def youngest(
         self, requests: Collection[Youngest], isolation: Isolation
     ) -> Mapping[Youngest, TimedOffset | Failed | None]:
-        """The record with the largest timestamp of each log."""
         return self._from_logs(
             Verb.YOUNGEST, requests, isolation, lambda _, log: log.youngest(isolation)
         )
@@ -285,7 +278,6 @@ class MemoryCluster(Cluster):
         share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        """Commit offsets for groups without being a member; None means committed."""
         sent = [name for name in commits if may_send is None or may_send(name)]
         items = [(name, one, offset) for name in sent for one, offset in commits[name].items()]
         self._asked(Verb.COMMIT, tuple(items))
@@ -297,7 +289,7 @@ class MemoryCluster(Cluster):
         return answers
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
-        """What `allowed` says. Raises ClusterUnreachable."""
+        """Those of `allowed`."""
         self._asked(Verb.RIGHTS, (*topics, *groups))
         return Rights(
             "User:memory",
@@ -307,17 +299,17 @@ class MemoryCluster(Cluster):
         )
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
-        """The configurations that topics were made with. Raises ClusterUnreachable."""
+        """The configurations given to `create_topic`."""
         self._asked(Verb.TOPIC_CONFIGS, tuple(topics))
         return {name: self._configs(name) for name in topics}
 
     def clock_ahead_ms(self) -> int | None:
-        """What `ahead_ms` says. Raises ClusterUnreachable."""
+        """The value of `ahead_ms`."""
         self._asked(Verb.CLOCK, ())
         return self.ahead_ms
 
     def close(self) -> None:
-        """Nothing to end: a closed cluster can be asked on."""
+        """Does nothing: a closed cluster still answers."""
 
     def __enter__(self) -> Self:
         return self
@@ -396,7 +388,7 @@ class MemoryCluster(Cluster):
         if as_share_group:
             found = {place: self._with_lag(group, place) for place in group.offsets}
         if self.allowed.restricted:
-            # Commits on topics that one may not describe are left out without a word.
+            # Offsets on topics without DESCRIBE are omitted silently, as in Kafka.
             seen = {*self._visible_topics()}
             found = {place: commit for place, commit in found.items() if place.topic in seen}
         if not self._faults.ordered:

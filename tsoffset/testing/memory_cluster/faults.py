@@ -1,4 +1,4 @@
-"""Failures to order, and the record of what a cluster was asked."""
+"""Failures on demand, and the list of a cluster's requests."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,8 +7,6 @@ from tsoffset.model import Failed, Isolation, TopicPartition
 
 
 class Verb(StrEnum):
-    """The methods of `tsoffset.cluster.Cluster`."""
-
     DESCRIBE = "describe"
     TOPICS = "topics"
     GROUPS = "groups"
@@ -26,10 +24,10 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of a verb with the items that it was asked for.
+    """One call of a verb with its items.
 
-    The items of COMMIT are (group, partition, committed offset); those of the other verbs
-    are what the method was given. `isolation` is None for verbs that take none.
+    The items of COMMIT are (group, partition, committed offset); those of the other verbs are the
+    method's arguments. `isolation` is None for verbs without it.
     """
 
     verb: Verb
@@ -39,10 +37,10 @@ class Request:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A failure that meets every item which agrees with all the words that are not None.
+    """A failure of every item that matches all fields that are not None.
 
-    `times` is how often it still strikes (None: until it is healed). `takes_effect` lets a
-    commit be stored although its answer is this failure, as when the answer is lost.
+    `times` is how often it still applies (None: until it is healed). `takes_effect` stores a commit
+    although its answer is this failure, as if the answer was lost.
     """
 
     failed: Failed
@@ -62,7 +60,7 @@ class Fault:
         group: str | None,
         broker: int | None,
     ) -> bool:
-        """True where the item is met; counts it."""
+        """True if the item matches; counts it."""
         met = (
             self.times != 0
             and self.verb in (None, verb)
@@ -78,7 +76,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Faults:
-    """All failures that are ordered of one cluster."""
+    """All failures of one cluster."""
 
     ordered: list[Fault] = field(default_factory=list)
 
@@ -91,7 +89,7 @@ class Faults:
         group: str | None = None,
         broker: int | None = None,
     ) -> Fault | None:
-        """The first failure that meets this item; None where it goes well."""
+        """The first failure that matches this item."""
         if partition is not None:
             topic = partition.topic
         for fault in self.ordered:

@@ -1,4 +1,4 @@
-"""Consumer groups of a cluster in memory, and who may commit for them."""
+"""Consumer groups of a cluster in memory, and when a commit for them is accepted."""
 
 from dataclasses import dataclass, field
 
@@ -12,13 +12,13 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-# How long a broker's words for the same are worth asking again.
+# How long a broker's same answer is worth a retry.
 _PATIENCE_SECONDS = 2.5
 
 
 @dataclass(slots=True)
 class MemoryGroup:
-    """One group: its kind, its state as ListGroups names it, what it has committed.
+    """One group: its type, its state as ListGroups names it, its committed offsets.
 
     Offsets in `pending` were committed in a transaction that is still open. Of a share group the
     offsets are share-partition start offsets, and `acknowledged` is how many records behind each
@@ -51,7 +51,7 @@ class MemoryGroup:
         return answer
 
     def refusal(self, alias: str, *, as_share_group: bool) -> Failed | None:
-        """Why a commit from outside the group is refused now; None where it is accepted.
+        """Why a commit from outside the group is refused now; None if it is accepted.
 
         The rules are the group coordinator's for generation -1 and an empty member id.
         """
@@ -72,14 +72,14 @@ class MemoryGroup:
         return None
 
     def end_transaction(self, *, commit: bool) -> None:
-        """Let the pending offsets count, or drop them."""
+        """Commit the pending offsets, or drop them."""
         if commit:
             self.offsets.update(self.pending)
         self.pending.clear()
 
 
 def not_sent(group: str, alias: str) -> Failed:
-    """The answer to a commit that was not to be sent any more."""
+    """The answer to a commit that `may_send` refused."""
     return Failed(
         FailureKind.TIMEOUT,
         f"commit offsets, group {group}, cluster {alias}: not sent; read its offsets and try again",
@@ -88,6 +88,6 @@ def not_sent(group: str, alias: str) -> Failed:
 
 
 def metadata_length(metadata: str) -> int:
-    """Its length as the broker counts it against `offset.metadata.max.bytes`: in UTF-16
-    units, not bytes (OffsetMetadataManager compares a Java string's length)."""
+    """Its length as the broker compares it with `offset.metadata.max.bytes`: in UTF-16 units, not
+    bytes (OffsetMetadataManager compares a Java string's length)."""
     return len(metadata.encode("utf-16-le")) // 2

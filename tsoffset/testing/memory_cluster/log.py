@@ -1,4 +1,4 @@
-"""One partition's log as a broker keeps it: batches in segments, transactions, holes."""
+"""One partition's log as a broker stores it: batches in segments, transactions, holes."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
@@ -12,15 +12,15 @@ from tsoffset.testing.memory_cluster.batches import NO_TIMESTAMP, MemoryBatch, M
 
 @dataclass(slots=True)
 class Clock:
-    """The time of a cluster, in milliseconds; it stands still until somebody moves it."""
+    """The time of a cluster, in milliseconds; it changes only by hand."""
 
     now_ms: int = 1_700_000_000_000
 
 
 @dataclass(slots=True)
 class _Segment:
-    """A file of the log. Where no record in it has a timestamp (compaction may have emptied
-    it), its largest one is the time of its last write (LogSegment.largestTimestamp)."""
+    """A file of the log. If no record in it has a timestamp (compaction may have emptied it), its
+    largest one is the time of its last write (LogSegment.largestTimestamp)."""
 
     base_offset: int
     largest_record_ms: int = NO_TIMESTAMP
@@ -33,10 +33,10 @@ class _Segment:
 
 
 class PartitionLog:
-    """The log of one partition; all that a test wants to be in it is put in here.
+    """The log of one partition, to be filled by a test.
 
-    Offsets are given out in order. `timestamp_type` may be changed on the way, as a
-    topic's `message.timestamp.type` can be. A log can be pickled and copied.
+    Offsets ascend. `timestamp_type` may change in between, like a topic's `message.timestamp.type`.
+    A log can be pickled and copied.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of the oldest open transaction; never below
-        the log's start, though records of the transaction were deleted."""
+        """The high watermark, or the first offset of the oldest open transaction; never below the
+        log's start, even if records of the transaction were deleted."""
         end = self.high_watermark
         return max(self._start, min(end, *self._open.values())) if self._open else end
 
@@ -91,7 +91,8 @@ class PartitionLog:
     # --- writing --------------------------------------------------------------------------
 
     def append(self, messages: Iterable[Message], *, batch_size: int | None = None) -> int:
-        """Append in batches of `batch_size` messages (None: one batch); the first offset."""
+        """Append in batches of `batch_size` messages (None: one batch); returns the first
+        offset."""
         return self._append(tuple(messages), batch_size, producer=None)
 
     def begin(self) -> "Transaction":
@@ -100,16 +101,15 @@ class PartitionLog:
         return Transaction(self, self._producers)
 
     def roll(self) -> None:
-        """Begin a new segment; time lookups choose a segment first and look no further."""
+        """Begin a new segment; a time lookup chooses one segment and searches no further."""
         if self._segments[-1].base_offset != self._end:
             self._segments.append(_Segment(self._end))
 
     def remove(self, offsets: Collection[int], *, keep_empty_batches: bool = False) -> None:
-        """Take records out, as compaction does: the other records keep their offsets.
+        """Remove records, as compaction does: the other records keep their offsets.
 
-        A batch that has become empty goes too, unless `keep_empty_batches` (the broker
-        keeps the last batch of an idempotent producer). The offset of a control record
-        takes its marker out.
+        An empty batch is removed, too, unless `keep_empty_batches` (the broker keeps the last batch
+        of an idempotent producer). The offset of a control record removes its marker.
         """
         gone = frozenset(offsets)
         kept: list[MemoryBatch] = []
@@ -124,7 +124,7 @@ class PartitionLog:
             if left or (keep_empty_batches and not marker_gone):
                 kept.append(replace(batch, messages=left))
         self._batches = kept
-        # The cleaner writes the segments that it touches anew: now is their file time.
+        # The cleaner rewrites the segments that it touches: now is their file time.
         for index in touched:
             segment = self._segments[index]
             segment.largest_record_ms = NO_TIMESTAMP
@@ -133,10 +133,10 @@ class PartitionLog:
         self._index()
 
     def compact(self, *, before: int | None = None) -> None:
-        """Take out what log compaction would: each record with a later one of its key.
+        """Remove what log compaction would: each record with a later one of its key.
 
-        Only what lies below `before` (the broker: the segment that is written to) and below
-        the last stable offset is looked at and cleaned.
+        Only records below `before` (the broker: the active segment) and below the last stable
+        offset count.
         """
         end = self.last_stable_offset if before is None else min(before, self.last_stable_offset)
         dirty = [(offset, message.key) for offset, message in self.messages() if offset < end]
@@ -149,13 +149,13 @@ class PartitionLog:
             raise ValueError(f"{before} lies outside {self._start}..{self.high_watermark}")
         self._start = before
         self._batches = [batch for batch in self._batches if batch.last_offset >= before]
-        # A segment goes only as a whole, and the last one stays.
+        # Only whole segments are removed, and never the last one.
         while len(self._segments) > 1 and self._segments[1].base_offset <= before:
             del self._segments[0]
         self._index()
 
     def hold_high_watermark(self, offset: int | None) -> None:
-        """Let replication stop at `offset`, the end of a batch; None lets it catch up."""
+        """Stop replication at `offset`, the end of a batch; None lets it catch up."""
         if offset is not None and offset not in (self._start, *(n + 1 for n in self._last_offsets)):
             raise ValueError(f"{offset} is not the end of a batch")
         self._held = offset
@@ -174,8 +174,8 @@ class PartitionLog:
                 yield from (pair for pair in batch.messages if pair[0] >= self._start)
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation) -> Stretch | None:
-        """The stretch of whole batches from `offset` on (`ReadFrom`), all of one segment; None
-        where the log has more offsets and no batch for them, since compaction took them."""
+        """The stretch of whole batches from `offset` on (`ReadFrom`), all of one segment; None if
+        the log has more offsets and no batch for them, because compaction removed them."""
         end = self.readable_end(isolation)
         if offset >= end:
             return Stretch(offset, offset, log_start=self._start)
@@ -194,7 +194,7 @@ class PartitionLog:
         return replace(stretch, log_start=self._start)
 
     def raw(self, stretch: Stretch | Failed) -> RawStretch | Failed:
-        """The stretch with what its records hold; a failure stays one."""
+        """The stretch with the content of its records; a failure stays one."""
         if isinstance(stretch, Failed):
             return stretch
         index = bisect_left(self._last_offsets, stretch.start)
@@ -214,8 +214,8 @@ class PartitionLog:
         )
 
     def first_at(self, timestamp_ms: int, isolation: Isolation) -> TimedOffset | None:
-        """What ListOffsets answers for a timestamp: the first record in log order, control
-        and aborted ones too, of the first segment whose largest timestamp reaches it."""
+        """ListOffsets for a timestamp: the first record in log order, control and aborted ones
+        included, of the first segment whose largest timestamp reaches it."""
         index = 0
         for number, segment in enumerate(self._segments, 1):
             stop = len(self._batches)
@@ -228,8 +228,8 @@ class PartitionLog:
         return None
 
     def youngest(self, isolation: Isolation) -> TimedOffset | None:
-        """What ListOffsets answers for the largest timestamp: the first record with it, control
-        and aborted ones too, of the first segment that holds it, also below the log's start."""
+        """ListOffsets for the largest timestamp: the first record with it, control and aborted ones
+        included, of the first segment that has it, also below the log's start."""
         segment = max(self._segments, key=lambda each: each.largest_record_ms)
         offset = segment.youngest
         if offset is None or offset >= self.readable_end(isolation):
@@ -308,7 +308,7 @@ class PartitionLog:
         self._note(batch, len(self._segments) - 1)
 
     def _note(self, batch: MemoryBatch, segment_index: int) -> None:
-        """Bring the indexes up to `batch`, the next one."""
+        """Update the indexes for `batch`, the next one."""
         segment = self._segments[segment_index]
         starts = not self._last_offsets or self._last_offsets[-1] < segment.base_offset
         before = NO_TIMESTAMP if starts else self._largest_so_far[-1]
@@ -342,13 +342,14 @@ class Transaction:
     producer: int
 
     def append(self, messages: Iterable[Message], *, batch_size: int | None = None) -> int:
-        """Append in batches of `batch_size` messages (None: one batch); the first offset."""
+        """Append in batches of `batch_size` messages (None: one batch); returns the first
+        offset."""
         return self.log._append(tuple(messages), batch_size, self.producer)
 
     def commit(self) -> None:
-        """Let the records count."""
+        """The records count from now on."""
         self.log._finish(self.producer, abort=False)
 
     def abort(self) -> None:
-        """Let the records be void for readers of committed ones."""
+        """The records do not exist for readers of committed ones."""
         self.log._finish(self.producer, abort=True)

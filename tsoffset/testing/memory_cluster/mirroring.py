@@ -1,9 +1,8 @@
-"""A replicator between clusters in memory: what tsoffset assumes of one, and no more.
+"""A replicator between clusters in memory: exactly what tsoffset assumes of one.
 
-It copies data records in order within a partition, partition i to partition i, and keeps
-timestamp, key, value and headers. Offsets, batches and transactions are the target's own.
-A replicator that restarts repeats what it had not yet noted down as done: begin the next
-call at an earlier position.
+It copies data records in order within a partition, partition i to partition i, and keeps timestamp,
+key, value and headers. Offsets, batches and transactions are the target's own. A replicator that
+restarts copies again what it had not yet recorded: begin the next call at an earlier offset.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +26,9 @@ def mirror_partition(
 ) -> int:
     """Append to `target` the records of `source` from `start` up to before `end`.
 
-    Returns the source offset at which to go on: `end`, or the readable end where that comes
-    first. None means the log's start, and its readable end. `drop(offset, message)` leaves
-    a record out; `rewrite` changes what is written, as single message transforms do.
+    Returns the source offset at which to continue: `end`, or the readable end if that comes first.
+    The defaults are the log's start and its readable end. `drop(offset, message)` skips a record;
+    `rewrite` changes it, as single message transforms do.
     """
     first = source.start if start is None else start
     readable = source.readable_end(isolation)
@@ -53,11 +52,10 @@ def mirror(
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
     drop: Callable[[int, Message], bool] | None = None,
 ) -> dict[TopicPartition, int]:
-    """Copy whole topics: `topics` names for each source topic the one on the target.
+    """Copy whole topics: `topics` maps source topics to target topics.
 
-    A target topic that does not exist is made with as many partitions. Begins at
-    `positions` (source partitions that are absent: at the log's start) and returns where
-    to go on, for the next call.
+    A target topic that does not exist is created with as many partitions. Begins at `positions`
+    (default: at the log's start) and returns where to continue, for the next call.
     """
     reached: dict[TopicPartition, int] = {}
     known = positions or {}

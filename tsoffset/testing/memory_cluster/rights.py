@@ -1,4 +1,4 @@
-"""What a cluster in memory allows, as an authorizer would."""
+"""The rights in a cluster in memory, like an authorizer's."""
 
 from dataclasses import dataclass, field
 
@@ -20,13 +20,13 @@ class MemoryRights:
     restricted: dict[tuple[Resource, str], frozenset[Operation]] = field(default_factory=dict)
 
     def restrict(self, resource: Resource, name: str, *operations: Operation) -> None:
-        """Allow these operations and no others; `*` is for names that are not restricted
-        themselves, and the cluster's."""
+        """Allow only these operations; `*` is for names without their own restriction, and for the
+        cluster's."""
         implied = {Operation.DESCRIBE} if Operation.READ in operations else set()
         self.restricted[resource, name] = frozenset({*operations, *implied})
 
     def on(self, resource: Resource, name: str = _EVERY_NAME) -> frozenset[Operation]:
-        """What is allowed. Without DESCRIBE that is nothing, as far as brokers tell."""
+        """The allowed operations. Without DESCRIBE there are none, as far as brokers tell."""
         everywhere = self.restricted.get((resource, _EVERY_NAME), _KNOWN[resource])
         allowed = self.restricted.get((resource, name), everywhere)
         return allowed if Operation.DESCRIBE in allowed else frozenset()
@@ -34,7 +34,7 @@ class MemoryRights:
     def refusal(
         self, resource: Resource, name: str, operation: Operation, what: str
     ) -> Failed | None:
-        """Why it is refused; None where it is allowed."""
+        """Why it is refused; None if it is allowed."""
         if operation in self.on(resource, name):
             return None
         return Failed(

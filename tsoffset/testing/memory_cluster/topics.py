@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tsoffset.testing.memory_cluster.log import PartitionLog
 
-# Nothing is deleted and no timestamp refused.
+# Nothing is deleted, and no timestamp is refused.
 DEFAULT_CONFIGS = {
     "cleanup.policy": "delete",
     "message.timestamp.after.max.ms": str(2**63 - 1),
@@ -18,7 +18,7 @@ DEFAULT_CONFIGS = {
 
 @dataclass(slots=True)
 class MemoryPartition:
-    """A log and who leads it; `leader` is None where nobody does."""
+    """A log and its leader; `leader` is None without one."""
 
     log: PartitionLog
     leader: int | None
@@ -27,7 +27,7 @@ class MemoryPartition:
 
 @dataclass(slots=True)
 class MemoryTopic:
-    """A topic under an id of its own."""
+    """A topic with its own id."""
 
     topic_id: str
     partitions: list[MemoryPartition]

@@ -6,7 +6,7 @@ import pytest
 
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.pace import Rate, Window
+from tsoffset.kafka.rate_limit import Rate, Window
 
 
 def test_a_window_opens_to_its_limit() -> None:
