@@ -27,7 +27,6 @@ from tsoffset.server.flows import (
     flow_answer,
     flows_answer,
     no_step,
-    remotes_answer,
     replication_lags,
     resumptions,
     row_answers,
@@ -199,7 +198,7 @@ class _Routes:
         anew every few seconds as long as this is asked for."""
         known = self._remotes.known()
         _tag(request, response, known)
-        return remotes_answer(known)
+        return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, with messages, its last cycle and its totals."""

@@ -33,13 +33,13 @@ _AWAY = "it cannot be reached; check that it runs, and the network to it"
 class Remote:
     """What is known of one instance.
 
-    `url` is its address without anything secret, `flows` its last answer and `answered_at` when
-    that came (seconds since 1970 UTC); both are None before one has come. `error` says why the
-    last question had no answer.
+    `url` is its address without secrets. `answer` is its last answer, and `answered_at` the time of
+    that (seconds since 1970 UTC); both are None before the first one. `error` says why the last
+    request had no answer.
     """
 
     url: str
-    flows: FlowsAnswer | None = None
+    answer: FlowsAnswer | None = None
     answered_at: float | None = None
     error: str | None = None
 

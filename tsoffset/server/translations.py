@@ -15,10 +15,9 @@ from tsoffset.cluster import Connect, all_failed
 from tsoffset.cycle.values import failed_row
 from tsoffset.daemon.status import FlowStatus
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import OutcomeKind, Precision
 from tsoffset.offset_files.document import LARGEST_PARTITION, StoredOffset
 from tsoffset.offset_files.translation import translate_stored
-from tsoffset.server.answers import Name, Sentence
+from tsoffset.server.answers import Name, TranslatedRow
 from tsoffset.server.problems import Refused
 
 MOST_POSITIONS = 1_000
@@ -51,31 +50,6 @@ class SourceOffsets(BaseModel):
 
     positions: list[SourceOffset] = Field(
         min_length=1, max_length=MOST_POSITIONS, description="Offsets on the source."
-    )
-
-
-class TranslatedRow(BaseModel):
-    """One source offset with its translation."""
-
-    source_topic: Name | None
-    partition: int | None
-    source_offset: int | None = Field(description="The offset that was asked for.")
-    source_timestamp_ms: int | None = Field(
-        description="Timestamp of the next record to read, or of the last one if there is none (ms"
-        " since 1970 UTC)."
-    )
-    target_topic: Name | None
-    target_offset: int | None = Field(description="Where the application resumes on the target.")
-    outcome: OutcomeKind = Field(description="`would_commit` where there is a translation.")
-    reason: str | None = Field(description="Why there is no translation.")
-    precision: Precision | None = Field(
-        description="Only an `exact` translation re-reads nothing. Do not use `unproven` ones."
-    )
-    reread_bound: int | None = Field(description="Most source records that are re-read.")
-    message: Sentence | None = Field(description="The cause and what to do.")
-    consumer_lag: int | None = Field(
-        description="Log end of the source partition minus the offset; null if the log end was not"
-        " read."
     )
 
 
