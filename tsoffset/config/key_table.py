@@ -1,4 +1,4 @@
-"""What a key is, and the table that one level of keys is declared in."""
+"""Keys, and the tables that declare them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Field(NamedTuple):
-    """A field of the resolved settings, which a key fills."""
+    """A field of a settings class, which has the key's value and default."""
 
     of: type
     name: str
@@ -16,11 +16,11 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[T]):
-    """A key with the reader of its value.
+    """A key.
 
-    `read` raises ValueError with a sentence of what is allowed. `default` is the value where
-    the key is absent, `shown_default` the same as a user would write it. `fills` is None where
-    more than one field is made of the value.
+    `read` turns its text into the value, or raises ValueError with a sentence that says what is
+    allowed. `default` is the value if the key is absent, `shown_default` the same in the
+    documentation. `fills` is None if the value is used otherwise than for one field.
     """
 
     name: str
@@ -47,7 +47,8 @@ class Keys(dict[str, Key[Any]]):
         meaning: str,
         shown_default: str | None = None,
     ) -> Key[T]:
-        """Add a key, and return it. A field in the default's place is filled, and gives its own."""
+        """Add a key, and return it. If `default` is a Field, the key fills it and has its
+        default."""
         assert name not in self, name
         fills = default if isinstance(default, Field) else None
         value: Any = default

@@ -1,9 +1,8 @@
-"""Every key that tsoffset reads, declared once: its name, default, reader and meaning.
+"""The keys that tsoffset reads, each declared once: name, default, reader and meaning.
 
-A key whose value becomes one field of the resolved settings names that field and has its default;
-`tsoffset.config.flows` fills the fields from here. `tsoffset.config.security_keys` has those of
-`ssl.*` and `sasl.*`, `tsoffset.config.accepted` what belongs to MirrorMaker 2 and Connect alone.
-The table in docs/configuration.md is made of all three.
+A key that fills one field of the settings names this field, and has its default. The keys `ssl.*`
+and `sasl.*` are in `security_keys`; the keys that only MirrorMaker 2 and Connect read, in
+`accepted`. The table in docs/configuration.md is made from all three.
 """
 
 from tsoffset.config import values
@@ -23,7 +22,7 @@ from tsoffset.flow.settings import (
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
 _NO_NAMES: tuple[str, ...] = ()
 
-# --- a flow's: at the top level or after `A->B.` -------------------------------------------
+# --- of a flow: at the top level or after `A->B.` -------------------------------------------
 
 FLOW_KEYS = Keys()
 
@@ -252,7 +251,7 @@ FLOW_KEYS.declare(
     "512 a task",
 )
 
-# --- a cluster's: at the top level, after `A.`, or for one flow after `A->B.source.cluster.` ---
+# --- of a cluster: at the top level, after `A.`, or for one flow after `A->B.source.cluster.` ---
 
 CLUSTER_KEYS = Keys()
 
@@ -266,7 +265,7 @@ BOOTSTRAP = CLUSTER_KEYS.declare(
     "Addresses of a few brokers, `host:port`, separated by commas.",
     "required",
 )
-# What is handed to Kafka's client as text.
+# Kafka's client gets these as text.
 CLIENT_KEYS = tuple(
     CLUSTER_KEYS.declare(name, None, read, meaning, default)
     for name, read, default, meaning in (
@@ -313,7 +312,7 @@ CLIENT_KEYS = tuple(
 
 CLUSTER_KEYS.update(SECURITY_KEYS)
 
-# --- the file's: at the top level alone ----------------------------------------------------
+# --- of the file: only at the top level -----------------------------------------------------
 
 FILE_KEYS = Keys()
 

@@ -1,7 +1,7 @@
-"""Kafka's client settings of security: `security.protocol`, `ssl.*` and `sasl.*`.
+"""Kafka's security settings of clients: `security.protocol`, `ssl.*` and `sasl.*`.
 
-Names and defaults are those of Kafka's SslConfigs, SaslConfigs and CommonClientConfigs. What names
-a part of Java, which does not run here, is refused unless it is Kafka's own default.
+Names and defaults are those of Kafka's SslConfigs, SaslConfigs and CommonClientConfigs. Values that
+name Java classes or algorithms are refused, except Kafka's own defaults.
 """
 
 from collections.abc import Callable
@@ -32,13 +32,13 @@ def _key(
 
 
 def _of_java(*allowed: str) -> Callable[[str], str]:
-    """A reader of what only Java could honour: nothing, or Kafka's default."""
+    """A reader of values that only Java could apply: accepts the empty text and these."""
 
     def read(value: str) -> str:
         if value.strip() in ("", *allowed):
             return value.strip()
         raise ValueError(
-            "names a part of Java, which tsoffset cannot honour; leave it out"
+            "is a setting for Java, which tsoffset cannot apply; remove it"
             + "".join(f", or write {name}" for name in allowed)
         )
 
@@ -246,7 +246,7 @@ for _name in (
 KERBEROS_SERVICE = _key(
     "sasl.kerberos.service.name", "none", "Name under which brokers run; GSSAPI needs it."
 )
-# What tunes a part of Java's login that has no twin here, or checks what a broker checks.
+# For parts of Java's login that tsoffset does not have, or for checks that brokers make.
 for _name in (
     "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin",

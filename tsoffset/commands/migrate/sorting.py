@@ -79,7 +79,7 @@ def migration_of(setup: Setup) -> Migration:
         marked += wrong
         not_loaded = None if wrong else _not_loaded(moved, place)
         if not_loaded is not None:
-            warnings.append(f"{moved.entry.place}: {printable(moved.entry.key)}: {not_loaded}")
+            warnings.append(f"{moved.entry.location}: {printable(moved.entry.key)}: {not_loaded}")
         taken.append(_as_ours(moved, place, wrong, not_loaded, setup))
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, settings))

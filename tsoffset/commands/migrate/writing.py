@@ -91,7 +91,7 @@ def _in_words(left: Left, file: str) -> str:
     that nobody knows, any may be one, whatever their names."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "
     if left.entry.file != file:  # one of several
-        line = f"{left.entry.place}: "
+        line = f"{left.entry.location}: "
     told = left.entry.text and left.heading is not Heading.REFUSED
     value = f" = {shown(left.entry)}" if told else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
