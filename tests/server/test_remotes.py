@@ -184,9 +184,9 @@ def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (200, b"<html>", "not one of this version"),
-        (200, b'{"flows": 1}', "not one of this version"),
-        (200, b"", "not one of this version"),
+        (200, b"<html>", "not from a compatible version"),
+        (200, b'{"flows": 1}', "not from a compatible version"),
+        (200, b"", "not from a compatible version"),
         (500, b"", "answers with status 500"),
         (401, b"", "rejects this token"),
         (302, b"", "answers with status 302"),

@@ -1,6 +1,6 @@
-"""The REST API: what the daemon knows of its flows, and the three things that it can be asked.
+"""The REST API: the state of the daemon's flows, and the requests pause, resume and sync.
 
-Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group's name).
+Names in paths are percent-encoded; `/` in a group's name may be unencoded.
 """
 
 import hashlib
@@ -40,11 +40,11 @@ from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
 from tsoffset.version import __version__
 
-# As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
+# As many as this process has in memory: an answer without reading files takes 10 ms.
 MOST_POINTS = POINTS_KEPT
 
 Metrics = Callable[[str], tuple[bytes, str]]
-"""From the request's `Accept` ("" where it has none) to the metrics and their content type."""
+"""From the `Accept` header ("" if absent) to the metrics and their content type."""
 
 
 def application(
@@ -57,10 +57,10 @@ def application(
     alive: Callable[[], bool] = lambda: True,
     connect: Connect = KafkaCluster,
 ) -> FastAPI:
-    """The API with its documentation, the metrics if there are any, and the status page.
-
-    `alive` says whether the loop lives, `connect` opens a flow's clusters. To be served behind a
+    """The API with its documentation, the metrics, and the status page; to be served behind a
     `Guard`.
+
+    `alive` returns whether the flows' loops run; `connect` opens a flow's clusters.
     """
     app = FastAPI(
         title="tsoffset",
@@ -86,7 +86,7 @@ def application(
 
 
 def _summarize(routes: Iterable[BaseRoute]) -> None:
-    """Make the first sentence of each endpoint's description its summary, in place of the name of
+    """Use the first sentence of each endpoint's description as its summary, instead of the name of
     its function."""
     for route in routes:
         if isinstance(route, APIRoute) and route.description and route.summary is None:
@@ -99,7 +99,7 @@ def _operation(route: APIRoute) -> str:
 
 
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
-    # They wait for nothing, and so for no thread that others have taken.
+    # `async`, so that they need no thread of the pool, which slow requests may have used up.
     @app.get("/healthz", tags=["probes"], responses={503: documented("The flows' loop has ended.")})
     async def healthz() -> answers.Health:
         """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
@@ -142,7 +142,7 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
 
 
 class _Routes:
-    """What lies below /api/v1."""
+    """The routes below /api/v1."""
 
     def __init__(
         self,
@@ -363,8 +363,8 @@ class _Routes:
     def _informed(
         self, request: Request, response: Response, name: str
     ) -> tuple[FlowStatus, float]:
-        """The flow's status where it is told of its groups, and now. Where another instance runs
-        the flow, and nothing is known of its cycles, an empty answer would be a wrong one."""
+        """The flow's status, and the time now. Refuses if another instance runs the flow and no
+        cycle is known here: an empty answer would be wrong."""
         status, lead = self._known(name), self._lead(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
@@ -405,7 +405,7 @@ class _Routes:
 
 
 def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refused:
-    """`what` this instance does not do for the flow, while another one may."""
+    """A refusal for a flow that another instance runs; `what` is what this instance does not do."""
     leader, path = lead.leader, request.scope["raw_path"].decode("ascii", "replace")
     told = f"this instance {what} flow {flow}"
     if leader is None:
@@ -431,7 +431,8 @@ def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refuse
 
 
 def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
-    """What stays as long as nothing changes but the time, and what that alone changes of a flow."""
+    """The state that an answer depends on; it does not change with the time alone, unless a flow
+    becomes outdated."""
     now = board.now()
     known = [
         (
@@ -446,7 +447,8 @@ def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
 
 
 def _tag(request: Request, response: Response, state: object) -> None:
-    """Give the answer its ETag, of what it rests on. Raises Unchanged for who has it already."""
+    """Set the answer's ETag, from the state that it depends on. Raises Unchanged if the client has
+    this answer already."""
     told = repr(state).encode("utf-8", "backslashreplace")
     tag = f'W/"{hashlib.sha256(told).hexdigest()[:20]}"'
     if tag in request.headers.get("if-none-match", ""):

@@ -1,5 +1,4 @@
-"""`POST /api/v1/flows/{flow}/translations`: source offsets that an application keeps itself,
-translated while the request waits."""
+"""`POST /api/v1/flows/{flow}/translations`: translates source offsets that an application keeps."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from tsoffset.server.answers import Name, TranslatedRow
 from tsoffset.server.problems import Refused
 
 MOST_POSITIONS = 1_000
-# The largest for which all clients, and the API's document, have the number exactly.
+# The largest integer that JSON clients with floating-point numbers read exactly.
 LARGEST_EXACT = 2**53 - 1
 
 
@@ -29,12 +28,12 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# To JSON Schema 7.0 is an integer, too.
+# In JSON Schema, 7.0 is an integer, too.
 Integer = Annotated[int, BeforeValidator(_whole)]
 
 
 class SourceOffset(BaseModel):
-    """The next record that an application reads of a source partition."""
+    """The next record to read of a source partition."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -44,7 +43,7 @@ class SourceOffset(BaseModel):
 
 
 class SourceOffsets(BaseModel):
-    """What is to be translated."""
+    """The source offsets to translate."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -54,8 +53,8 @@ class SourceOffsets(BaseModel):
 
 
 class Translations(BaseModel):
-    """The rows, in the order of the request; a single row without a topic where a cluster could not
-    be reached."""
+    """The rows, in the order of the request; a single row without a topic if a cluster could not be
+    reached."""
 
     flow: Name
     rows: list[TranslatedRow]
