@@ -19,21 +19,15 @@ class Key(Generic[T]):
     """A key.
 
     `read` turns its text into the value, or raises ValueError with a sentence that says what is
-    allowed. `default` is the value if the key is absent, `shown_default` the same in the
-    documentation. `fills` is None if the value is used otherwise than for one field.
+    allowed. `default` is the value if the key is absent, `shown_default` the same as text. `fills`
+    is None if the value does not become one field.
     """
 
     name: str
     default: T
     read: Callable[[str], T]
     shown_default: str
-    meaning: str
     fills: Field | None
-
-    @property
-    def default_in_words(self) -> str:
-        """The default value as a user would write it."""
-        return _shown(self.default)
 
 
 class Keys(dict[str, Key[Any]]):
@@ -44,7 +38,6 @@ class Keys(dict[str, Key[Any]]):
         name: str,
         default: T | Field,
         read: Callable[[str], T],
-        meaning: str,
         shown_default: str | None = None,
     ) -> Key[T]:
         """Add a key, and return it. If `default` is a Field, the key fills it and has its
@@ -55,7 +48,7 @@ class Keys(dict[str, Key[Any]]):
         if fills is not None:
             value = next(field.default for field in fields(fills.of) if field.name == fills.name)
         shown = _shown(value) if shown_default is None else shown_default
-        key = Key(name, value, read, shown, meaning, fills)
+        key = Key(name, value, read, shown, fills)
         self[name] = key
         return key
 

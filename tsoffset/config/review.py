@@ -111,7 +111,7 @@ def _in_effect(place: ScopedKey, near: str | None, entries: Mapping[ScopedKey, E
     own = entries.get(replace(place, name=key.name)) or entries.get(ScopedKey(key.name))
     if own is not None:
         return f" It has no effect: `{key.name}` is what {own.location} says"
-    return f" It has no effect: `{key.name}` is now `{key.default_in_words}`, its default"
+    return f" It has no effect: `{key.name}` is now `{key.shown_default}`, its default"
 
 
 def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:

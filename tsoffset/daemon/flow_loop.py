@@ -6,6 +6,7 @@ A failed cycle affects no other flow. The loop runs until the daemon stops or th
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -251,33 +252,16 @@ class FlowLoop:
         started_at: float,
         started: float,
     ) -> Cycle:
+        seconds = self._now() - started
+        cycle = Cycle(self.name, self._number, started_at, seconds, flow.commits)
         if result is None:
             assert error is not None
             words = str(error) if isinstance(error, TsoffsetError) else _unexpected(error)
-            seconds = self._now() - started
-            return Cycle(
-                self.name,
-                self._number,
-                started_at,
-                seconds,
-                flow.commits,
-                error=words,
-                over_limit=isinstance(error, CycleOverLimit),
-            )
+            return replace(cycle, error=words, over_limit=isinstance(error, CycleOverLimit))
         self._log.report(result)
         tally = tally_of(result.rows.table)
-        seconds = self._now() - started
         facts = result.facts(tally, commits=flow.commits, seconds=seconds)
-        return Cycle(
-            self.name,
-            self._number,
-            started_at,
-            seconds,
-            flow.commits,
-            result,
-            tally,
-            facts=facts,
-        )
+        return replace(cycle, result=result, tally=tally, facts=facts)
 
     def _report(self, cycle: Cycle, error: BaseException | None) -> None:
         """Log the result of the cycle, and update the board and the observers."""

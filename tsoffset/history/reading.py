@@ -2,6 +2,7 @@
 cycles of a chart. Opens only the files that hold these."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,8 @@ _DAY_SECONDS = 86_400.0
 _Read = tuple[HistoryFile, pa.Table]
 _STATES = pa.array([state.value for state in FlowState])
 # The columns of a CyclePoint, in the order of its fields.
-_POINT_COLUMNS = (
-    "ended_at",
-    "seconds",
-    "state",
-    "error",
-    "groups",
-    "committed",
-    "would_commit",
-    "unchanged",
-    "skipped",
-    "failed",
-    "reread_bound",
-    "lag_records",
-    "lag_seconds_max",
-)
+_COLUMNS = {"at": "ended_at", "lag_seconds": "lag_seconds_max"}
+_POINT_COLUMNS = tuple(_COLUMNS.get(field.name, field.name) for field in fields(CyclePoint))
 
 
 def last_known(directory: str | Path, flow: str) -> pa.Table | None:
