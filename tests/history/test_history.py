@@ -35,7 +35,7 @@ from tsoffset.group_sync.state import StateFile
 from tsoffset.history import flow_history, tidying
 from tsoffset.history.files import HistoryTable, day_of, days, files_of_day
 from tsoffset.history.reading import last_known, points
-from tsoffset.history.tables import CYCLES, KeptReason, replayed
+from tsoffset.history.tables import CYCLES, KeptReason, replay_rows
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.history.writing import HistoryWriter
@@ -216,7 +216,7 @@ def test_replaying_gives_each_cycles_rows_back(
             day = files_of_day(place_of(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))
             table = pa.concat_tables(file.table() for file in day.files).unify_dictionaries()
             until_then = table.filter(pc.less_equal(table["cycle"], number))
-            assert pairs_of(replayed(until_then, ended_at, FLOW)) == pairs
+            assert pairs_of(replay_rows(until_then, ended_at, FLOW)) == pairs
         merge(directory)
 
 

@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.api import Metrics
-from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised, serve
+from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url, serve
 from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
@@ -141,9 +141,9 @@ def test_other_machines_are_told_an_address_that_they_reach(
     """None of loopback where there is another, and none that means all addresses."""
     monkeypatch.setattr("socket.gethostname", lambda: "sync-1")
     monkeypatch.setattr("socket.gethostbyname", lambda _: "192.0.2.7")
-    assert advertised(addresses) == found
+    assert advertised_url(addresses) == found
     monkeypatch.setattr("socket.gethostbyname", lambda _: "127.0.1.1")
-    assert advertised(["http://0.0.0.0:2"]) == "http://sync-1:2"
+    assert advertised_url(["http://0.0.0.0:2"]) == "http://sync-1:2"
 
 
 # --- TLS ----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Findings:
 
     def problem(self, entry: Entry, allowed: str, *, with_value: bool = True) -> None:
         """Add a problem of an entry; its value is shown unresolved."""
-        value = shown(entry) if with_value else None
+        value = shown_value(entry) if with_value else None
         key = printable(entry.key)
         self._problems[Problem(key, value, allowed, entry.file, entry.line)] = None
 
@@ -69,7 +69,7 @@ def names_secret(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None
 
 
-def shown(entry: Entry) -> str:
+def shown_value(entry: Entry) -> str:
     """The entry's value to be shown: unresolved, without secrets, at most 200 characters."""
     if names_secret(entry.key):
         return _HIDDEN
@@ -77,7 +77,7 @@ def shown(entry: Entry) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def without(text: str, secrets: Collection[str]) -> str:
+def hide_values(text: str, secrets: Collection[str]) -> str:
     """`text` with all `secrets` hidden."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)

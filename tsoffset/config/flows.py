@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tsoffset.config import keys
-from tsoffset.config.findings import Entry, Findings, without
+from tsoffset.config.findings import Entry, Findings, hide_values
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS
 from tsoffset.config.plugins import (
@@ -15,8 +15,8 @@ from tsoffset.config.plugins import (
     TOPIC_FILTER_PLUGIN,
     Plugin,
     UnusablePlugin,
-    configured,
-    without_loading,
+    check_plugin,
+    load_plugin,
 )
 from tsoffset.config.review import (
     GROUP_FILTER_FAMILY,
@@ -258,14 +258,14 @@ def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Find
     texts[keys.TARGET_ALIAS.name] = origin.target
     entry = _entry_of(origin, key)
     try:
-        make = configured if origin.loads_classes else without_loading
+        make = load_plugin if origin.loads_classes else check_plugin
         return make(plugin, origin.value(key), texts)
     except UnusablePlugin as error:
-        findings.problem(entry, without(str(error), origin.secrets))
+        findings.problem(entry, hide_values(str(error), origin.secrets))
     except InvalidSetting as error:
         setting = origin.settings.get(error.key)
         findings.problem(
-            entry if setting is None else setting.entry, without(error.allowed, origin.secrets)
+            entry if setting is None else setting.entry, hide_values(error.allowed, origin.secrets)
         )
     return None
 

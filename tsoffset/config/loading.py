@@ -19,8 +19,15 @@ from tsoffset.config.flows import (
 )
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.providers import Resolver, Unresolved
-from tsoffset.config.review import TOP_NAMES, review
-from tsoffset.config.scopes import ScopedKey, Setting, merged, outranks, ranked, scoped_key
+from tsoffset.config.review import TOP_NAMES, check_setting
+from tsoffset.config.scopes import (
+    ScopedKey,
+    Setting,
+    has_precedence,
+    merge_settings,
+    scoped_key,
+    sort_by_precedence,
+)
 from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import ConfigFormat, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
@@ -85,7 +92,7 @@ def settings_of(
         place: replace(
             setting,
             usable=setting.usable
-            and review(
+            and check_setting(
                 place,
                 setting,
                 dedicated=dedicated,
@@ -101,7 +108,7 @@ def settings_of(
     sources: list[FlowSource] = []
     if dedicated:
         for source, target in _pairs(settings, top, clusters):
-            flow = merged(settings, source, target)
+            flow = merge_settings(settings, source, target)
             sources.append(
                 FlowSource(
                     source, target, flow, origin.path, True, resolver.substituted, load_classes
@@ -173,7 +180,7 @@ def _is_strict(entry: Entry | None, resolver: Resolver) -> bool:
     try:
         return keys.UNKNOWN_KEYS.read(_resolve(entry, resolver, Findings()).value) == "error"
     except ValueError:
-        # `review` reports the wrong value.
+        # `check_setting` reports the wrong value.
         return True
 
 
@@ -182,7 +189,7 @@ def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str
     try:
         aliases = keys.CLUSTERS.read(_resolve(listed, resolver, findings).value)
     except ValueError:
-        # `review` reports the wrong value.
+        # `check_setting` reports the wrong value.
         return ()
     if "spark" in aliases:
         findings.problem(listed, "must not have the alias spark: Spark's own keys begin with it")
@@ -196,12 +203,12 @@ def _by_scope(
 ) -> dict[ScopedKey, Entry]:
     """The entries by scope and name. Two spellings of one key must not contradict each other."""
     placed: dict[ScopedKey, Entry] = {}
-    for entry in ranked(entries):
+    for entry in sort_by_precedence(entries):
         place = scoped_key(entry.key, clusters, TOP_NAMES)
         earlier = placed.get(place)
         if (
             earlier is not None
-            and not outranks(entry, earlier)
+            and not has_precedence(entry, earlier)
             and split_list(entry.text) != split_list(earlier.text)
         ):
             findings.problem(entry, f"contradicts {earlier.key} ({earlier.location}); keep one")

@@ -67,10 +67,10 @@ TOPIC_FILTER_PLUGIN: Plugin[TopicFilter] = Plugin(
 )
 
 
-def without_loading(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
-    """As `configured`, without running code of a user's class: None for one that may be usable."""
+def check_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
+    """As `load_plugin`, without running code of a user's class: None for one that may be usable."""
     if name in plugin.own:
-        return configured(plugin, name, settings)
+        return load_plugin(plugin, name, settings)
     if _entry_point(plugin, name) is None:
         module_name, _ = _module_and_attribute(plugin, name)
         root = module_name.partition(".")[0]
@@ -84,7 +84,7 @@ def without_loading(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -
     return None
 
 
-def would_be_loaded(plugin: Plugin[T], name: str) -> str | None:
+def python_class(plugin: Plugin[T], name: str) -> str | None:
     """The Python class that `name` means, as `module:Class`; None for one of MirrorMaker 2."""
     if name in plugin.own:
         return None
@@ -92,7 +92,7 @@ def would_be_loaded(plugin: Plugin[T], name: str) -> str | None:
     return name if entry_point is None else entry_point.value
 
 
-def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
+def load_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
     """A configured instance of the class called `name`.
 
     Raises UnusablePlugin for the class, also for any error that it raises, and InvalidSetting for

@@ -62,7 +62,7 @@ Known = Key[Any] | str | None
 TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
-def review(
+def check_setting(
     place: ScopedKey,
     setting: Setting,
     *,
@@ -81,7 +81,7 @@ def review(
     if slip is not None:
         findings.problem(setting.entry, slip)
         return False
-    key = known(place, setting.value, dedicated=dedicated)
+    key = find_key(place, setting.value, dedicated=dedicated)
     if not isinstance(key, Key):
         if key is not None and _SECURITY.match(place.name):
             findings.problem(setting.entry, key, with_value=False)
@@ -126,22 +126,22 @@ def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:
     return None
 
 
-def known(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
+def find_key(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
     """The key that is read; a sentence about one that is not; or None if there is nothing to say.
-    `dedicated` as for `review`."""
+    `dedicated` as for `check_setting`."""
     if value and _TRANSFORMATION.match(place.name):
         return _UNTRANSFORMED
-    return _known(place, dedicated)
+    return _find_key(place, dedicated)
 
 
-def _known(place: ScopedKey, dedicated: bool) -> Known:
-    """`known` for other keys than transformations."""
+def _find_key(place: ScopedKey, dedicated: bool) -> Known:
+    """`find_key` for other keys than transformations."""
     name = place.name
     of_file = is_of_file(name)
     if of_file and not place.top:
         return UnknownKey(f"has no effect: it applies to the whole file; write {name}")
     if place.cluster is not None:
-        return _known_of_cluster(name, place.cluster)
+        return _find_cluster_key(name, place.cluster)
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
@@ -171,8 +171,8 @@ def _known(place: ScopedKey, dedicated: bool) -> Known:
     return None if may_be_of_a_class(name) else near
 
 
-def _known_of_cluster(name: str, alias: str) -> Known:
-    """`known` for keys after `A.`."""
+def _find_cluster_key(name: str, alias: str) -> Known:
+    """`find_key` for keys after `A.`."""
     if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
         return UnknownKey(f"has no effect: it belongs to a flow; {advice}")

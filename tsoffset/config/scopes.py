@@ -72,18 +72,20 @@ def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) 
     return ScopedKey(_ALSO_WRITTEN.get(plain, plain))
 
 
-def ranked(entries: Collection[Entry]) -> list[Entry]:
+def sort_by_precedence(entries: Collection[Entry]) -> list[Entry]:
     """The entries in an order in which the later of two for one key wins: `connectors.x` before
     `x`."""
     return sorted(entries, key=lambda entry: not entry.key.startswith(_CONNECTORS))
 
 
-def outranks(later: Entry, earlier: Entry) -> bool:
+def has_precedence(later: Entry, earlier: Entry) -> bool:
     """True if `later` wins over `earlier` without a contradiction."""
     return earlier.key.startswith(_CONNECTORS) and not later.key.startswith(_CONNECTORS)
 
 
-def merged(settings: Mapping[ScopedKey, Setting], source: str, target: str) -> dict[str, Setting]:
+def merge_settings(
+    settings: Mapping[ScopedKey, Setting], source: str, target: str
+) -> dict[str, Setting]:
     """The settings of the flow `source->target` under a connector's names: settings of a cluster
     are `source.cluster.x`, those of one of its clients `source.consumer.x`. Later assignments have
     the narrower scope."""

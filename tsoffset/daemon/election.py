@@ -180,7 +180,7 @@ class Election(Peers):
         # The last leader says so. Unless the coordinator removed it, no other member became leader.
         holds = self._agreed is not None and self._has_lead(self._agreed)
         facts = {"instance": asdict(self._instance), "leads": holds}
-        answer = membership.join(json.dumps(facts).encode(), agreed_by)
+        answer = membership.join(json.dumps(facts).encode(), agree)
         if isinstance(answer, Failed):
             return self._missed(answer)
         if isinstance(answer, Standing):
@@ -228,7 +228,7 @@ class Election(Peers):
             log.info("lead_gained" if leads else "lead_lost", flow=self._flow.name)
 
 
-def agreed_by(members: Mapping[str, bytes]) -> bytes:
+def agree(members: Mapping[str, bytes]) -> bytes:
     """From the metadata of each member to what all are told: the leader and the members (pure)."""
     candidates = []
     for metadata in members.values():
@@ -236,7 +236,7 @@ def agreed_by(members: Mapping[str, bytes]) -> bytes:
         instance = instance_of(facts.get("instance"))
         if instance is not None:
             candidates.append((instance, facts.get("leads") is True))
-    found = chosen(candidates)
+    found = choose_leader(candidates)
     agreed = {
         "leader": None if found is None else found.id,
         "instances": [asdict(instance) for instance, _ in candidates],
@@ -244,7 +244,7 @@ def agreed_by(members: Mapping[str, bytes]) -> bytes:
     return json.dumps(agreed).encode()
 
 
-def chosen(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
+def choose_leader(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
     """The leader among these, each with whether it leads already (pure); None for no candidates.
 
     The current leader, or else the instance that started last: in a rolling restart that one stays,

@@ -132,7 +132,7 @@ class Summary:
         """The rows of the entry at this index, in their order."""
         return self._pairs.take(pa.array(self._rows[self._starts[place] : self._starts[place + 1]]))
 
-    def chosen(
+    def select(
         self, wanted: SummaryFilter, order: Order = Order.NAME, *, falling: bool = False
     ) -> Numbers:
         """The indexes of the selected entries, sorted. Unknown values come last in both directions,

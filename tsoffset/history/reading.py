@@ -15,7 +15,7 @@ from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import FlowState
 from tsoffset.history.files import Damaged, HistoryFile, HistoryTable, concat, days, files_of_day
-from tsoffset.history.tables import PAIRS, replayed
+from tsoffset.history.tables import PAIRS, replay_rows
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, flo
                 return PAIRS_KNOWN.empty_table(), _last_reached(cycles)
             ended = _last_reached(cycles, rows["instance"][0].as_py())
             ended = max(pc.max(rows["at"]).as_py(), ended)
-            return replayed(rows, ended, flow), ended
+            return replay_rows(rows, ended, flow), ended
     except UNREACHABLE as error:
         _warn(root, flow, error)
     return None

@@ -96,7 +96,7 @@ class KnownPairs:
     pairs: pa.Table
 
 
-def changes(
+def changed_rows(
     before: KnownPairs | None, now: KnownPairs, instance: str, *, whole: KeptReason | None
 ) -> pa.Table:
     """The rows (PAIRS) by which a cycle differs from `before`. With `whole`, unchanged
@@ -115,7 +115,7 @@ def changes(
     return joined([_marked(rows, now, instance, kept), gone])
 
 
-def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
+def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     """The group-partitions (PAIRS_KNOWN) after all rows (PAIRS) of one process and day, in any
     order, if its last cycle ended at `ended_at`."""
     keys = pl.DataFrame(pa.table({name: as_text(rows[name]) for name in (*PAIR, "cycle")}))

@@ -15,7 +15,7 @@ _BEARER = HTTPBearer(auto_error=False, description="`listeners.token` or `listen
 Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 
-def reading(settings: ServerSettings) -> Callable[..., None]:
+def require_reader(settings: ServerSettings) -> Callable[..., None]:
     """A dependency that refuses requests that may not read."""
     if settings.read_token is None:
 
@@ -31,7 +31,7 @@ def reading(settings: ServerSettings) -> Callable[..., None]:
     return reader
 
 
-def changing(settings: ServerSettings) -> Callable[..., None]:
+def require_writer(settings: ServerSettings) -> Callable[..., None]:
     """A dependency that refuses requests that may not change anything."""
 
     def changer(shown: Shown) -> None:

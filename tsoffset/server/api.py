@@ -34,8 +34,8 @@ from tsoffset.server.flows import (
     step_of,
 )
 from tsoffset.server.pages import add_pages
-from tsoffset.server.parameters import EntryChoice, Paging, only_documented
-from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
+from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
+from tsoffset.server.problems import Refused, Unchanged, add_problems, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
 from tsoffset.version import __version__
@@ -100,7 +100,9 @@ def _operation(route: APIRoute) -> str:
 
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
     # `async`, so that they need no thread of the pool, which slow requests may have used up.
-    @app.get("/healthz", tags=["probes"], responses={503: documented("The flows' loop has ended.")})
+    @app.get(
+        "/healthz", tags=["probes"], responses={503: problem_response("The flows' loop has ended.")}
+    )
     async def healthz() -> answers.Health:
         """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
         if alive():
@@ -111,7 +113,9 @@ def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
             "restart the process, and read its log for the cause",
         )
 
-    @app.get("/readyz", tags=["probes"], responses={503: documented("No cycle has ended yet.")})
+    @app.get(
+        "/readyz", tags=["probes"], responses={503: problem_response("No cycle has ended yet.")}
+    )
     async def readyz() -> answers.Health:
         """Readiness: 200 when the configuration is loaded and the first cycle has ended, with or
         without success."""
@@ -128,11 +132,11 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
     @app.get(
         "/metrics",
         tags=["metrics"],
-        dependencies=[Depends(access.reading(settings))],
+        dependencies=[Depends(access.require_reader(settings))],
         response_class=Response,
         responses={
             200: {"description": "Metrics.", "content": {"text/plain": {}}},
-            "default": documented(),
+            "default": problem_response(),
         },
     )
     def metrics_now(request: Request) -> Response:
@@ -157,10 +161,10 @@ class _Routes:
         self._remotes = Remotes(settings, board.now)
         self.router = APIRouter(
             prefix="/api/v1",
-            responses={"default": documented()},
-            dependencies=[Depends(only_documented)],
+            responses={"default": problem_response()},
+            dependencies=[Depends(refuse_unknown_parameters)],
         )
-        read = [Depends(access.reading(settings))]
+        read = [Depends(access.require_reader(settings))]
         for path, name, answer in (
             ("/flows", "flows", self.flows),
             ("/remotes", "remotes", self.remotes),
@@ -172,7 +176,7 @@ class _Routes:
             ("/translate", "translate", self.translate),
         ):
             self.router.add_api_route(path, answer, name=name, tags=["read"], dependencies=read)
-        change = [Depends(access.changing(settings))]
+        change = [Depends(access.require_writer(settings))]
         for name, act in (("pause", self.pause), ("resume", self.resume), ("sync", self.sync)):
             self.router.add_api_route(
                 f"/flows/{{flow}}/{name}",

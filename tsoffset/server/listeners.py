@@ -101,7 +101,7 @@ def serve(
             thread.join(STOP_SECONDS)
 
 
-def advertised(addresses: Sequence[str]) -> str | None:
+def advertised_url(addresses: Sequence[str]) -> str | None:
     """The URL at which other machines reach the API: that of the first address that is not a
     loopback address, or of the first one; None if there is none."""
     local = [url for url in addresses if is_local(urlsplit(url).hostname or "")]

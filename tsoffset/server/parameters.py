@@ -88,10 +88,10 @@ class EntryChoice:
 
     def of(self, summary: Summary) -> Numbers:
         """The indexes of the selected entries, sorted."""
-        return summary.chosen(self._wanted, self._order, falling=self._falling)
+        return summary.select(self._wanted, self._order, falling=self._falling)
 
 
-def only_documented(request: Request) -> None:
+def refuse_unknown_parameters(request: Request) -> None:
     """A dependency that refuses unknown parameters: a misspelt filter would return too many
     items."""
     operation = request.app.openapi()["paths"][request.scope["route"].path_format]

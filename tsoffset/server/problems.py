@@ -66,7 +66,7 @@ class Refused(Exception):
         )
 
 
-def documented(description: str = "A problem.") -> dict[str, Any]:
+def problem_response(description: str = "A problem.") -> dict[str, Any]:
     """A problem in the OpenAPI document."""
     return {
         "description": description,

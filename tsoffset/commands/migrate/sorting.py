@@ -22,9 +22,9 @@ from tsoffset.config.plugins import (
     POLICY_PLUGIN,
     TOPIC_FILTER_PLUGIN,
     Plugin,
-    would_be_loaded,
+    python_class,
 )
-from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
+from tsoffset.config.review import TOP_NAMES, find_key, is_of_file, may_be_of_a_class
 from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import Settings
@@ -112,7 +112,7 @@ def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
 def _not_loaded(moved: Moved, place: ScopedKey) -> str | None:
     """What there is to know of a user's class, of which nothing was run."""
     plugin = _PLUGINS.get(place.name)
-    name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
+    name = None if plugin is None else python_class(plugin, moved.text.strip())
     if name is None:
         return None
     return (
@@ -135,7 +135,7 @@ def _as_ours(
 
 def _left(moved: Moved, place: ScopedKey) -> Left | None:
     """Why the setting is not in our configuration; None where it is."""
-    found = known(place, moved.text, dedicated=True)
+    found = find_key(place, moved.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:

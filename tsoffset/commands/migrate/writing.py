@@ -9,7 +9,7 @@ import javaproperties
 from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved
 from tsoffset.commands.migrate.sorting import Migration
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
-from tsoffset.config.findings import shown
+from tsoffset.config.findings import shown_value
 from tsoffset.config.review import TOP_NAMES
 from tsoffset.config.scopes import scoped_key
 from tsoffset.printable import printable
@@ -93,7 +93,7 @@ def _in_words(left: Left, file: str) -> str:
     if left.entry.file != file:  # one of several
         line = f"{left.entry.location}: "
     told = left.entry.text and left.heading is not Heading.REFUSED
-    value = f" = {shown(left.entry)}" if told else ""
+    value = f" = {shown_value(left.entry)}" if told else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
 
 
