@@ -507,7 +507,7 @@ def running(
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS_BETWEEN_LOOKS", 0.02)
+    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.02)
 
 
 def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:

@@ -198,14 +198,14 @@ class _Routes:
         return flows_answer(self._board, statuses, self._summaries)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
-        """The flows of the instances of `status.remote.urls`, as they last answered; they are asked
-        anew every few seconds as long as this is asked for."""
+        """The flows of the instances of `status.remote.urls`, as of their last answers. Requests new
+        answers at most every few seconds."""
         known = self._remotes.known()
         _tag(request, response, known)
         return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
-        """One flow: its state, with messages, its last cycle and its totals."""
+        """One flow: its state, messages, last cycle and totals."""
         status = self._known(unquote(flow))
         lead = self._lead(status.name)
         _tag(request, response, _state(self._board, (status, lead)))
@@ -237,7 +237,7 @@ class _Routes:
         group: str,
         paging: Annotated[Paging, Depends()],
     ) -> answers.GroupAnswer:
-        """One group with the row of each of its partitions."""
+        """One group with a row for each of its partitions."""
         status, now = self._informed(request, response, unquote(flow))
         name = unquote(group)
         summary = self._summaries.of(status, SummaryKey.GROUP)
@@ -331,19 +331,19 @@ class _Routes:
         )
 
     def pause(self, request: Request, flow: str) -> answers.Done:
-        """Begin no further cycle of a flow; one that runs is finished. The leader alone can."""
+        """Pause a flow. A running cycle finishes. Only the leader can do this."""
         return self._asked(self._controls.pause, unquote(flow), request)
 
     def resume(self, request: Request, flow: str) -> answers.Done:
-        """Begin cycles of a flow again, at once. The leader alone can, or an instance on which the
+        """Resume a flow with a cycle at once. Only the leader can do this, or an instance on which the
         flow is paused."""
         name = unquote(flow)
         paused = self._known(name).state is FlowState.PAUSED
         return self._asked(self._controls.resume, name, request, anywhere=paused)
 
     def sync(self, request: Request, flow: str) -> answers.Done:
-        """Begin the next cycle of a flow as soon as none is running; a paused one stays paused. The
-        leader alone can."""
+        """Start the next cycle of a flow as soon as none runs. A paused flow stays paused. Only the
+        leader can do this."""
         return self._asked(self._controls.sync_now, unquote(flow), request)
 
     def _asked(
