@@ -198,8 +198,8 @@ class _Routes:
         return flows_answer(self._board, statuses, self._summaries)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
-        """The flows of the instances of `status.remote.urls`, as of their last answers. Requests new
-        answers at most every few seconds."""
+        """The flows of the instances of `status.remote.urls`, as of their last answers. Requests
+        new answers at most every few seconds."""
         known = self._remotes.known()
         _tag(request, response, known)
         return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
@@ -335,8 +335,8 @@ class _Routes:
         return self._asked(self._controls.pause, unquote(flow), request)
 
     def resume(self, request: Request, flow: str) -> answers.Done:
-        """Resume a flow with a cycle at once. Only the leader can do this, or an instance on which the
-        flow is paused."""
+        """Resume a flow with a cycle at once. Only the leader can do this, or an instance on which
+        the flow is paused."""
         name = unquote(flow)
         paused = self._known(name).state is FlowState.PAUSED
         return self._asked(self._controls.resume, name, request, anywhere=paused)
