@@ -152,7 +152,7 @@ def test_one_token_to_read_serves_all_instances() -> None:
 )
 def test_a_token_never_goes_over_a_network_in_the_clear(url: str, sent: bool) -> None:
     """By https, or to this machine alone."""
-    assert remotes._may_hold_a_secret(url) is sent
+    assert remotes._keeps_secrets(url) is sent
 
 
 def test_the_address_is_shown_without_what_may_be_secret() -> None:
