@@ -29,7 +29,7 @@ from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
-from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known
+from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.signals import Ending, Signals, supervise
@@ -507,7 +507,7 @@ def running(
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS_BETWEEN_LOOKS", 0.02)
+    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.02)
 
 
 def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:
@@ -537,7 +537,7 @@ def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path: Pat
         assert len(now.told("history_not_read")) == 1
 
 
-class Standby(Alone):
+class Standby(Peers):
     """Another instance leads for ever."""
 
     def leads(self) -> bool:

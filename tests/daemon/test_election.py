@@ -9,7 +9,7 @@ import pytest
 
 from tests.memory_flows import StillTime, flow
 from tsoffset.cluster import Assignment, MemberState
-from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by, chosen, instance_of
+from tsoffset.daemon.election import SESSION_SECONDS, Election, agree, choose_leader, instance_of
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.model import Failed, FailureKind
@@ -78,19 +78,19 @@ def metadata(instance: Instance, *, leads: bool = False) -> bytes:
 @pytest.mark.parametrize("there", [(OLD, NEW, NEWEST), (NEWEST, OLD, NEW)])
 def test_the_lead_stays_where_it_is(there: tuple[Instance, ...]) -> None:
     """Whoever joins, and in whichever order they are listed."""
-    assert chosen([(one, one is OLD) for one in there]) is OLD
+    assert choose_leader([(one, one is OLD) for one in there]) is OLD
 
 
 def test_the_one_that_started_last_takes_over() -> None:
     """Of instances that are replaced one by one it is the one that stays."""
-    assert chosen([(NEW, False), (NEWEST, False), (OLD, False)]) is NEWEST
-    assert chosen([]) is None
+    assert choose_leader([(NEW, False), (NEWEST, False), (OLD, False)]) is NEWEST
+    assert choose_leader([]) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"instance": 3}', b"[" * 100_000])
 def test_a_member_that_says_nothing_of_use_is_left_out(content: bytes) -> None:
     """It does not lead, and keeps nobody else from it."""
-    told = json.loads(agreed_by({"odd": content, "us": metadata(NEW)}))
+    told = json.loads(agree({"odd": content, "us": metadata(NEW)}))
     assert told["leader"] == NEW.id
     assert [one["id"] for one in told["instances"]] == [NEW.id]
 
@@ -99,7 +99,7 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
     """In a rolling deployment both versions are in the group."""
     facts = json.loads(metadata(OLD, leads=True))
     facts["version"], facts["mood"], facts["instance"]["shoe_size"] = 2, "good", 43
-    told = json.loads(agreed_by({"later": json.dumps(facts).encode(), "us": metadata(NEW)}))
+    told = json.loads(agree({"later": json.dumps(facts).encode(), "us": metadata(NEW)}))
     assert told["leader"] == OLD.id
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.memory_flows import StillTime, flow
 from tests.random_examples import scaled
 from tsoffset.cluster import Assignment, MemberState
-from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by
+from tsoffset.daemon.election import SESSION_SECONDS, Election, agree
 from tsoffset.daemon.status import Instance
 from tsoffset.model import Failed, FailureKind
 
@@ -59,7 +59,7 @@ class Coordinator:
         """The first member says who leads. (That it may be lost before it does is one more
         generation.)"""
         if self.members:
-            content = agreed_by({name: one.metadata for name, one in self.members.items()})
+            content = agree({name: one.metadata for name, one in self.members.items()})
         for known in self.members.values():
             known.given, known.ends = content, self.time.now + SESSION_SECONDS
 

@@ -30,7 +30,7 @@ from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.membership import KafkaMembership
 from tsoffset.model import Failed, FailureKind
-from tsoffset.server.listeners import advertised, serve
+from tsoffset.server.listeners import advertised_url, serve
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.testing.embedded import EmbeddedBroker
 
@@ -184,7 +184,7 @@ def instance(file: Path) -> Iterator[Served]:
         serve(settings, board, daemon, recent) as addresses,
         httpx2.Client(base_url=addresses[0], headers=bearing(TOKEN)) as api,
     ):
-        board.instance = replace(board.instance, url=advertised(addresses))
+        board.instance = replace(board.instance, url=advertised_url(addresses))
         thread.start()
         try:
             yield Served(daemon, api, addresses[0])

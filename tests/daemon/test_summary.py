@@ -36,7 +36,7 @@ def summary(*rows: Row, key: SummaryKey = SummaryKey.GROUP) -> Summary:
 
 
 def entries(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[SummaryEntry]:
-    return made.entries(made.chosen(wanted, **how))
+    return made.entries(made.select(wanted, **how))
 
 
 def names(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[str]:

@@ -1,5 +1,4 @@
-"""History without Spark: what is written of cycles, what comes back, what is left of old days, and
-what becomes of it when something fails."""
+"""History without Spark: writing cycles, reading them, merging and removing days, and failures."""
 
 import os
 import re
@@ -35,7 +34,7 @@ from tsoffset.group_sync.state import StateFile
 from tsoffset.history import flow_history, tidying
 from tsoffset.history.files import HistoryTable, day_of, days, files_of_day
 from tsoffset.history.reading import last_known, points
-from tsoffset.history.tables import CYCLES, KeptReason, replayed
+from tsoffset.history.tables import CYCLES, KeptReason, replay_rows
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.history.writing import HistoryWriter
@@ -49,13 +48,13 @@ LATER = TODAY + timedelta(days=9)
 
 
 def kept(directory: Path) -> list[tuple[int, str, str]]:
-    """Cycle, group and why it is kept, of every row of pairs."""
+    """Cycle, group and kind of every row of pairs."""
     rows = rows_of(directory, HistoryTable.PAIRS)
     return [(one["cycle"], one["group"], one["kept"]) for one in rows]
 
 
 def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
-    """As two days in a row do: what was replaced on the first one goes on the second."""
+    """Tidy twice, as on two days: the second time removes the files replaced by the first."""
     for _ in range(2):
         tidy(place_of(directory), FLOW, today)
     remove_before(place_of(directory), FLOW, oldest)
@@ -65,7 +64,7 @@ def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None
 
 
 def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
-    """The first cycle has every pair, a later one those that differ, and none where none does."""
+    """The first cycle has every pair; a later one has those that changed, if any."""
     past = Past(tmp_path)
     past.keep(row("a"), row("b"))
     past.keep(row("a"), row("b", offset=9))
@@ -75,7 +74,7 @@ def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
 
 
 def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
-    """Absence cannot be told from no change otherwise."""
+    """Without that row, a pair that is gone would look unchanged."""
     past = Past(tmp_path)
     past.keep(row("a"), row("b"))
     past.keep(row("a"))
@@ -84,7 +83,7 @@ def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
 
 
 def test_every_so_many_cycles_all_pairs_are_written(tmp_path: Path) -> None:
-    """Those that did not change are marked, so that merging can drop them."""
+    """Unchanged ones are marked, so that merging can drop them."""
     past = Past(tmp_path, full_every=2)
     for offset in (7, 7, 8):
         past.keep(row("a"), row("b", offset=offset))
@@ -92,7 +91,7 @@ def test_every_so_many_cycles_all_pairs_are_written(tmp_path: Path) -> None:
 
 
 def test_a_day_needs_no_other(tmp_path: Path) -> None:
-    """Its first cycle has every pair, whether it changed or not; days are those of UTC."""
+    """The first cycle of a day (UTC) has every pair, changed or not."""
     past = Past(tmp_path, started=NOON + DAY / 2 - 1.5 * MINUTE)
     past.keep(row("a"), row("b"))
     past.keep(row("a"), row("b", offset=8))
@@ -101,7 +100,7 @@ def test_a_day_needs_no_other(tmp_path: Path) -> None:
 
 
 def test_folders_are_named_as_hive_does(tmp_path: Path) -> None:
-    """So that other tools find flow and day in them."""
+    """Other tools find flow and day in the names."""
     Past(tmp_path).keep(row())
     assert sorted(str(path.relative_to(tmp_path).parent) for path in files(tmp_path)) == [
         "cycles/flow=A-%3EB/day=2026-11-22",
@@ -110,7 +109,7 @@ def test_folders_are_named_as_hive_does(tmp_path: Path) -> None:
 
 
 def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path: Path) -> None:
-    """With its error, and without anything of pairs."""
+    """A row with its error, and null for everything about pairs."""
     past = Past(tmp_path)
     past.history.add(*past.ended(None))
     past.history.write()
@@ -135,8 +134,8 @@ def test_a_cycles_row_sums_its_pairs(tmp_path: Path) -> None:
 def test_cycles_share_files_of_which_the_last_one_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row is too little for a file: a file is replaced by one with a row more, up to a limit. It
-    stays for who has listed it, but is not read by others."""
+    """Each file has the rows of the previous one and one more, up to a limit. A replaced file stays
+    for a while for readers that have listed it; others do not read it."""
     monkeypatch.setattr(flow_history, "_CYCLES_IN_A_FILE", 3)
     past = Past(tmp_path)
     for _ in range(7):
@@ -180,7 +179,7 @@ ROWS = st.lists(
 
 
 def without_pairs_of_failed_groups(rows: list[Row]) -> list[Row]:
-    """A group that failed as a whole has no other row."""
+    """The rows without those of pairs of a group that failed as a whole."""
     failed = {one.group for one in rows if one.source_topic is None}
     return [one for one in rows if one.source_topic is None or one.group not in failed]
 
@@ -195,8 +194,8 @@ CYCLES_OF_ROWS = st.lists(
 def test_replaying_gives_each_cycles_rows_back(
     tmp_path: Path, cycles: Sequence[list[Row] | None], full_every: int, started: float
 ) -> None:
-    """Of every cycle that reached the clusters, to the last column and time: from its files as
-    they were written, and, of whole days, after they were merged. So does what is known last."""
+    """Replaying the files returns the rows of every cycle that reached the clusters, before and
+    after merging. So does `last_known` for the last one."""
     directory = tmp_path / "history"
     shutil.rmtree(directory, ignore_errors=True)
     past = Past(directory, started, full_every=full_every)
@@ -216,7 +215,7 @@ def test_replaying_gives_each_cycles_rows_back(
             day = files_of_day(place_of(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))
             table = pa.concat_tables(file.table() for file in day.files).unify_dictionaries()
             until_then = table.filter(pc.less_equal(table["cycle"], number))
-            assert pairs_of(replayed(until_then, ended_at, FLOW)) == pairs
+            assert pairs_of(replay_rows(until_then, ended_at, FLOW)) == pairs
         merge(directory)
 
 
@@ -224,14 +223,14 @@ def test_replaying_gives_each_cycles_rows_back(
 
 
 def test_nothing_is_known_of_a_flow_without_history(tmp_path: Path) -> None:
-    """The first start ever."""
+    """As at the first start."""
     assert last_known(tmp_path, FLOW) is None
     assert last_known(tmp_path / "nowhere", FLOW) is None
     assert not points(place_of(tmp_path), FLOW, 0, float("inf"), 10, (), "a1")
 
 
 def test_the_last_instance_is_what_is_known(tmp_path: Path) -> None:
-    """A process that started later says all; pairs that it does not have are no more."""
+    """Only the rows of the process that wrote last count; other pairs are gone."""
     Past(tmp_path, id="b2").keep(row("a"), row("b"))
     expected = Past(tmp_path, NOON + 9 * MINUTE, id="a1").keep(row("a", offset=9))
     found = last_known(tmp_path, FLOW)
@@ -240,8 +239,8 @@ def test_the_last_instance_is_what_is_known(tmp_path: Path) -> None:
 
 
 def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
-    """Oldest first, over days and processes, whether they are in files, merged, or known to this
-    process; those of one process are not told twice."""
+    """Oldest first, over days and processes, from files, merged files and memory; each cycle
+    once."""
     past = Past(tmp_path, started=NOON + DAY / 2 - 3.5 * MINUTE)
     recent = []
     for _ in range(6):
@@ -267,7 +266,7 @@ def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
 
 
 def test_points_come_back_from_files(tmp_path: Path) -> None:
-    """All of each, of cycles that reached nothing, too."""
+    """With all fields, also of failed cycles."""
     past = Past(tmp_path)
     expected = []
     for rows in ([row("a"), row("b", reread_bound=3, current_target_offset=2)], None):
@@ -280,7 +279,7 @@ def test_points_come_back_from_files(tmp_path: Path) -> None:
 
 
 def test_points_of_this_process_need_no_file(tmp_path: Path) -> None:
-    """Where it knows as many as are asked for."""
+    """If it has enough of them in memory."""
     history, past = observer(tmp_path), Past(tmp_path)
     for _ in range(3):
         history.cycle_ended(*past.ended([row()]))
@@ -294,7 +293,7 @@ def test_points_of_this_process_need_no_file(tmp_path: Path) -> None:
 
 
 def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
-    """Without rows that only say again what is known; the day that goes on stays as it is."""
+    """Without rows that repeat known values. Today's files are not merged."""
     past = Past(tmp_path, full_every=2)
     for offset in (1, 2, 3, 3):
         past.keep(row("a"), row("b", offset=offset))
@@ -311,7 +310,7 @@ def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
 
 
 def test_large_days_become_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is made in memory, which has to stay small."""
+    """A file is made in memory, so its size is limited."""
     monkeypatch.setattr(tidying, "_ROWS_IN_A_FILE", 4)
     past = Past(tmp_path)
     for offset in range(5):
@@ -341,8 +340,8 @@ def test_what_comes_late_is_merged_with_the_rest(tmp_path: Path) -> None:
 def test_an_end_in_the_middle_of_merging_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int
 ) -> None:
-    """After the merged file is there and before all others are gone: nothing is read twice, nothing
-    is lost, and the next merging goes on."""
+    """If the process ends between writing the merged file and removing the others, nothing is read
+    twice or lost, and the next call continues."""
     past = Past(tmp_path)
     for offset in range(4):
         past.keep(row("a", offset=offset))
@@ -369,7 +368,7 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(
 
 
 def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
-    """All of them, both kinds; later ones stay."""
+    """Of both kinds; later days stay."""
     for day in range(3):
         Past(tmp_path, NOON + day * DAY, id=f"a{day}").keep(row())
     merge(tmp_path, oldest=TODAY + timedelta(days=1))
@@ -387,7 +386,7 @@ def observer(directory: Path, **changes: Any) -> HistoryWriter:
 
 
 def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
-    """In a thread of its own; at the end it waits for what is under way."""
+    """In a thread of its own; `close` waits for it."""
     past, history = Past(tmp_path), observer(tmp_path)
     history.cycle_ended(*past.ended([row("a")]))
     history.cycle_ended(*past.ended([row("a", offset=9)]))
@@ -402,9 +401,9 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
     ("up_hours", "clock_hours", "retention_days", "left"),
     [
         (2, 2, 2, [TODAY]),
-        # Whoever starts with a wrong clock has it set right before long.
+        # A wrong clock at the start is corrected before long.
         (0, 0, 2, [LONG_AGO, TODAY]),
-        # It was set forward, or back, while the process ran.
+        # The clock was set forward, or back, while the process ran.
         (2, 9_000, 30, [LONG_AGO, TODAY]),
         (2, -9_000, 2, [LONG_AGO, TODAY]),
     ],
@@ -412,8 +411,8 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
 def test_old_days_go_by_a_clock_that_runs_with_the_process(
     tmp_path: Path, up_hours: int, clock_hours: int, retention_days: int, left: list[date]
 ) -> None:
-    """What a process that was not there at midnight has left undone is done; nothing goes by a
-    clock that has jumped."""
+    """Days past the retention are removed, also if no process ran at midnight, but not because a
+    clock jumped."""
     Past(tmp_path, NOON - 9 * DAY).keep(row())
     hours = [0, 0]
     history = HistoryWriter(
@@ -428,7 +427,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
     before = files(tmp_path / "cycles")
     hours[:] = clock_hours, up_hours
     history.cycle_ended(*past.ended([row()]))
-    # Written; what follows, before the end, is tidying.
+    # The cycle is written; then the thread tidies before it ends.
     wait_until(lambda: files(tmp_path / "cycles") != before)
     assert history.close(60)
     assert days(place_of(tmp_path), HistoryTable.CYCLES, FLOW) == left
@@ -437,7 +436,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
 def test_a_place_that_hangs_delays_no_cycle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the cycles that end meanwhile the last one's pairs are written, and a row of each."""
+    """Of cycles that end during a write, each has a row, and the last one's pairs are written."""
     begun, go_on = Event(), Event()
     write = Folder.write
 
@@ -460,7 +459,7 @@ def test_a_place_that_hangs_delays_no_cycle(
 
 
 def test_a_cycles_row_has_what_its_log_says() -> None:
-    """Every field of `cycle_finished`."""
+    """CYCLES has a column for every field of `cycle_finished`."""
     cycle, _ = Past(Path("nowhere")).ended([row()])
     assert cycle.result is not None
     assert cycle.tally is not None
@@ -470,8 +469,8 @@ def test_a_cycles_row_has_what_its_log_says() -> None:
 
 
 def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path: Path) -> None:
-    """Once for as long as it lasts; the next file that can be written has all pairs, and every
-    cycle has its row."""
+    """The warning is logged once. The next successful write has all pairs, and a row for every
+    cycle."""
     blocked = tmp_path / "history"
     blocked.write_text("a file")
     past, history = Past(blocked), observer(blocked)
@@ -494,7 +493,7 @@ def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path:
 
 
 def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
-    """What changed meanwhile is told from what was written last, among all pairs."""
+    """The next file has all pairs, with the changes since the last successful write."""
     past = Past(tmp_path)
     past.keep(row("a"), row("b"))
     folder = tmp_path / "pairs"
@@ -514,7 +513,7 @@ def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
 def test_memory_stays_bounded_while_nothing_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest cycles' rows go; of pairs the last are kept alone."""
+    """The oldest rows of cycles are dropped, and only the last pairs are kept."""
     (tmp_path / "cycles").write_text("a file")
     past = Past(tmp_path)
     past.history._waiting = flow_history.deque(maxlen=3)
@@ -537,14 +536,14 @@ def sample(directory: Path) -> pa.Table:
 
 
 def spoiled(path: Path, version: str | None) -> None:
-    """The file with another version, or with none."""
+    """Change or remove the version of the file."""
     table = pq.read_table(path)
     facts = {} if version is None else {"tsoffset.history": version}
     pq.write_table(table.replace_schema_metadata(facts), path)
 
 
 def without(path: Path, column: str) -> None:
-    """The file with nulls alone in a column."""
+    """Replace a column of the file by nulls."""
     table = pq.read_table(path)
     at = table.schema.names.index(column)
     nulls = pa.nulls(len(table), table.schema.field(at).type)
@@ -552,7 +551,7 @@ def without(path: Path, column: str) -> None:
 
 
 def damage(path: Path) -> None:
-    """Change bytes of what it holds; its metadata stays as it is."""
+    """Change bytes of its rows, not of its metadata."""
     content = bytearray(path.read_bytes())
     content[40:60] = bytes(byte ^ 0xFF for byte in content[40:60])
     path.write_bytes(content)
@@ -581,7 +580,8 @@ def damage(path: Path) -> None:
 def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(
     tmp_path: Path, kind: HistoryTable, spoil: Any, why: str
 ) -> None:
-    """It is named and stays, and no file stands in its place; the rest is merged and read."""
+    """A warning names it. It stays, no merged file includes its cycle, and the rest is merged and
+    read."""
     for hour in range(5):
         Past(tmp_path, NOON + 3600 * hour, cycles=hour).keep(row("a", offset=hour))
     strange = files(tmp_path / kind)[2]
@@ -603,7 +603,7 @@ def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", list(HistoryTable))
 def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: HistoryTable) -> None:
-    """A file with a day's name, a pipe that nobody writes to, and a name that is no text."""
+    """A file with a day's name, a pipe, a foreign file, and a name that is not valid text."""
     sample(tmp_path)
     day = files(tmp_path / kind)[0].parent
     day.with_name("day=9999-12-31").write_text("")
@@ -616,7 +616,7 @@ def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: Histor
 
 
 def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
-    """The chart lacks it, and shows the others."""
+    """Charts leave it out."""
     sample(tmp_path)
     *_, last = files(tmp_path / "cycles")
     table = pq.read_table(last)
@@ -626,7 +626,7 @@ def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
 
 
 def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> None:
-    """So a later version may add some."""
+    """A later version may add columns."""
     sample(tmp_path)
     for path in files(tmp_path / "cycles"):
         table = pq.read_table(path)
@@ -635,7 +635,7 @@ def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> 
 
 
 def test_stores_are_written_like_folders() -> None:
-    """Whatever pyarrow knows by a URI, here one in memory."""
+    """A store by a URI of pyarrow, here one in memory."""
     uri = "mock://history"
     expected = sample(uri)  # type: ignore[arg-type]
     assert isinstance(place_of(uri), ObjectStore)
@@ -652,7 +652,7 @@ def test_stores_are_written_like_folders() -> None:
 
 
 def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
-    """A task is told of a file below a root that it finds again by the configuration."""
+    """Tasks get files without the store's URI, and find it in the configuration."""
     uri = "mock://key:c4n4ry@store/history"
     Past(uri).keep(row("a"))  # type: ignore[arg-type]
     (file,) = files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files
@@ -686,8 +686,8 @@ while True:
 
 @pytest.mark.thorough
 def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> None:
-    """Killed wherever it is, writing or merging: every file can be read, every cycle that it was
-    done with is there once, with all that was known then."""
+    """Killed at any point, also while merging: every file can be read, and every finished cycle is
+    there once, with all its pairs."""
     root = Path(__file__).parents[2]
     for number in range(5):
         directory = tmp_path / str(number)
@@ -720,7 +720,7 @@ def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> No
 def test_names_begin_with_a_dot_until_a_file_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark and others take no such file for one of theirs."""
+    """Spark and other tools ignore such files."""
 
     def killed(_: int) -> None:
         raise SystemExit

@@ -1,4 +1,4 @@
-"""Questions to past cycles through Spark SQL, whether their days have been merged or not."""
+"""Queries of past cycles with Spark SQL, before and after days are merged."""
 
 import json
 import re
@@ -73,8 +73,8 @@ def ended(session: SparkSession) -> list[float]:
 
 
 def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past: Path) -> None:
-    """For so many cycles, over a restart and midnight: not who stands where it should, and not who
-    is no more."""
+    """For a number of cycles, across a restart and midnight; pairs in sync and pairs that are gone
+    are not stuck."""
     opened(session, past)
     (found,) = ask(session, HistoryQuery.STUCK)
     assert (found["group"], found["cycles"], found["source_cycles"]) == ("active", 7, 0)
@@ -83,14 +83,14 @@ def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past
 
 
 def test_worst_has_the_largest_bound_of_each_pair(session: SparkSession, past: Path) -> None:
-    """With the time at which it had it; pairs without any are not told."""
+    """With its time; pairs without a bound have no row."""
     opened(session, past)
     (found,) = ask(session, HistoryQuery.WORST)
     assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
 
 
 def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
-    """Newest first, from the cycles' own rows."""
+    """Newest day first, from the rows of cycles."""
     opened(session, past)
     second, first = ask(session, HistoryQuery.ACCURACY)
     assert (first["cycles"], second["cycles"]) == (4, 6)
@@ -121,8 +121,7 @@ def test_periods_of_a_pair_follow_each_other(session: SparkSession, past: Path) 
 
 
 def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Path) -> None:
-    """The pairs of a time are those of the last cycle before it, and it is the same whether days
-    were merged."""
+    """The pairs as of a time are those of the last cycle before it."""
     opened(session, past)
 
     def at(minutes: float) -> dict[str, int]:
@@ -141,7 +140,7 @@ def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Pa
 
 
 def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> None:
-    """Of a time, no day before it; of other flows nothing."""
+    """No days before the time, and no other flows."""
     everything = opened(session, past).files
     start = NOON + DAY / 2 + MINUTE
     assert opened(session, past, start=start).files < everything
@@ -167,7 +166,7 @@ def test_a_file_that_cannot_be_read_is_named(
 def test_a_question_that_is_none_is_bad_usage(
     session: SparkSession, tmp_path: Path, sql: str
 ) -> None:
-    """Spark's sentence, without its stack, and where to find what can be asked."""
+    """Spark's message without a stack, and the names of the views."""
     opened(session, tmp_path)
     with pytest.raises(UsageError, match="the views are `cycles` and `pairs`"):
         own_answer(session, sql)
@@ -175,8 +174,8 @@ def test_a_question_that_is_none_is_bad_usage(
 
 @pytest.mark.thorough
 def test_the_command_answers(tmp_path: Path) -> None:
-    """As a process of its own, from configuration to JSON lines; what was read is said beside.
-    Tasks find the store by the configuration, as it was referred to there."""
+    """As a process: JSON lines on standard output, the number of files on standard error. Tasks
+    resolve the store's URI from the configuration."""
     directory = tmp_path / "history"
     past = Past(directory, started=time.time() - 60 * MINUTE)
     for n in range(1, 6):

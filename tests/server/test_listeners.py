@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ from tests.serving import PATH, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server import connections, listeners
 from tsoffset.server.api import Metrics
-from tsoffset.server.connections import TimedProtocol
-from tsoffset.server.listeners import ListenerCertificate, advertised, serve
+from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url, serve
 from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
@@ -143,9 +141,9 @@ def test_other_machines_are_told_an_address_that_they_reach(
     """None of loopback where there is another, and none that means all addresses."""
     monkeypatch.setattr("socket.gethostname", lambda: "sync-1")
     monkeypatch.setattr("socket.gethostbyname", lambda _: "192.0.2.7")
-    assert advertised(addresses) == found
+    assert advertised_url(addresses) == found
     monkeypatch.setattr("socket.gethostbyname", lambda _: "127.0.1.1")
-    assert advertised(["http://0.0.0.0:2"]) == "http://sync-1:2"
+    assert advertised_url(["http://0.0.0.0:2"]) == "http://sync-1:2"
 
 
 # --- TLS ----------------------------------------------------------------------------------
@@ -244,7 +242,7 @@ def test_a_new_certificate_is_taken_up(tmp_path: Path) -> None:
     assert [one["event"] for one in logs] == ["certificate_not_renewed", "certificate_renewed"]
 
 
-# --- clients that are slow, or many -------------------------------------------------------
+# --- slow clients --------------------------------------------------------------------------
 
 
 def ended(client: socket.socket) -> bytes:
@@ -284,85 +282,6 @@ def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.Mon
             lambda: any(one["event"] == "connection_too_slow" for one in logs), "it is given up"
         )
         assert len(ended(client)) < 50 * 1_000_000
-
-
-GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-def answered(client: socket.socket, path: bytes = b"/healthz") -> bool:
-    """Whether a request on this connection has an answer of 200."""
-    try:
-        client.sendall(GET % path)
-        return client.recv(12) == b"HTTP/1.1 200"
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize("tls", [False, True])
-def test_connections_that_send_nothing_are_counted_when_they_are_accepted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tls: bool
-) -> None:
-    """Not after a handshake that never comes. One more than there may be ends the oldest, so that
-    who opens many shuts nobody out."""
-    monkeypatch.setattr(connections, "CONNECTIONS", 4)
-    # It is not the time that ends them.
-    monkeypatch.setattr(listeners, "HANDSHAKE_SECONDS", 600)
-    monkeypatch.setattr(TimedProtocol, "exchange_seconds", 600)
-    authority, more = Authority(), {}
-    if tls:
-        more["key_store"] = str(authority.issue("a", LOOPBACK).write_pem(tmp_path / "key.pem"))
-    with (
-        served(f"http{'s' if tls else ''}://127.0.0.1:0", **more) as (address,),
-        ExitStack() as stack,
-    ):
-        silent = [stack.enter_context(connected(address)) for _ in range(40)]
-        for one in silent[:-4]:
-            assert ended(one) == b""
-        assert httpx2.get(address + "/healthz", verify=trusting(authority)).is_success
-
-
-def test_requests_under_way_leave_room_for_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections without a request end first, so a request is answered however many connect. Where
-    all have one, the oldest ends, so that a probe is answered however many wait."""
-    monkeypatch.setattr(connections, "CONNECTIONS", 3)
-    asked, go_on = threading.Semaphore(0), threading.Event()
-
-    def metrics(_accept: str) -> tuple[bytes, str]:
-        asked.release()
-        go_on.wait(60)
-        return b"", "text/plain"
-
-    with served(metrics=metrics) as (address,), ExitStack() as stack:
-        stack.callback(go_on.set)
-
-        def wait_for_metrics() -> socket.socket:
-            client = stack.enter_context(connected(address))
-            client.sendall(GET % b"/metrics")
-            assert asked.acquire(timeout=60)
-            return client
-
-        first, second = wait_for_metrics(), wait_for_metrics()
-        idle = [stack.enter_context(connected(address)) for _ in range(3)]
-        assert [ended(one) for one in idle[:2]] == [b"", b""]
-        third = wait_for_metrics()
-        assert ended(idle[2]) == b""
-        assert answered(stack.enter_context(connected(address)))
-        assert ended(first) == b""
-        go_on.set()
-        assert all(one.recv(12) == b"HTTP/1.1 200" for one in (second, third))
-
-
-@pytest.mark.parametrize(
-    "sent", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nx: " + b"x" * 200_000]
-)
-def test_what_is_no_http_is_a_problem(sent: bytes) -> None:
-    """In the form of all others, and the connection ends."""
-    with served() as (address,), connected(address) as client:
-        client.sendall(sent)
-        head, _, body = ended(client).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400")
-    assert b"content-security-policy: default-src 'none'" in head
-    assert b"next_step" in body
 
 
 # --- as a whole ---------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_a_running_daemon_is_asked_whether_it_took_the_change_up(
 ) -> None:
     """Exit 0 once it has; 1, with what to look at, where it goes on without; and where none
     answers that is said."""
-    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.05)
     state = f"state.dir = {tmp_path / 'state'}"
     with running("topics with audit") as address:
         file = properties_file(tmp_path, "a:1", "b:1", state, address)

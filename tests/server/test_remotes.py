@@ -71,13 +71,13 @@ def of(*urls: str, token: str | None = None, fresh: float = 0.0) -> Remotes:
 def asked(one: Remotes) -> Remote:
     """What is known of the first when it has answered, or not."""
     one.known()
-    wait_until(lambda: one.known()[0].error is not None or one.known()[0].flows is not None)
+    wait_until(lambda: one.known()[0].error is not None or one.known()[0].answer is not None)
     return one.known()[0]
 
 
 def refusal(url: str, token: str | None = None) -> str:
     found = asked(of(url, token=token))
-    assert found.flows is None
+    assert found.answer is None
     assert found.error is not None
     return found.error
 
@@ -86,9 +86,9 @@ def test_an_instance_is_shown_as_it_answers() -> None:
     """Its flows, and when that was by the clock here."""
     with served() as (daemon, address):
         found = asked(of(address))
-    assert found.flows is not None
-    assert [flow.name for flow in found.flows.flows] == [FLOW, "B->A"]
-    assert found.flows.instance.id == daemon.board.instance.id
+    assert found.answer is not None
+    assert [flow.name for flow in found.answer.flows] == [FLOW, "B->A"]
+    assert found.answer.instance.id == daemon.board.instance.id
     assert (found.answered_at, found.error) == (7.0, None)
 
 
@@ -99,7 +99,7 @@ def test_an_instance_that_is_away_leaves_what_it_last_said() -> None:
         asked(known)
     wait_until(lambda: known.known()[0].error is not None)
     (found,) = known.known()
-    assert found.flows is not None
+    assert found.answer is not None
     assert "cannot be reached; check that it runs" in (found.error or "")
 
 
@@ -107,8 +107,8 @@ def test_nobody_waits_for_others() -> None:
     """What is known is answered at once; one that hangs delays neither the rest nor us."""
     with socket.create_server(("127.0.0.1", 0)) as silent, served() as (_, address):
         known = of(f"http://127.0.0.1:{silent.getsockname()[1]}", address)
-        assert [one.flows for one in known.known()] == [None, None]
-        wait_until(lambda: known.known()[1].flows is not None)
+        assert [one.answer for one in known.known()] == [None, None]
+        wait_until(lambda: known.known()[1].answer is not None)
         assert known.known()[0] == Remote(f"http://127.0.0.1:{silent.getsockname()[1]}")
 
 
@@ -134,7 +134,7 @@ def test_others_are_asked_only_every_few_seconds() -> None:
 def test_one_token_to_read_serves_all_instances() -> None:
     """It is sent to this machine, and by https; the token to change is sent nowhere."""
     with served(read_token=READ_TOKEN) as (_, address):
-        assert asked(of(address, token=READ_TOKEN)).flows is not None
+        assert asked(of(address, token=READ_TOKEN)).answer is not None
         assert "give all instances the same listeners.read.token" in refusal(
             address, "other-token-0123"
         )
@@ -152,7 +152,7 @@ def test_one_token_to_read_serves_all_instances() -> None:
 )
 def test_a_token_never_goes_over_a_network_in_the_clear(url: str, sent: bool) -> None:
     """By https, or to this machine alone."""
-    assert remotes._may_hold_a_secret(url) is sent
+    assert remotes._keeps_secrets(url) is sent
 
 
 def test_the_address_is_shown_without_what_may_be_secret() -> None:
@@ -161,7 +161,7 @@ def test_the_address_is_shown_without_what_may_be_secret() -> None:
         host = address.removeprefix("http://")
         found = asked(of(f"http://user:{SECRET}@{host}/?token={SECRET}#{SECRET}"))
     assert found.url == address
-    assert found.flows is not None
+    assert found.answer is not None
 
 
 def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
@@ -184,9 +184,9 @@ def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (200, b"<html>", "not one of this version"),
-        (200, b'{"flows": 1}', "not one of this version"),
-        (200, b"", "not one of this version"),
+        (200, b"<html>", "not from a compatible version"),
+        (200, b'{"flows": 1}', "not from a compatible version"),
+        (200, b"", "not from a compatible version"),
         (500, b"", "answers with status 500"),
         (401, b"", "rejects this token"),
         (302, b"", "answers with status 302"),

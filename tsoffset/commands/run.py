@@ -79,7 +79,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     from tsoffset.history.reading import last_known_and_when
     from tsoffset.history.writing import HistoryWriter
     from tsoffset.metrics.collector import Metrics
-    from tsoffset.server.listeners import advertised, serve
+    from tsoffset.server.listeners import advertised_url, serve
     from tsoffset.spark.sessions import Sessions
 
     sessions = Sessions.of(selection.settings.spark, len(selection.flows))
@@ -127,7 +127,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
         server, board, daemon, past, metrics=metrics.render, alive=daemon.alive
     ) as addresses:
         # Before the flows begin, which tell other instances of it.
-        board.instance = replace(board.instance, url=advertised(addresses))
+        board.instance = replace(board.instance, url=advertised_url(addresses))
         ending = supervise(work, stop=daemon.stop, cancel=sessions.cancel, hang_up=daemon.reload)
     log.info("run_stopped", ending=ending.value)
     return ending

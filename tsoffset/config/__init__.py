@@ -1,5 +1,5 @@
-"""Configuration files: MirrorMaker 2 properties and Connect JSON, made into settings.
+"""Reading configuration files: MirrorMaker 2 properties and Connect JSON.
 
-`loading.Configuration.read(path)` holds the text as it travels; its `resolve()` makes
-`tsoffset.flow.settings.Settings` of it, or raises `ConfigurationError` with all that is wrong.
+Start at `loading`: `Configuration.read(path)` has the text; its `resolve()` returns
+`tsoffset.flow.settings.Settings`, or raises `ConfigurationError` with all problems.
 """

@@ -1,4 +1,4 @@
-"""What is wrong or odd in a configuration, collected so that all of it is told at once."""
+"""Problems and warnings of a configuration, collected so that all are reported together."""
 
 import re
 from collections.abc import Collection
@@ -18,7 +18,7 @@ _HIDDEN = "[hidden]"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key as the file has it: the value is unresolved text; `line` counts from 1."""
+    """A key in a file. `text` is its value with `${...}` unresolved; `line` counts from 1."""
 
     key: str
     text: str = field(repr=False)
@@ -26,13 +26,13 @@ class Entry:
     line: int | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """`file:line`, or the file alone."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 class Findings:
-    """Problems and warnings, each once, in the order in which they were met."""
+    """Problems and warnings, each once, in the order in which they were found."""
 
     def __init__(self) -> None:
         self._problems: dict[ConfigurationProblem, None] = {}
@@ -40,27 +40,28 @@ class Findings:
 
     @property
     def problems(self) -> tuple[ConfigurationProblem, ...]:
-        """All that makes the configuration unusable, by line."""
+        """What makes the configuration unusable, by line."""
         return tuple(sorted(self._problems, key=lambda problem: problem.line or 0))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All that is worth a word; no text holds a value."""
+        """The warnings; none contains a value."""
         return tuple(self._warnings)
 
     def problem(self, entry: Entry, allowed: str, *, with_value: bool = True) -> None:
-        """The entry is wrong; its value is shown as the file has it, never resolved."""
-        value = shown(entry) if with_value else None
+        """Add a problem of an entry; its value is shown unresolved."""
+        value = shown_value(entry) if with_value else None
         key = printable(entry.key)
         self._problems[ConfigurationProblem(key, value, allowed, entry.file, entry.line)] = None
 
     def missing(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
-        """A key that should be there is not; `line` is the one that asks for it."""
+        """Add a problem that has no entry, such as a missing key; `line` is where it is
+        required."""
         self._problems[ConfigurationProblem(key, None, allowed, file, line)] = None
 
     def warning(self, entry: Entry, text: str) -> None:
-        """The entry works, but perhaps not as meant."""
-        self._warnings[f"{entry.place}: {printable(entry.key)}: {text}"] = None
+        """Add a warning of an entry, which works but perhaps not as intended."""
+        self._warnings[f"{entry.location}: {printable(entry.key)}: {text}"] = None
 
 
 def names_secret(key: str) -> bool:
@@ -68,16 +69,16 @@ def names_secret(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None
 
 
-def shown(entry: Entry) -> str:
-    """The entry's value for a person: `${...}` unresolved, passwords hidden, long text cut."""
+def shown_value(entry: Entry) -> str:
+    """The entry's value to be shown: unresolved, without secrets, at most 200 characters."""
     if names_secret(entry.key):
         return _HIDDEN
     text = printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def without(text: str, secrets: Collection[str]) -> str:
-    """`text` with every one of `secrets` hidden, the longest first."""
+def hide_values(text: str, secrets: Collection[str]) -> str:
+    """`text` with all `secrets` hidden."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return text

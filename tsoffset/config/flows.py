@@ -1,4 +1,4 @@
-"""From merged settings to a flow."""
+"""From the merged settings of a flow to its `FlowSettings`."""
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tsoffset.config import keys
-from tsoffset.config.findings import Entry, Findings, without
+from tsoffset.config.findings import Entry, Findings, hide_values
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS
 from tsoffset.config.plugins import (
@@ -15,8 +15,8 @@ from tsoffset.config.plugins import (
     TOPIC_FILTER_PLUGIN,
     Plugin,
     UnusablePlugin,
-    configured,
-    without_loading,
+    check_plugin,
+    load_plugin,
 )
 from tsoffset.config.review import (
     GROUP_FILTER_FAMILY,
@@ -45,11 +45,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FlowSource:
-    """What one flow is made of: its settings, named as a connector's are, and its origin.
+    """The settings of one flow, under a connector's names, and the file they are from.
 
-    `dedicated` is true where `clusters` names the aliases. `secrets` is what came out of
-    `${...}` and must not be repeated. With `loads_classes` false, MirrorMaker 2's own policy and
-    filters stand in for a user's classes.
+    `dedicated` is true if `clusters` names the aliases. `secrets` are the values of `${...}`, which
+    no message may contain. With `loads_classes` false, MirrorMaker 2's own policy and filters
+    replace a user's classes.
     """
 
     source: str
@@ -66,12 +66,12 @@ class FlowSource:
         return f"{self.source}->{self.target}"
 
     def value(self, key: Key[T]) -> T:
-        """The key's value, or its default where it is absent or not usable."""
+        """The key's value, or its default if it is absent or not usable."""
         return read(key, self.settings.get(key.name))
 
     def fields(self, of: type, side: Side | None = None) -> dict[str, Any]:
-        """The values of the keys that fill fields of `of`, by field; for one side without those
-        of the keys that begin with the other's name."""
+        """The values of the keys that fill fields of the class `of`, by field; for one side without
+        the keys of the other one."""
         keys_of_side = {
             name: key
             for name, key in FLOW_KEYS.items()
@@ -81,7 +81,7 @@ class FlowSource:
 
 
 def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
-    """The flow. What is wrong goes to `findings`, with a value in its place that fits the type."""
+    """The flow. Problems are added to `findings`; defaults replace what is wrong."""
     enabled = (
         origin.value(keys.ENABLED) if keys.ENABLED.name in origin.settings else not origin.dedicated
     )
@@ -106,14 +106,14 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
 
 
 def read(key: Key[T], setting: Setting | None) -> T:
-    """The value, or the key's default where it is absent or not usable."""
+    """The value, or the key's default if it is absent or not usable."""
     return key.read(setting.value) if setting is not None and setting.usable else key.default
 
 
 def fields_of(
     of: type, keys: Mapping[str, Key[Any]], settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """The values of those keys that fill fields of `of`, by field."""
+    """The values of the keys that fill fields of the class `of`, by field."""
     return {
         key.fills.name: read(key, settings.get(name))
         for name, key in keys.items()
@@ -122,7 +122,8 @@ def fields_of(
 
 
 def _check_aliases(origin: FlowSource, findings: Findings) -> None:
-    """With `clusters` an alias has one source; MirrorMaker 2 would rename topics by the other."""
+    """With `clusters`, aliases must not be given again: MirrorMaker 2 would use these for
+    topics."""
     if not origin.dedicated:
         return
     for key, alias in (
@@ -137,7 +138,7 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
 
 
 def _check_proof(origin: FlowSource, findings: Findings) -> None:
-    """Times alone would be believed where equal records are expected."""
+    """The timestamp rule compares no records, which same offsets need."""
     proof = origin.settings.get(keys.PROOF.name)
     expected = origin.value(keys.EXPECT)
     if proof is not None and expected is not None and origin.value(keys.PROOF) == "timestamps":
@@ -183,10 +184,10 @@ def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) 
 
 
 def _security_settings(origin: FlowSource, side: Side, findings: Findings) -> dict[str, Setting]:
-    """A cluster's settings of security by their bare names.
+    """A cluster's security settings by their names without prefix.
 
-    MirrorMaker 2 has an admin client and a consumer, which may differ; tsoffset asks and reads
-    over one connection, so what they differ in is a problem.
+    MirrorMaker 2's admin client and consumer may have different ones. tsoffset uses one connection
+    for both, so a difference is a problem.
     """
     chosen: dict[str, Setting] = {}
     for name in SECURITY_KEYS:
@@ -195,8 +196,8 @@ def _security_settings(origin: FlowSource, side: Side, findings: Findings) -> di
         if of_admin and of_consumer and of_admin.value != of_consumer.value:
             findings.problem(
                 of_consumer.entry,
-                f"must equal {of_admin.entry.key} ({of_admin.entry.place}): tsoffset reads records"
-                " and offsets over the same connections",
+                f"must equal {of_admin.entry.key} ({of_admin.entry.location}): tsoffset reads"
+                " records and offsets over the same connections",
                 with_value=False,
             )
         setting = of_admin or of_consumer
@@ -206,7 +207,7 @@ def _security_settings(origin: FlowSource, side: Side, findings: Findings) -> di
 
 
 def _isolation(origin: FlowSource) -> Isolation:
-    """What the replicator's source consumer reads with (MirrorSourceConfig)."""
+    """The isolation level of the replicator's source consumer (MirrorSourceConfig)."""
     name = keys.ISOLATION.name
     return read(keys.ISOLATION, first_of(origin.settings, f"source.{name}", name))
 
@@ -231,7 +232,7 @@ def _group_filter(origin: FlowSource, findings: Findings) -> GroupFilter:
     if group_filter is None:
         return DefaultGroupFilter()
     if isinstance(group_filter, DefaultGroupFilter):
-        _warn_of_nothing(origin, keys.GROUPS, findings)
+        _warn_of_empty_list(origin, keys.GROUPS, findings)
     assigned = origin.value(keys.ASSIGNED_GROUPS)
     if assigned is None:
         return group_filter
@@ -241,30 +242,30 @@ def _group_filter(origin: FlowSource, findings: Findings) -> GroupFilter:
 def _topic_filter(origin: FlowSource, findings: Findings) -> TopicFilter:
     topic_filter = _plugin(origin, TOPIC_FILTER_PLUGIN, keys.TOPIC_FILTER, findings)
     if isinstance(topic_filter, DefaultTopicFilter):
-        _warn_of_nothing(origin, keys.TOPICS, findings)
+        _warn_of_empty_list(origin, keys.TOPICS, findings)
     return topic_filter if topic_filter is not None else DefaultTopicFilter()
 
 
-def _warn_of_nothing(origin: FlowSource, key: Key[tuple[str, ...]], findings: Findings) -> None:
+def _warn_of_empty_list(origin: FlowSource, key: Key[tuple[str, ...]], findings: Findings) -> None:
     if not origin.value(key):
         findings.warning(_entry_of(origin, key), f"an empty list: flow {origin.name} syncs nothing")
 
 
 def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Findings) -> T | None:
-    """The configured instance, or None where that was not possible."""
+    """The configured instance; None if there was a problem."""
     texts = {name: setting.value for name, setting in origin.settings.items() if setting.usable}
     texts[keys.SOURCE_ALIAS.name] = origin.source
     texts[keys.TARGET_ALIAS.name] = origin.target
     entry = _entry_of(origin, key)
     try:
-        make = configured if origin.loads_classes else without_loading
+        make = load_plugin if origin.loads_classes else check_plugin
         return make(plugin, origin.value(key), texts)
     except UnusablePlugin as error:
-        findings.problem(entry, without(str(error), origin.secrets))
+        findings.problem(entry, hide_values(str(error), origin.secrets))
     except InvalidSetting as error:
         setting = origin.settings.get(error.key)
         findings.problem(
-            entry if setting is None else setting.entry, without(error.allowed, origin.secrets)
+            entry if setting is None else setting.entry, hide_values(error.allowed, origin.secrets)
         )
     return None
 
@@ -272,11 +273,11 @@ def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Find
 def review_of_classes(
     origins: Sequence[FlowSource], findings: Findings, *, strict: bool = False
 ) -> None:
-    """Warn of settings that look like a policy's or filter's, where no class takes them; in a
-    `strict` configuration they are errors.
+    """Warn of settings of policies and filters that no class reads; in a `strict` configuration
+    they are errors.
 
-    MirrorMaker 2's own classes have none but those that are known. What stands at the top
-    level may be meant for another flow, which has a class of the user's.
+    MirrorMaker 2's own classes read only known keys. A setting at the top level may be for another
+    flow, with a class of the user.
     """
     for family, plugin, key in (
         (POLICY_FAMILY, POLICY_PLUGIN, keys.POLICY),
@@ -304,8 +305,8 @@ def review_of_classes(
 
 
 def review_of_offset_syncs(origins: Sequence[FlowSource], findings: Findings) -> None:
-    """Warn of settings with which MirrorMaker 2 itself copies nothing (its connector's
-    validateEmitOffsetSyncConfigs): the file may be its own, too."""
+    """Warn of settings with which MirrorMaker 2 itself refuses to run (its connector's
+    validateEmitOffsetSyncConfigs), as it may use the same file."""
     for origin in origins:
         emits = origin.settings.get("emit.offset-syncs.enabled")
         if origin.dedicated and emits is not None and emits.value == "false":
@@ -319,6 +320,6 @@ def review_of_offset_syncs(origins: Sequence[FlowSource], findings: Findings) ->
 
 
 def _entry_of(origin: FlowSource, key: Key[T]) -> Entry:
-    """Where the key is set, or the file where it is not."""
+    """The key's entry; without one, an entry with its default and the file."""
     setting = origin.settings.get(key.name)
     return Entry(key.name, key.shown_default, origin.file) if setting is None else setting.entry

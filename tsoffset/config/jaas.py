@@ -1,6 +1,6 @@
-"""The value of `sasl.jaas.config`: a login module with its options.
+"""Parsing `sasl.jaas.config`: a login module with its options.
 
-The grammar is that of Kafka's JaasConfig, which reads words, quoted text and comments by Java's
+The grammar is that of Kafka's JaasConfig, with the words, quoted texts and comments of Java's
 StreamTokenizer: `Module required option="value" other=word;`.
 """
 
@@ -36,11 +36,8 @@ class _Token:
 
 
 def login_module(text: str) -> LoginModule:
-    """The one login module that the text names.
-
-    Raises ValueError with a sentence that tells where the text is wrong, and nothing of what
-    it holds.
-    """
+    """The login module of the text. Raises ValueError with a sentence that says where the text is
+    wrong, without any part of it."""
     tokens = _tokens(text)
     end = _Token("", len(text) + 1, is_text=False)
     module = _text(next(tokens, end), "the class of a login module")

@@ -1,4 +1,4 @@
-"""What a key is, and the table that one level of keys is declared in."""
+"""Keys, and the tables that declare them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Field(NamedTuple):
-    """A field of the resolved settings, which a key fills."""
+    """A field of a settings class, which has the key's value and default."""
 
     of: type
     name: str
@@ -16,24 +16,18 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[T]):
-    """A key with the reader of its value.
+    """A key.
 
-    `read` raises ValueError with a sentence of what is allowed. `default` is the value where
-    the key is absent, `shown_default` the same as a user would write it. `fills` is None where
-    more than one field is made of the value.
+    `read` turns its text into the value, or raises ValueError with a sentence that says what is
+    allowed. `default` is the value if the key is absent, `shown_default` the same as text. `fills`
+    is None if the value does not become one field.
     """
 
     name: str
     default: T
     read: Callable[[str], T]
     shown_default: str
-    meaning: str
     fills: Field | None
-
-    @property
-    def default_in_words(self) -> str:
-        """The default value as a user would write it."""
-        return _shown(self.default)
 
 
 class Keys(dict[str, Key[Any]]):
@@ -44,17 +38,17 @@ class Keys(dict[str, Key[Any]]):
         name: str,
         default: T | Field,
         read: Callable[[str], T],
-        meaning: str,
         shown_default: str | None = None,
     ) -> Key[T]:
-        """Add a key, and return it. A field in the default's place is filled, and gives its own."""
+        """Add a key, and return it. If `default` is a Field, the key fills it and has its
+        default."""
         assert name not in self, name
         fills = default if isinstance(default, Field) else None
         value: Any = default
         if fills is not None:
             value = next(field.default for field in fields(fills.of) if field.name == fills.name)
         shown = _shown(value) if shown_default is None else shown_default
-        key = Key(name, value, read, shown, meaning, fills)
+        key = Key(name, value, read, shown, fills)
         self[name] = key
         return key
 

@@ -1,4 +1,4 @@
-"""A configuration as it travels, unresolved, and as it is used, resolved."""
+"""From a configuration's text to its settings."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,15 @@ from tsoffset.config.flows import (
 )
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.providers import Resolver, Unresolved
-from tsoffset.config.review import TOP_NAMES, review
-from tsoffset.config.scopes import ScopedKey, Setting, merged, outranks, ranked, scoped_key
+from tsoffset.config.review import TOP_NAMES, check_setting
+from tsoffset.config.scopes import (
+    ScopedKey,
+    Setting,
+    has_precedence,
+    merge_settings,
+    scoped_key,
+    sort_by_precedence,
+)
 from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import ConfigFormat, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
@@ -30,18 +37,17 @@ from tsoffset.flow.settings import HistorySettings, MetricsSettings, ServerSetti
 
 _SPARK = "spark."
 _PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")
-# What tells a connector's configuration from a file that lacks `clusters`.
+# Keys that show that a file without `clusters` is a connector's configuration.
 _CONNECTOR_NAMES = ("connector.class", "source.cluster.bootstrap.servers")
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A configuration file's text, with every `${...}` still in it.
+    """A configuration file's text, with `${...}` unresolved.
 
-    This is what travels to Spark's workers: each process resolves it itself, so that what
-    the references stand for is nowhere but in the process that uses it. `overrides` are what an
-    operator changed of it since, by flow. `strict` makes unknown keys errors, whatever the text
-    says of them.
+    Spark's workers get this, and each process resolves it for itself, so that secrets are only in
+    the processes that use them. `overrides` are the changes made by `tsoffset lists`, by flow.
+    `strict` makes unknown keys errors, as `config.unknown.keys = error` does.
     """
 
     path: str
@@ -52,16 +58,14 @@ class Configuration:
 
     @classmethod
     def read(cls, path: str | Path, *, strict: bool = False) -> Self:
-        """The file as it is now. Raises ConfigurationError where it cannot be read."""
+        """Read the file. Raises ConfigurationError."""
         name = str(path)
         text = read_text(name)
         return cls(name, text, format_of(name, text), strict=strict)
 
     def resolve(self) -> Settings:
-        """The settings that the text comes to in this process, with its environment and files.
-
-        Raises ConfigurationError with everything that is wrong.
-        """
+        """The settings, with `${...}` resolved in this process. Raises ConfigurationError with all
+        problems."""
         findings = Findings()
         settings = settings_of(parse(self.text, self.format, self.path, findings), self, findings)
         if findings.problems:
@@ -76,24 +80,24 @@ def settings_of(
     *,
     load_classes: bool = True,
 ) -> Settings:
-    """The settings that entries come to. What is wrong goes to `findings`, with something that fits
-    the type in its place. Without `load_classes` no class is loaded that the entries name."""
+    """The settings of these entries. Problems are added to `findings`; defaults replace what is
+    wrong. With `load_classes` false, classes that the entries name are not loaded."""
     resolver = Resolver(_provider_classes(entries))
     listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
     dedicated = listed is not None
     clusters = () if listed is None else _aliases(listed, resolver, findings)
-    places = _placed(entries, clusters, findings)
+    places = _by_scope(entries, clusters, findings)
     strict = origin.strict or _is_strict(places.get(ScopedKey(keys.UNKNOWN_KEYS.name)), resolver)
     settings = {
         place: replace(
             setting,
             usable=setting.usable
-            and review(
+            and check_setting(
                 place,
                 setting,
                 dedicated=dedicated,
                 findings=findings,
-                placed=places,
+                entries=places,
                 strict=strict,
             ),
         )
@@ -104,7 +108,7 @@ def settings_of(
     sources: list[FlowSource] = []
     if dedicated:
         for source, target in _pairs(settings, top, clusters):
-            flow = merged(settings, source, target)
+            flow = merge_settings(settings, source, target)
             sources.append(
                 FlowSource(
                     source, target, flow, origin.path, True, resolver.substituted, load_classes
@@ -126,7 +130,7 @@ def settings_of(
     if (server.token or server.read_token) and not all(map(_is_safe, server.listeners)):
         findings.warning(
             top["listeners"].entry,
-            "clients send bearer tokens there unencrypted; serve https, or allow connections only "
+            "clients send bearer tokens to it unencrypted; use https, or allow connections only "
             "from a proxy that encrypts",
         )
     return Settings(
@@ -142,7 +146,7 @@ def settings_of(
 
 
 def _is_safe(listener: str) -> bool:
-    """Whether nobody else sees what is sent to it."""
+    """True if the listener is encrypted or only for this machine."""
     parts = urlsplit(listener)
     return parts.scheme == "https" or is_local(parts.hostname or "")
 
@@ -155,7 +159,7 @@ def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:
 
 
 def _provider_classes(entries: Sequence[Entry]) -> dict[str, str]:
-    """Java classes by the names that `config.providers.<name>.class` gives them."""
+    """Java classes by their names in `config.providers.<name>.class`."""
     found = ((_PROVIDER_CLASS.fullmatch(entry.key), entry.text) for entry in entries)
     return {match["name"]: text for match, text in found if match is not None}
 
@@ -170,22 +174,22 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
 
 
 def _is_strict(entry: Entry | None, resolver: Resolver) -> bool:
-    """Whether unknown keys are errors."""
+    """True if unknown keys are errors."""
     if entry is None:
         return False
     try:
         return keys.UNKNOWN_KEYS.read(_resolve(entry, resolver, Findings()).value) == "error"
     except ValueError:
-        # Said when all entries are looked at.
+        # `check_setting` reports the wrong value.
         return True
 
 
 def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:
-    """The clusters' aliases; none where the list is wrong."""
+    """The clusters' aliases; none if the list is wrong."""
     try:
         aliases = keys.CLUSTERS.read(_resolve(listed, resolver, findings).value)
     except ValueError:
-        # Said when all entries are looked at.
+        # `check_setting` reports the wrong value.
         return ()
     if "spark" in aliases:
         findings.problem(listed, "must not have the alias spark: Spark's own keys begin with it")
@@ -194,20 +198,20 @@ def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str
     return tuple(dict.fromkeys(aliases))
 
 
-def _placed(
+def _by_scope(
     entries: Sequence[Entry], clusters: Sequence[str], findings: Findings
 ) -> dict[ScopedKey, Entry]:
-    """The entries by their places; two names of one key must not contradict each other."""
+    """The entries by scope and name. Two spellings of one key must not contradict each other."""
     placed: dict[ScopedKey, Entry] = {}
-    for entry in ranked(entries):
+    for entry in sort_by_precedence(entries):
         place = scoped_key(entry.key, clusters, TOP_NAMES)
         earlier = placed.get(place)
         if (
             earlier is not None
-            and not outranks(entry, earlier)
+            and not has_precedence(entry, earlier)
             and split_list(entry.text) != split_list(earlier.text)
         ):
-            findings.problem(entry, f"contradicts {earlier.key} ({earlier.place}); keep one")
+            findings.problem(entry, f"contradicts {earlier.key} ({earlier.location}); keep one")
         placed[place] = entry
     return placed
 
@@ -215,7 +219,7 @@ def _placed(
 def _pairs(
     settings: Mapping[ScopedKey, Setting], top: Mapping[str, Setting], clusters: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """The flows that keys name; all there can be where `enabled` stands at the top level."""
+    """The flows that keys name; with `enabled` at the top level, all possible flows."""
     named = {place.flow for place in settings}
     all_on = read(keys.ENABLED, top.get(keys.ENABLED.name))
     return [
@@ -229,7 +233,7 @@ def _pairs(
 def _connect_pair(
     top: Mapping[str, Setting], origin: Configuration, findings: Findings
 ) -> tuple[str, str] | None:
-    """Source and target of a connector's configuration; None where it is none."""
+    """Source and target of a connector's configuration; None if it is not one."""
     source = read(keys.SOURCE_ALIAS, top.get(keys.SOURCE_ALIAS.name))
     target = read(keys.TARGET_ALIAS, top.get(keys.TARGET_ALIAS.name))
     if source is None:

@@ -1,7 +1,6 @@
-"""What an operator changes of a flow while it runs, beside the configuration file: its four lists.
+"""Changes of a flow's four lists by `tsoffset lists`, beside the configuration file.
 
-They change as `tsoffset lists` says, like `srm-control` does: entries are added to what the
-file has, or taken out of it. All of it can be undone by leaving it out again.
+A change adds entries to a list of the file, or removes entries from it.
 """
 
 import json
@@ -19,40 +18,40 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ListChange:
-    """Entries that are added to a list of the configuration, and entries taken out of it."""
+    """Entries added to a list of the configuration, and entries removed from it."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
     def add(self, entry: str) -> "ListChange":
-        """With this entry in the list."""
+        """This change, with the entry in the list."""
         added = tuple(dict.fromkeys((*self.added, entry)))
         return ListChange(added, tuple(one for one in self.removed if one != entry))
 
     def remove(self, entry: str) -> "ListChange":
-        """Without this entry in the list."""
+        """This change, without the entry in the list."""
         removed = tuple(dict.fromkeys((*self.removed, entry)))
         return ListChange(tuple(one for one in self.added if one != entry), removed)
 
     def apply(self, entries: tuple[str, ...]) -> tuple[str, ...]:
-        """The list as it is with the change."""
+        """The list with the change."""
         kept = (entry for entry in entries if entry not in self.removed)
         return tuple(dict.fromkeys((*kept, *self.added)))
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What is changed of one flow. `lists` has the lists of LIST_KEYS that are."""
+    """The changes of one flow. `lists` has the changed ones of LIST_KEYS."""
 
     lists: Mapping[str, ListChange] = field(default_factory=dict)
 
     def changed(self, key: str, change: ListChange) -> "Overrides":
-        """With the change of one list in place of the one before."""
+        """The same, with this change of one list."""
         lists = {**self.lists, key: change}
         return replace(self, lists={name: c for name, c in lists.items() if c != ListChange()})
 
     def in_words(self) -> tuple[str, ...]:
-        """Each change as a person is told of it."""
+        """Each change in words."""
         return tuple(
             f"{key} {word} {entry}"
             for key, change in sorted(self.lists.items())
@@ -60,20 +59,20 @@ class Overrides:
             for entry in entries
         )
 
-    def applied(self, settings: Mapping[str, Setting], where: str) -> Mapping[str, Setting]:
-        """A flow's settings with its lists changed; `where` is told as the file of a list that the
+    def applied(self, settings: Mapping[str, Setting], file: str) -> Mapping[str, Setting]:
+        """A flow's settings with the changes. `file` is the file named for a list that the
         configuration does not have."""
         result = dict(settings)
         for key, change in self.lists.items():
             setting = settings.get(key)
             before = keys.FLOW_KEYS[key].default if setting is None else split_list(setting.value)
             text = ",".join(change.apply(before))
-            entry = Entry(key, text, where) if setting is None else setting.entry
+            entry = Entry(key, text, file) if setting is None else setting.entry
             result[key] = Setting(entry, text)
         return result
 
     def to_json(self) -> bytes:
-        """As it is kept, for a person to read, too."""
+        """The content of its file."""
         lists = {
             key: {"added": list(change.added), "removed": list(change.removed)}
             for key, change in sorted(self.lists.items())
@@ -83,7 +82,7 @@ class Overrides:
 
     @classmethod
     def from_json(cls, content: bytes) -> "Overrides":
-        """What was kept. Raises ValueError, with why, for anything else."""
+        """Read the content of a file. Raises ValueError with a reason."""
         try:
             kept = json.loads(content)
             version, lists = kept["version"], kept["lists"]
@@ -102,19 +101,19 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True)
 class KnownLists:
-    """What is changed of each flow, as far as it could be read, now or before; and of each flow
-    that could not be read now, why, as a sentence."""
+    """The changes of each flow, as last read; and for each flow whose changes cannot be read now, a
+    sentence that says why."""
 
     found: Mapping[str, Overrides] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def changes(self) -> Mapping[str, Overrides]:
-        """Of each flow of which anything is changed."""
+        """The changes of the flows that have any."""
         return {flow: changed for flow, changed in self.found.items() if changed != Overrides()}
 
     def unknown(self, flow: str) -> str | None:
-        """Why it is not known what is changed of the flow, although something is; else None."""
+        """Why the flow's changes are unknown, if it has any; else None."""
         return None if flow in self.found else self.unread.get(flow)
 
 
@@ -125,7 +124,7 @@ def _entries(values: object) -> tuple[str, ...]:
 
 
 def entry_of(text: str) -> str:
-    """One entry of a list: a name or a regular expression. Raises ValueError with why not."""
+    """One entry of a list: a name or a regular expression. Raises ValueError with a reason."""
     entries = split_list(text)
     if len(entries) != 1 or not entries[0]:
         raise ValueError("must be one name or regular expression, without a comma")

@@ -1,5 +1,5 @@
-"""What an operator changed of a flow, in a file of its own in `state.dir`: read by every command
-that works on the flow, and again and again by the daemon."""
+"""The files in `state.dir` with the changes of `tsoffset lists`, one per flow. Every command reads
+them, and the daemon at intervals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,30 +8,30 @@ from urllib.parse import quote
 from tsoffset.config.overrides import KnownLists, Overrides
 from tsoffset.stores import UNREACHABLE, Place, place_of
 
-_SECONDS_BETWEEN_LOOKS = 2.0
-_SECONDS_BETWEEN_LOOKS_AT_A_STORE = 30.0
+_SECONDS = 2.0
+_STORE_SECONDS = 30.0
 
 
 def seconds_between_looks(directory: str | None) -> float:
-    """How often a daemon reads the changed lists in `state.dir`, and its configuration file."""
+    """The interval at which a daemon reads `state.dir` and its configuration file, in seconds."""
     at_a_store = "://" in (directory or "")
-    return _SECONDS_BETWEEN_LOOKS_AT_A_STORE if at_a_store else _SECONDS_BETWEEN_LOOKS
+    return _STORE_SECONDS if at_a_store else _SECONDS
 
 
 class ListsDamaged(ValueError):
-    """A file is there, and not what it should be."""
+    """The file of a flow's changes is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverridesFiles:
-    """The files of all flows in one directory: a path of this machine, or a URI."""
+    """The files of all flows in a directory: a path or a URI."""
 
     directory: str = field(repr=False)
 
     def read(self, flows: Iterable[str], known: KnownLists) -> KnownLists:
-        """What is changed of each flow; what cannot be read is as it is `known`. Where that is not
-        and the place cannot be reached, nothing is taken to be changed: a flow does not depend on
-        it. Where a file is damaged something was changed, and it is not known what."""
+        """The changes of each flow; for a file that cannot be read, those that are `known`. If none
+        are known: if the store is unreachable, the flow counts as unchanged, since flows do not
+        depend on it; if the file is damaged, there are changes, and they are unknown."""
         found, unread = {}, {}
         for flow in flows:
             try:
@@ -44,8 +44,7 @@ class OverridesFiles:
         return KnownLists(found, unread)
 
     def of(self, flow: str) -> Overrides:
-        """What is changed of the flow. Raises ValueError with a sentence where that cannot be
-        told."""
+        """The changes of the flow. Raises ValueError with a sentence."""
         name = _name(flow)
         try:
             return Overrides.from_json(self._place.read(name))
@@ -58,7 +57,7 @@ class OverridesFiles:
         raise kind(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
 
     def write(self, flow: str, overrides: Overrides) -> None:
-        """Put it in place of what was changed before. Raises ValueError with a sentence."""
+        """Replace the changes of the flow. Raises ValueError with a sentence."""
         name, content = _name(flow), overrides.to_json()
         try:
             self._place.write(name, content, len(content))

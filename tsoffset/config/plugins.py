@@ -1,7 +1,7 @@
-"""Replication policies and filters by the name of a class.
+"""Loading replication policies and filters by their class names.
 
-The Java names of MirrorMaker 2's own classes mean ours. Anything else is a Python class: the
-name of an entry point, or `package.module:Class` (`package.module.Class`).
+Java names of MirrorMaker 2's own classes mean tsoffset's classes. Other names are Python classes:
+an entry point, `package.module:Class` or `package.module.Class`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,17 +25,17 @@ from tsoffset.flow.policy import (
 
 T = TypeVar("T")
 
-# What names of Java packages begin with, and those of Python packages hardly ever.
+# Common beginnings of Java packages, which Python packages hardly ever have.
 _JAVA_ROOTS = ("com.", "io.", "net.", "org.")
 
 
 class UnusablePlugin(ValueError):
-    """A class cannot be used; the text says why and what to write."""
+    """A class cannot be used; the text says why, and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin(Generic[T]):
-    """A kind of class that users may bring along."""
+    """A kind of class that users can write. `own` are tsoffset's classes by their Java names."""
 
     noun: str
     entry_point_group: str
@@ -67,15 +67,15 @@ TOPIC_FILTER_PLUGIN: Plugin[TopicFilter] = Plugin(
 )
 
 
-def without_loading(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
-    """As `configured`, but of a user's class nothing is run: None for one that may be usable."""
+def check_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
+    """As `load_plugin`, without running code of a user's class: None for one that may be usable."""
     if name in plugin.own:
-        return configured(plugin, name, settings)
+        return load_plugin(plugin, name, settings)
     if _entry_point(plugin, name) is None:
         module_name, _ = _module_and_attribute(plugin, name)
         root = module_name.partition(".")[0]
         try:
-            # Finding a module inside a package would import the package.
+            # Only the root: finding a module inside a package imports the package.
             there = find_spec(root)
         except (ImportError, ValueError):
             there = None
@@ -84,19 +84,19 @@ def without_loading(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -
     return None
 
 
-def would_be_loaded(plugin: Plugin[T], name: str) -> str | None:
-    """The Python class that `name` means, as `module:Class`; None for one of MirrorMaker 2's."""
+def python_class(plugin: Plugin[T], name: str) -> str | None:
+    """The Python class that `name` means, as `module:Class`; None for one of MirrorMaker 2."""
     if name in plugin.own:
         return None
     entry_point = _entry_point(plugin, name)
     return name if entry_point is None else entry_point.value
 
 
-def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
-    """An instance of the class called `name`, configured.
+def load_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
+    """A configured instance of the class called `name`.
 
-    Raises UnusablePlugin, which speaks of the class, and InvalidSetting, which speaks of
-    another key. A user's class may raise what it likes: its words are in the text.
+    Raises UnusablePlugin for the class, also for any error that it raises, and InvalidSetting for
+    another key.
     """
     make: Callable[[], Any] | None = plugin.own.get(name)
     if make is None:
@@ -104,13 +104,13 @@ def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
     try:
         instance = make()
     except Exception as error:
-        raise UnusablePlugin(f"cannot be created without arguments: {_told(error)}") from None
+        raise UnusablePlugin(f"cannot be created without arguments: {_error_text(error)}") from None
     try:
         instance.configure(dict(settings))
     except InvalidSetting:
         raise
     except Exception as error:
-        raise UnusablePlugin(f"its method configure failed: {_told(error)}") from None
+        raise UnusablePlugin(f"its method configure failed: {_error_text(error)}") from None
     made: T = instance
     return made
 
@@ -121,7 +121,7 @@ def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
         raise UnusablePlugin("is not a class")
     missing = [method for method in plugin.methods if not callable(getattr(found, method, None))]
     if missing:
-        raise UnusablePlugin(f"the class lacks {' and '.join(missing)}; {_how(plugin)}")
+        raise UnusablePlugin(f"the class lacks {' and '.join(missing)}; {_how_to_write(plugin)}")
     return found
 
 
@@ -137,7 +137,7 @@ def _by_entry_point(plugin: Plugin[T], name: str) -> object | None:
         loaded: object = entry_point.load()
     except Exception as error:
         raise UnusablePlugin(
-            f"the entry point {entry_point.value} cannot be loaded: {_told(error)}"
+            f"the entry point {entry_point.value} cannot be loaded: {_error_text(error)}"
         ) from None
     return loaded
 
@@ -147,12 +147,12 @@ def _by_path(plugin: Plugin[T], name: str) -> object:
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
-        # The module may be there and itself miss one that it imports.
+        # The module may exist, and import one that does not.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
+            raise UnusablePlugin(f"importing {module_name} failed: {_error_text(error)}") from None
         raise _no_module(plugin, name, error.name) from None
     except Exception as error:
-        raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
+        raise UnusablePlugin(f"importing {module_name} failed: {_error_text(error)}") from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise UnusablePlugin(f"the module {module_name} has no {attribute}")
@@ -164,7 +164,7 @@ def _module_and_attribute(plugin: Plugin[T], name: str) -> tuple[str, str]:
     module_name, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     if not module_name or not attribute:
         raise UnusablePlugin(
-            f"is no entry point in {plugin.entry_point_group} and no class; {_how(plugin)}"
+            f"is no entry point in {plugin.entry_point_group} and no class; {_how_to_write(plugin)}"
         )
     return module_name, attribute
 
@@ -175,15 +175,15 @@ def _no_module(plugin: Plugin[T], name: str, module_name: str) -> UnusablePlugin
         if name.startswith(_JAVA_ROOTS)
         else f"there is no Python module {module_name}"
     )
-    return UnusablePlugin(f"{what}; {_how(plugin)}")
+    return UnusablePlugin(f"{what}; {_how_to_write(plugin)}")
 
 
-def _how(plugin: Plugin[T]) -> str:
+def _how_to_write(plugin: Plugin[T]) -> str:
     return (
         f"write the {plugin.noun} as a Python class with the methods"
         f" {', '.join(plugin.methods)} and name it package.module:Class"
     )
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

@@ -1,8 +1,9 @@
-"""References to values kept elsewhere: `${env:NAME}`, `${file:path:key}`, `${dir:path:file}`.
+"""Resolving references to values in other places: `${env:NAME}`, `${file:path:key}`,
+`${dir:path:file}`.
 
-The grammar is that of Kafka's ConfigTransformer, the three providers are those that come
-with Kafka (EnvVarConfigProvider, FileConfigProvider, DirectoryConfigProvider). They work
-without a `config.providers` line; such a line may give them other names.
+The grammar is that of Kafka's ConfigTransformer, and the three providers are Kafka's own
+(EnvVarConfigProvider, FileConfigProvider, DirectoryConfigProvider). They work without
+`config.providers`, which may give them other names.
 """
 
 import os
@@ -24,7 +25,7 @@ _KINDS = {
 
 
 class Unresolved(ValueError):
-    """A value refers to something that is not there; `reasons` has one sentence for each."""
+    """References in a value cannot be resolved; `reasons` has one sentence for each."""
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
         super().__init__(reasons)
@@ -32,22 +33,22 @@ class Unresolved(ValueError):
 
 
 class Resolver:
-    """Replaces references in values; remembers what it put in, so that it can be hidden.
+    """Replaces references in values, and records the replacements so that they can be hidden.
 
-    `classes` maps names from `config.providers.<name>.class` to Java classes. A file is read
-    once, so that all values that refer to it belong together.
+    `classes` maps names from `config.providers.<name>.class` to Java classes. Each file is read
+    only once, so that all its values are of the same version.
     """
 
     def __init__(self, classes: Mapping[str, str]) -> None:
         self._kinds = {kind: kind for kind in _KINDS.values()}
         for name, java_class in classes.items():
-            # An unknown class under a known name must not be taken for Kafka's own.
+            # An unknown class with the name of one of Kafka's providers replaces it.
             self._kinds[name] = _KINDS.get(java_class.strip(), "")
         self._properties = lru_cache(maxsize=None)(_read_properties)
         self.substituted: set[str] = set()
 
     def resolve(self, text: str) -> str:
-        """`text` with every reference replaced. Raises Unresolved, which names each."""
+        """`text` with every reference replaced. Raises Unresolved."""
         reasons: list[str] = []
 
         def replacement(reference: re.Match[str]) -> str:
@@ -59,8 +60,8 @@ class Resolver:
             self.substituted.add(value)
             return value
 
-        # Up to each bracket only the first beginning of a reference can be one: to search from
-        # each would take a long text for ever.
+        # Only the first `${` before each `}` can begin a reference. Trying all would take quadratic
+        # time.
         *parts, rest = text.split("}")
         found = []
         for part in (f"{part}}}" for part in parts):
@@ -73,7 +74,7 @@ class Resolver:
         return resolved
 
     def _look_up(self, reference: re.Match[str]) -> str:
-        """The value; raises LookupError with a sentence."""
+        """The value. Raises LookupError with a sentence."""
         provider, path, key = reference.group("provider", "path", "key")
         match self._kinds.get(provider):
             case "env":
@@ -117,7 +118,7 @@ def _read_properties(path: str) -> dict[str, str]:
 
 
 def _content(path: Path) -> bytes:
-    """What a file holds, as far as it can be a configuration's. Raises OSError and LookupError."""
+    """The content of a file of at most 16 MiB. Raises OSError and LookupError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -129,8 +130,8 @@ def _content(path: Path) -> bytes:
 
 
 def _read_directory_file(directory: str, name: str) -> str:
-    """The file's text without the line end that editors put after it."""
-    # A name that leads out of the directory is no file of it, as in DirectoryConfigProvider.
+    """The file's text without a line end at its end, which editors add."""
+    # As in DirectoryConfigProvider, a name must not lead out of the directory.
     if not name or name in (".", "..") or "/" in name or os.sep in name:
         raise LookupError(f"{name} is not a file name")
     try:

@@ -1,4 +1,4 @@
-"""Looking at each entry by itself: is its key known here, is its value right."""
+"""Checking each entry by itself: is its key known in its scope, and is its value valid."""
 
 import difflib
 import re
@@ -13,8 +13,8 @@ from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, IS
 from tsoffset.config.scopes import CLIENT_PREFIX, CLUSTER_PREFIX, ScopedKey, Setting
 from tsoffset.config.security_keys import SECURITY_KEYS
 
-# Who misses one of these connects otherwise than meant: what is no key here is an error.
-# (Transformations, reporters and the like have such settings of their own, further in.)
+# An unknown key of these is always an error, since connections would not be secured as intended.
+# (Transformations, reporters and others have such settings of their own, behind longer prefixes.)
 _SECURITY = re.compile(
     r"(?:[^.]+\.)?(?:(?:cluster|admin|consumer|producer)\.)?"
     r"(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)"
@@ -25,13 +25,14 @@ _UNTRANSFORMED = (
     "has no effect: tsoffset applies no transformations. If those of the replicator rename topics, "
     "set replication.policy.class; if they change keys or values, set translation.match"
 )
-# Settings of policies and filters of users' own begin so.
+# Prefixes of the settings of users' own policies and filters.
 POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
     "replication.policy.",
     "group.filter.",
     "topic.filter.",
 )
-# How alike two keys must be for one to be taken for a slip where unknown keys are fine.
+# How similar an unknown key must be to a known one to be a likely typo, where unknown keys are
+# allowed.
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
@@ -41,8 +42,7 @@ _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
 
 class UnknownKey(str):
-    """What to tell the user of a key that is unknown where it stands; `near` is the name that may
-    be meant."""
+    """A sentence about a key that is unknown in its scope; `near` is the key that may be meant."""
 
     __slots__ = ("near",)
 
@@ -55,39 +55,39 @@ class UnknownKey(str):
     near: str | None
 
 
-# A key that is read; what to tell the user of one that is not; None where there is nothing to tell.
+# A key that is read; a sentence about one that is not; None if there is nothing to say.
 Known = Key[Any] | str | None
 
-# Keys that mean themselves at the top level, whatever the aliases are.
+# Keys that are at the top level even if they begin with an alias.
 TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
-def review(
+def check_setting(
     place: ScopedKey,
     setting: Setting,
     *,
     dedicated: bool,
     findings: Findings,
-    placed: Mapping[ScopedKey, Entry],
+    entries: Mapping[ScopedKey, Entry],
     strict: bool,
 ) -> bool:
-    """Report what is wrong with one setting, or odd about it; False where it is wrong.
+    """Report problems and warnings of one setting; returns False if it is wrong.
 
-    `dedicated` is true for a file with `clusters`; a Connect configuration has only a top
-    level, and there a cluster's bare setting is nobody's. `placed` are all entries of the file;
-    where it is `strict`, unknown keys are wrong.
+    `dedicated` is true for a file with `clusters`. A Connect configuration has only the top level,
+    and settings of a cluster need a prefix there. `entries` are all entries of the file. If it is
+    `strict`, unknown keys are wrong.
     """
     slip = _flow_slip(place, setting) if dedicated else None
     if slip is not None:
         findings.problem(setting.entry, slip)
         return False
-    key = known(place, setting.value, dedicated=dedicated)
+    key = find_key(place, setting.value, dedicated=dedicated)
     if not isinstance(key, Key):
         if key is not None and _SECURITY.match(place.name):
             findings.problem(setting.entry, key, with_value=False)
             return False
         if isinstance(key, UnknownKey):
-            told = key + _in_effect(place, key.near, placed)
+            told = key + _in_effect(place, key.near, entries)
             if strict:
                 findings.problem(setting.entry, told, with_value=False)
                 return False
@@ -103,19 +103,19 @@ def review(
     return True
 
 
-def _in_effect(place: ScopedKey, near: str | None, placed: Mapping[ScopedKey, Entry]) -> str:
-    """What the key that may be meant is instead: a misspelt list changes what is synced."""
+def _in_effect(place: ScopedKey, near: str | None, entries: Mapping[ScopedKey, Entry]) -> str:
+    """The current value of the key that may be meant: a misspelt list changes what is synced."""
     key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
     if key is None:
         return ""
-    own = placed.get(replace(place, name=key.name)) or placed.get(ScopedKey(key.name))
+    own = entries.get(replace(place, name=key.name)) or entries.get(ScopedKey(key.name))
     if own is not None:
-        return f" It has no effect: `{key.name}` is what {own.place} says"
-    return f" It has no effect: `{key.name}` is now `{key.default_in_words}`, its default"
+        return f" It has no effect: `{key.name}` is what {own.location} says"
+    return f" It has no effect: `{key.name}` is now `{key.shown_default}`, its default"
 
 
 def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:
-    """What is wrong with a key that turns a flow on without effect; None where nothing."""
+    """What is wrong with a key that enables a flow without effect; None if nothing is."""
     if place.top and setting.value.startswith("->"):
         return "a space ends a key; write A->B.name = value without spaces around the arrow"
     on = setting.value.lower() == "true"
@@ -126,22 +126,22 @@ def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:
     return None
 
 
-def known(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
-    """What a key at that place is: one that is read, a sentence on one that is not, or None where
-    that is as it should be. `dedicated` as for `review`."""
+def find_key(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
+    """The key that is read; a sentence about one that is not; or None if there is nothing to say.
+    `dedicated` as for `check_setting`."""
     if value and _TRANSFORMATION.match(place.name):
         return _UNTRANSFORMED
-    return _known(place, dedicated)
+    return _find_key(place, dedicated)
 
 
-def _known(place: ScopedKey, dedicated: bool) -> Known:
-    """The first of the cases that holds."""
+def _find_key(place: ScopedKey, dedicated: bool) -> Known:
+    """`find_key` for other keys than transformations."""
     name = place.name
     of_file = is_of_file(name)
     if of_file and not place.top:
         return UnknownKey(f"has no effect: it applies to the whole file; write {name}")
     if place.cluster is not None:
-        return _known_of_cluster(name, place.cluster)
+        return _find_cluster_key(name, place.cluster)
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
@@ -152,7 +152,7 @@ def _known(place: ScopedKey, dedicated: bool) -> Known:
         return "has no effect: providers read what the configuration names, wherever it is"
     if of_file:
         return FILE_KEYS.get(name)
-    # `A->B.client.id` names MirrorMaker 2's worker, and no cluster's client.
+    # `A->B.client.id` is for MirrorMaker 2's worker, not for a cluster's client.
     if name == _BARE_ISOLATION or (name in CLUSTER_KEYS and (place.top or name != "client.id")):
         return _cluster_setting(name, "") if place.top and dedicated else _bare_advice(name)
     if _is_accepted(name):
@@ -167,12 +167,12 @@ def _known(place: ScopedKey, dedicated: bool) -> Known:
         return UnknownKey(f"has no effect: {alias} is not among `clusters`")
     else:
         near = _nearest(name, TOP_NAMES | CLUSTER_KEYS.keys(), "")
-    # What only the class itself can tell is for `flows.review_of_classes`.
+    # `flows.review_of_classes` checks the settings of classes.
     return None if may_be_of_a_class(name) else near
 
 
-def _known_of_cluster(name: str, alias: str) -> Known:
-    """The same for what stands after `A.`."""
+def _find_cluster_key(name: str, alias: str) -> Known:
+    """`find_key` for keys after `A.`."""
     if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
         return UnknownKey(f"has no effect: it belongs to a flow; {advice}")
@@ -182,12 +182,12 @@ def _known_of_cluster(name: str, alias: str) -> Known:
 
 
 def is_of_file(name: str) -> bool:
-    """True for a key of the file as a whole, or of a family of such keys."""
+    """True for a key that applies to the whole file."""
     return name in FILE_KEYS or name.startswith(_FAMILIES)
 
 
 def may_be_of_a_class(name: str) -> bool:
-    """True for a key that a user's own policy or filter may have, and that is no slip."""
+    """True for a key that a user's own policy or filter may read, and that is not a likely typo."""
     return (
         name.startswith(CLASS_FAMILIES)
         and name not in FLOW_KEYS
@@ -215,8 +215,9 @@ def _cluster_setting(rest: str, prefix: str) -> Known:
 
 
 def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
-    """Settings of one kind of client: we read the admin's, and of the consumer's its security and
-    on the source its isolation. `before` is the alias or flow that the key begins with."""
+    """Settings of one kind of client: tsoffset reads all of the admin client, and of the consumer
+    its security and, on the source, its isolation level. `before` is the prefix of the alias or
+    flow."""
     of_ours: Mapping[str, Key[Any]] = {"admin": CLUSTER_KEYS, "consumer": SECURITY_KEYS}.get(
         prefix["client"], {}
     )

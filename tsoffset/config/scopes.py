@@ -1,7 +1,7 @@
-"""Where a key stands in a MirrorMaker 2 file, and what that comes to for one flow.
+"""The scope of a key in a MirrorMaker 2 file: a flow (`A->B.`), a cluster (`A.`), or all (top
+level).
 
-The hierarchy is that of MirrorMakerConfig.connectorBaseConfig and clusterProps: what stands
-at the top level holds for all, `A.` for one cluster, `A->B.` for one flow; the narrower wins.
+The narrower scope wins, as in MirrorMakerConfig.connectorBaseConfig and clusterProps.
 """
 
 import re
@@ -14,7 +14,7 @@ from tsoffset.config.keys import CLUSTER_KEYS
 CLIENT_PREFIX = re.compile(r"(?:(?P<side>source|target)\.)?(?P<client>consumer|producer|admin)\.")
 CLUSTER_PREFIX = re.compile(r"(?:source|target)\.cluster\.")
 
-# Cloudera's form of the file has connectors' settings under this prefix at the top level.
+# At the top level, Cloudera's files have this prefix before settings of connectors.
 _CONNECTORS = "connectors."
 _ALSO_WRITTEN = {
     "group": "groups",
@@ -25,7 +25,7 @@ _ALSO_WRITTEN = {
 
 @dataclass(frozen=True, slots=True)
 class ScopedKey:
-    """A key without its prefix, and whose it is: a flow's, a cluster's, or everybody's."""
+    """A key without its prefix, and its scope: a flow, a cluster, or neither (top level)."""
 
     name: str
     cluster: str | None = None
@@ -33,16 +33,14 @@ class ScopedKey:
 
     @property
     def top(self) -> bool:
-        """True at the top level."""
+        """True if the key is at the top level."""
         return self.cluster is None and self.flow is None
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An entry with its value resolved and without blanks around it.
-
-    One that is not `usable` has been reported; its key's default stands in for it.
-    """
+    """An entry with its resolved value, without blanks around it. If it is not `usable`, that has
+    been reported, and its key's default applies."""
 
     entry: Entry
     value: str = field(repr=False)
@@ -50,10 +48,8 @@ class Setting:
 
 
 def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) -> ScopedKey:
-    """The place of `key`; a key with an alias that is not in `clusters` stays at the top.
-
-    `top_names` are known keys that mean themselves even where they begin like an alias.
-    """
+    """The scope and name of `key`. A key with an alias that is not in `clusters` is at the top
+    level. `top_names` are keys that are at the top level even if they begin with an alias."""
     plain = _ALSO_WRITTEN.get(key, key)
     if plain in top_names:
         return ScopedKey(plain)
@@ -68,7 +64,7 @@ def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) 
                 if key.startswith(f"{alias}->{target}.")
             )
     if prefixes:
-        # An alias may hold dots: of `us` and `us.west` the longer one is meant.
+        # Aliases may contain dots: of `us` and `us.west`, use the longer one.
         prefix, cluster, flow = max(prefixes, key=lambda found: len(found[0]))
         name = key.removeprefix(prefix)
         return ScopedKey(name if flow is None else _ALSO_WRITTEN.get(name, name), cluster, flow)
@@ -76,22 +72,23 @@ def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) 
     return ScopedKey(_ALSO_WRITTEN.get(plain, plain))
 
 
-def ranked(entries: Collection[Entry]) -> list[Entry]:
-    """The entries so that of two with one place the later holds: `connectors.x` before `x`."""
+def sort_by_precedence(entries: Collection[Entry]) -> list[Entry]:
+    """The entries in an order in which the later of two for one key wins: `connectors.x` before
+    `x`."""
     return sorted(entries, key=lambda entry: not entry.key.startswith(_CONNECTORS))
 
 
-def outranks(later: Entry, earlier: Entry) -> bool:
-    """True where two entries of one place do not contradict each other, since one is weaker."""
+def has_precedence(later: Entry, earlier: Entry) -> bool:
+    """True if `later` wins over `earlier` without a contradiction."""
     return earlier.key.startswith(_CONNECTORS) and not later.key.startswith(_CONNECTORS)
 
 
-def merged(settings: Mapping[ScopedKey, Setting], source: str, target: str) -> dict[str, Setting]:
-    """The settings of the flow `source->target`, named as a connector's are.
-
-    A cluster's own settings are `source.cluster.x`, those of one kind of client
-    `source.consumer.x`. Later assignments are the narrower ones.
-    """
+def merge_settings(
+    settings: Mapping[ScopedKey, Setting], source: str, target: str
+) -> dict[str, Setting]:
+    """The settings of the flow `source->target` under a connector's names: settings of a cluster
+    are `source.cluster.x`, those of one of its clients `source.consumer.x`. Later assignments have
+    the narrower scope."""
     top = {place.name: setting for place, setting in settings.items() if place.top}
     result: dict[str, Setting] = {}
     for name in top.keys() & CLUSTER_KEYS.keys():
@@ -110,18 +107,16 @@ def merged(settings: Mapping[ScopedKey, Setting], source: str, target: str) -> d
 
 
 def first_of(settings: Mapping[str, Setting], *names: str) -> Setting | None:
-    """The setting of the first of `names` that is there."""
+    """The setting of the first of `names` that is set."""
     return next((settings[name] for name in names if name in settings), None)
 
 
 def client_names(side: str, name: str) -> tuple[str, str, str]:
-    """Where a cluster's client setting may stand, the narrowest first.
-
-    What MirrorMaker 2 gives its admin client on that side holds for us too.
-    """
+    """The keys of a client setting of a cluster, the narrowest first. Settings of MirrorMaker 2's
+    admin client apply to tsoffset, too."""
     return f"{side}.admin.{name}", f"admin.{name}", f"{side}.cluster.{name}"
 
 
 def consumer_names(side: str, name: str) -> tuple[str, str]:
-    """Where a setting of the consumers on that side may stand, the narrowest first."""
+    """The keys of a setting of the consumers of that cluster, the narrowest first."""
     return f"{side}.consumer.{name}", f"consumer.{name}"

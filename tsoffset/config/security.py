@@ -1,7 +1,7 @@
-"""From settings of security to how connections are secured.
+"""From security settings to how connections are secured.
 
-What a setting means is said in Kafka's SslConfigs and SaslConfigs. What cannot be honoured is a
-problem; a value is never shown.
+The settings mean what Kafka's SslConfigs and SaslConfigs say. One that tsoffset cannot apply is a
+problem. Values are never shown.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,7 +30,7 @@ from tsoffset.flow.security import (
 )
 
 Refuse = Callable[[str, str], None]
-"""Is told the name of a setting that cannot be used, and what would be right."""
+"""Reports a problem: the name of a setting, and what is allowed."""
 
 _PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
 _OAUTH_MODULE = "OAuthBearerLoginModule"
@@ -47,7 +47,8 @@ _MODULES = {
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 _SSL = "ssl."
-# Of Java's Kerberos login: what a client in Python does by itself, or has no twin of.
+# Options of Java's Kerberos login: some are the only way of this client, others have no effect on
+# it.
 _KERBEROS_OPTIONS = frozenset(
     [
         "useKeyTab",
@@ -71,13 +72,13 @@ def security_of(
     missing: Refuse,
     findings: Findings,
 ) -> Security:
-    """How a cluster's connections are secured by these settings, named without a prefix.
+    """How a cluster's connections are secured by these settings, which have names without prefix.
 
-    `brokers` are its bootstrap addresses. What is wrong goes to `findings`, and to `missing`
-    where a setting is not there; what is returned then is not meant to be used.
+    `brokers` are its bootstrap addresses. Problems are added to `findings`, those of missing
+    settings by `missing`; after a problem the result must not be used.
     """
     if not all(setting.usable for setting in settings.values()):
-        return Security()  # that has been said
+        return Security()  # reported already
 
     def refuse(name: str, allowed: str) -> None:
         if name in settings:
@@ -97,7 +98,7 @@ def security_of(
             "the client's secret is sent there unencrypted; use https",
         )
     tls = _tls(texts, refuse) if "SSL" in protocol else None
-    if tls is None and _shows_secrets(login) and not all(map(_is_here, brokers)):
+    if tls is None and _shows_secrets(login) and not all(map(_is_loopback, brokers)):
         findings.warning(
             settings[keys.PROTOCOL.name].entry,
             "tsoffset's credentials are sent to the brokers unencrypted, so anybody on the network"
@@ -119,14 +120,14 @@ def security_of(
 def warn_of_unused(
     top: Mapping[str, Setting], secured: Collection[Security], findings: Findings
 ) -> None:
-    """Warn of settings at the top level, for all clusters, that none of them has a use for."""
+    """Warn of settings at the top level, for all clusters, that no cluster uses."""
     for name, setting in top.items():
         if name in SECURITY_KEYS and not any(_family(name) in one.protocol for one in secured):
             findings.warning(setting.entry, "has no effect: no cluster's security.protocol uses it")
 
 
 def _family(name: str) -> str:
-    """The part of a protocol's name that a setting is for; empty where it is for all."""
+    """The part of a protocol's name that a setting is for; empty if it is for all."""
     family = name.partition(".")[0].upper()
     return family if family in ("SSL", "SASL") else ""
 
@@ -139,7 +140,7 @@ def _sends_openly(login: TokenLogin) -> bool:
 
 
 def _shows_secrets(login: Login | None) -> bool:
-    """Whether a broker is told what another one could be told as well."""
+    """True if brokers get credentials that another party could use."""
     return isinstance(login, TokenLogin) or (
         isinstance(login, PasswordLogin) and login.mechanism == "PLAIN"
     )
@@ -150,13 +151,13 @@ def _tls_of_tokens(login: Login | None) -> Tls | None:
     return origin.tls if isinstance(origin, TokenEndpoint) else None
 
 
-def _is_here(broker: str) -> bool:
-    """Whether an address `host:port` is one of this machine alone."""
+def _is_loopback(broker: str) -> bool:
+    """True for a loopback address `host:port`."""
     return is_local(broker.rpartition("://")[2].rpartition(":")[0].strip("[]"))
 
 
 def _of(texts: Mapping[str, str], key: Key[str | None]) -> str | None:
-    """The text; None where it is absent or empty."""
+    """The text; None if it is absent or empty."""
     return texts.get(key.name) or None
 
 
@@ -171,14 +172,14 @@ def _tls(texts: Mapping[str, str], refuse: Refuse) -> Tls:
     return Tls(
         trust=_trust(texts, refuse),
         own=_own(texts, refuse),
-        verify_host_name=_or_nothing(texts) != "",
+        verify_host_name=_host_name_check(texts) != "",
         protocols=tuple(split_list(_or_default(texts, keys.PROTOCOLS))) or TLS_VERSIONS,
         cipher_suites=tuple(split_list(texts.get(keys.CIPHER_SUITES.name, ""))),
     )
 
 
-def _or_nothing(texts: Mapping[str, str]) -> str:
-    """What checks host names: empty text turns it off, and absence does not."""
+def _host_name_check(texts: Mapping[str, str]) -> str:
+    """The algorithm that checks host names; the empty text turns the check off."""
     return texts.get(keys.HOST_NAME_CHECK.name, keys.HOST_NAME_CHECK.shown_default)
 
 
@@ -187,7 +188,7 @@ def _trust(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     certificates = _of(texts, keys.TRUST_CERTIFICATES)
     password = _of(texts, keys.TRUST_PASSWORD)
     is_pem = _is_pem(texts, keys.TRUST_TYPE, (keys.TRUST_CERTIFICATES,), refuse)
-    _one_place(location, certificates, keys.TRUST_LOCATION, keys.TRUST_CERTIFICATES, refuse)
+    _not_both(location, certificates, keys.TRUST_LOCATION, keys.TRUST_CERTIFICATES, refuse)
     if is_pem and password:
         refuse(keys.TRUST_PASSWORD.name, "must be removed: a PEM trust store has no password")
     if location is None and certificates is None:
@@ -202,7 +203,7 @@ def _own(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     chain, key = _of(texts, keys.OWN_CHAIN), _of(texts, keys.OWN_KEY)
     password, key_password = _of(texts, keys.OWN_PASSWORD), _of(texts, keys.OWN_KEY_PASSWORD)
     is_pem = _is_pem(texts, keys.OWN_TYPE, (keys.OWN_CHAIN, keys.OWN_KEY), refuse)
-    _one_place(location, chain or key, keys.OWN_LOCATION, keys.OWN_KEY, refuse)
+    _not_both(location, chain or key, keys.OWN_LOCATION, keys.OWN_KEY, refuse)
     if is_pem and password:
         refuse(keys.OWN_PASSWORD.name, "must be removed: with PEM the key has ssl.key.password")
     if (chain is None) != (key is None):
@@ -230,15 +231,15 @@ def _is_pem(
     return is_pem
 
 
-def _one_place(
+def _not_both(
     location: str | None,
     text: str | None,
-    place: Key[str | None],
-    in_text: Key[str | None],
+    location_key: Key[str | None],
+    text_key: Key[str | None],
     refuse: Refuse,
 ) -> None:
     if location and text:
-        refuse(place.name, f"must be removed if {in_text.name} is set")
+        refuse(location_key.name, f"must be removed if {text_key.name} is set")
 
 
 # --- SASL ----------------------------------------------------------------------------------
@@ -269,9 +270,9 @@ def _login(texts: Mapping[str, str], brokers: tuple[str, ...], refuse: Refuse) -
     return _token_login(texts, module, refuse)
 
 
-def _only(module: LoginModule, options: frozenset[str], refuse: Refuse) -> None:
-    """Refuse what the module has beside these options. Which is not said: where quotation marks
-    are misplaced, a part of a secret looks like an option."""
+def _check_options(module: LoginModule, options: frozenset[str], refuse: Refuse) -> None:
+    """Refuse other options than these, without their names: after a misplaced quotation mark, a
+    part of a secret looks like an option."""
     if not module.options.keys() <= options:
         name = module.name.rpartition(".")[2]
         refuse(
@@ -281,7 +282,7 @@ def _only(module: LoginModule, options: frozenset[str], refuse: Refuse) -> None:
 
 
 def _password_login(mechanism: str, module: LoginModule, refuse: Refuse) -> Login:
-    _only(module, frozenset({"username", "password"}), refuse)
+    _check_options(module, frozenset({"username", "password"}), refuse)
     for name in ("username", "password"):
         if not module.options.get(name):
             refuse(keys.JAAS.name, f"must have the option {name}")
@@ -291,7 +292,7 @@ def _password_login(mechanism: str, module: LoginModule, refuse: Refuse) -> Logi
 
 
 def _kerberos_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) -> Login:
-    _only(module, _KERBEROS_OPTIONS, refuse)
+    _check_options(module, _KERBEROS_OPTIONS, refuse)
     options = module.options
     if options.get("isInitiator", "true").lower() != "true":
         refuse(keys.JAAS.name, "must not have isInitiator=false: the client initiates the login")
@@ -313,7 +314,7 @@ def _msk_login(
     texts: Mapping[str, str], module: LoginModule, brokers: tuple[str, ...], refuse: Refuse
 ) -> Login:
     taken = frozenset({"awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsStsRegion"})
-    _only(module, taken, refuse)
+    _check_options(module, taken, refuse)
     options = module.options
     region = options.get("awsStsRegion") or _msk_region(brokers)
     if region is None:
@@ -351,20 +352,25 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
         if name.startswith(_EXTENSION)
     }
     if not all(name.isalpha() and name != "auth" for name in extensions):
-        refuse(keys.JAAS.name, "has an extension whose name is not of letters alone, or is auth")
+        refuse(
+            keys.JAAS.name,
+            "has an extension whose name is `auth` or has other characters than letters",
+        )
     if any(name.startswith(_UNSECURED) for name in options):
         refuse(
             keys.JAAS.name,
-            "has options of unsecured tokens, which tsoffset does not make: set"
+            "has options of unsecured tokens, which tsoffset does not support; set"
             f" {keys.TOKEN_ADDRESS.name}",
         )
     else:
         taken = {"clientId", "clientSecret", "scope", *(_EXTENSION + name for name in extensions)}
         known = {name for name in of_tls if name in SECURITY_KEYS}
-        _only(module, frozenset(taken | known), refuse)
+        _check_options(module, frozenset(taken | known), refuse)
     address = _of(texts, keys.TOKEN_ADDRESS)
     if address is None:
-        refuse(keys.TOKEN_ADDRESS.name, "must be the address of the tokens, for OAUTHBEARER")
+        refuse(
+            keys.TOKEN_ADDRESS.name, "must be the address of the token endpoint, for OAUTHBEARER"
+        )
         return TokenLogin(TokenFile(""))
     is_file = address.startswith("file:")
     wanted = {keys.CLIENT_CREDENTIALS: False, keys.TOKEN_FILE: True}
@@ -416,7 +422,7 @@ def _endpoint(
 
 
 def _read(texts: Mapping[str, str], refuse: Refuse) -> Mapping[str, str]:
-    """Settings that stand in another one's value."""
+    """Settings inside of the value of another one."""
     read: dict[str, str] = {}
     for name, text in texts.items():
         if name in SECURITY_KEYS:

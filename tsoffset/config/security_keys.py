@@ -1,7 +1,7 @@
-"""Kafka's client settings of security: `security.protocol`, `ssl.*` and `sasl.*`.
+"""Kafka's security settings of clients: `security.protocol`, `ssl.*` and `sasl.*`.
 
-Names and defaults are those of Kafka's SslConfigs, SaslConfigs and CommonClientConfigs. What names
-a part of Java, which does not run here, is refused unless it is Kafka's own default.
+Names and defaults are those of Kafka's SslConfigs, SaslConfigs and CommonClientConfigs. Values that
+name Java classes or algorithms are refused, except Kafka's own defaults.
 """
 
 from collections.abc import Callable
@@ -25,20 +25,18 @@ CLIENT_CREDENTIALS = f"{OAUTH_PACKAGE}ClientCredentialsJwtRetriever"
 TOKEN_FILE = f"{OAUTH_PACKAGE}FileJwtRetriever"
 
 
-def _key(
-    name: str, default: str, meaning: str, read: Callable[[str], str] = values.text
-) -> Key[str | None]:
-    return SECURITY_KEYS.declare(name, None, read, meaning, default)
+def _key(name: str, default: str, read: Callable[[str], str] = values.text) -> Key[str | None]:
+    return SECURITY_KEYS.declare(name, None, read, default)
 
 
 def _of_java(*allowed: str) -> Callable[[str], str]:
-    """A reader of what only Java could honour: nothing, or Kafka's default."""
+    """A reader of values that only Java could apply: accepts the empty text and these."""
 
     def read(value: str) -> str:
         if value.strip() in ("", *allowed):
             return value.strip()
         raise ValueError(
-            "names a part of Java, which tsoffset cannot honour; leave it out"
+            "is a setting for Java, which tsoffset cannot apply; remove it"
             + "".join(f", or write {name}" for name in allowed)
         )
 
@@ -48,10 +46,9 @@ def _of_java(*allowed: str) -> Callable[[str], str]:
 PROTOCOL = _key(
     "security.protocol",
     "PLAINTEXT",
-    "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     values.one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
 )
-_key("security.providers", "none", "Java's; refused.", _of_java())
+_key("security.providers", "none", _of_java())
 
 
 def _refused(why: str) -> Callable[[str], str]:
@@ -65,164 +62,67 @@ def _refused(why: str) -> Callable[[str], str]:
 
 _STORE_TYPE = values.one_of("JKS", "PKCS12", "PEM")
 
-TRUST_TYPE = _key(
-    "ssl.truststore.type",
-    "JKS",
-    "PEM, PKCS12 or JKS; of the latter two either one is read, as Java does.",
-    _STORE_TYPE,
-)
-TRUST_LOCATION = _key(
-    "ssl.truststore.location",
-    "the system's",
-    "File with the trusted authorities. Reloaded if it has changed.",
-)
-TRUST_PASSWORD = _key("ssl.truststore.password", "none", "Its password; PEM has none.")
-TRUST_CERTIFICATES = _key(
-    "ssl.truststore.certificates", "none", "The authorities as PEM text, with the type PEM."
-)
-OWN_TYPE = _key("ssl.keystore.type", "JKS", "As of the trust store.", _STORE_TYPE)
-OWN_LOCATION = _key(
-    "ssl.keystore.location",
-    "none",
-    "File with the client certificate and its key, for brokers that require one. Reloaded if it"
-    " has changed.",
-)
-OWN_PASSWORD = _key("ssl.keystore.password", "none", "Its password; PEM has none.")
-OWN_CHAIN = _key(
-    "ssl.keystore.certificate.chain",
-    "none",
-    "Our certificate and those between it and its authority as PEM text, with the type PEM.",
-)
-OWN_KEY = _key("ssl.keystore.key", "none", "Its key as PEM text (PKCS #8).")
-OWN_KEY_PASSWORD = _key(
-    "ssl.key.password", "the store's", "Password of the key, where that differs or PEM has one."
-)
-HOST_NAME_CHECK = _key(
-    "ssl.endpoint.identification.algorithm",
-    "https",
-    "`https`: a broker's certificate must name its host. Empty: not checked.",
-    values.one_of("https", ""),
-)
-PROTOCOLS = _key(
-    "ssl.enabled.protocols",
-    "TLSv1.2,TLSv1.3",
-    "Versions of TLS that are offered, of these two.",
-    values.tls_versions,
-)
-_key(
-    "ssl.protocol",
-    "TLSv1.3",
-    "Has no effect, as in Kafka on Java 17: `ssl.enabled.protocols` decides.",
-    values.one_of("TLS", "TLSv1.2", "TLSv1.3"),
-)
-CIPHER_SUITES = _key(
-    "ssl.cipher.suites",
-    "the system's",
-    "Cipher suites that are offered, by Java's names. Those of TLSv1.3 cannot be chosen among:"
-    " all three or none.",
-    values.as_text(values.names),
-)
-_key("ssl.provider", "none", "Java's; refused.", _of_java())
-_key("ssl.engine.factory.class", "none", "Java's; refused.", _of_java())
-_key(
-    "ssl.secure.random.implementation",
-    "none",
-    "Java's; refused.",
-    _of_java(),
-)
-_key("ssl.keymanager.algorithm", "SunX509", "Java's; no other.", _of_java("SunX509", "PKIX"))
-_key("ssl.trustmanager.algorithm", "PKIX", "Java's; no other.", _of_java("PKIX", "SunX509"))
+TRUST_TYPE = _key("ssl.truststore.type", "JKS", _STORE_TYPE)
+TRUST_LOCATION = _key("ssl.truststore.location", "the system's")
+TRUST_PASSWORD = _key("ssl.truststore.password", "none")
+TRUST_CERTIFICATES = _key("ssl.truststore.certificates", "none")
+OWN_TYPE = _key("ssl.keystore.type", "JKS", _STORE_TYPE)
+OWN_LOCATION = _key("ssl.keystore.location", "none")
+OWN_PASSWORD = _key("ssl.keystore.password", "none")
+OWN_CHAIN = _key("ssl.keystore.certificate.chain", "none")
+OWN_KEY = _key("ssl.keystore.key", "none")
+OWN_KEY_PASSWORD = _key("ssl.key.password", "the store's")
+HOST_NAME_CHECK = _key("ssl.endpoint.identification.algorithm", "https", values.one_of("https", ""))
+PROTOCOLS = _key("ssl.enabled.protocols", "TLSv1.2,TLSv1.3", values.tls_versions)
+_key("ssl.protocol", "TLSv1.3", values.one_of("TLS", "TLSv1.2", "TLSv1.3"))
+CIPHER_SUITES = _key("ssl.cipher.suites", "the system's", values.as_text(values.names))
+_key("ssl.provider", "none", _of_java())
+_key("ssl.engine.factory.class", "none", _of_java())
+_key("ssl.secure.random.implementation", "none", _of_java())
+_key("ssl.keymanager.algorithm", "SunX509", _of_java("SunX509", "PKIX"))
+_key("ssl.trustmanager.algorithm", "PKIX", _of_java("PKIX", "SunX509"))
 
 # --- SASL ----------------------------------------------------------------------------------
 
 MECHANISM = _key(
     "sasl.mechanism",
     "GSSAPI",
-    "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI (with the extra `kerberos`) or"
-    " AWS_MSK_IAM (with the extra `msk`).",
     values.one_of(
         "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", MSK_MECHANISM
     ),
 )
-JAAS = _key(
-    "sasl.jaas.config",
-    "none",
-    "The login module of the mechanism, with its options, as Kafka's clients have it.",
-)
+JAAS = _key("sasl.jaas.config", "none")
 _key(
     "sasl.client.callback.handler.class",
     "none",
-    "Java's; that of AWS_MSK_IAM has no effect, others are refused.",
     _of_java(f"{_MSK_PACKAGE}IAMClientCallbackHandler"),
 )
-_key("sasl.login.class", "none", "Java's; refused.", _of_java())
+_key("sasl.login.class", "none", _of_java())
 LOGIN_HANDLER = _key(
-    "sasl.login.callback.handler.class",
-    "none",
-    "Where OAUTHBEARER's tokens come from: Kafka's OAuthBearerLoginCallbackHandler, or"
-    " IAMOAuthBearerLoginCallbackHandler of AWS. Others are refused.",
-    _of_java(*OAUTH_LOGIN_HANDLERS, MSK_LOGIN_HANDLER),
+    "sasl.login.callback.handler.class", "none", _of_java(*OAUTH_LOGIN_HANDLERS, MSK_LOGIN_HANDLER)
 )
 RETRIEVER = _key(
     "sasl.oauthbearer.jwt.retriever.class",
     "by the address",
-    "ClientCredentialsJwtRetriever or FileJwtRetriever; the address alone tells which.",
     _of_java(f"{OAUTH_PACKAGE}DefaultJwtRetriever", CLIENT_CREDENTIALS, TOKEN_FILE),
 )
-TOKEN_ADDRESS = _key(
-    "sasl.oauthbearer.token.endpoint.url",
-    "none",
-    "URL of the token endpoint, or `file:` with the path of a file that holds a token.",
-    values.token_address,
-)
-TOKEN_CLIENT = _key(
-    "sasl.oauthbearer.client.credentials.client.id",
-    "none",
-    "Client id for tokens; also `clientId` in `sasl.jaas.config`.",
-)
-TOKEN_SECRET = _key(
-    "sasl.oauthbearer.client.credentials.client.secret",
-    "none",
-    "Client secret; also `clientSecret` in `sasl.jaas.config`.",
-)
-TOKEN_SCOPE = _key(
-    "sasl.oauthbearer.scope", "none", "Requested scope; also `scope` in `sasl.jaas.config`."
-)
+TOKEN_ADDRESS = _key("sasl.oauthbearer.token.endpoint.url", "none", values.token_address)
+TOKEN_CLIENT = _key("sasl.oauthbearer.client.credentials.client.id", "none")
+TOKEN_SECRET = _key("sasl.oauthbearer.client.credentials.client.secret", "none")
+TOKEN_SCOPE = _key("sasl.oauthbearer.scope", "none")
 TOKEN_HEADER_ENCODED = _key(
-    "sasl.oauthbearer.header.urlencode",
-    "false",
-    "Client and secret are URL-encoded in the header that carries them (RFC 6749, 2.3.1).",
-    values.as_text(values.boolean),
+    "sasl.oauthbearer.header.urlencode", "false", values.as_text(values.boolean)
 )
-TOKEN_CONNECT_MS = _key(
-    "sasl.login.connect.timeout.ms",
-    "10000",
-    "Longest wait for a connection to the token endpoint.",
-    values.as_text(values.integer(1)),
-)
-TOKEN_READ_MS = _key(
-    "sasl.login.read.timeout.ms",
-    "10000",
-    "Longest wait for its answer.",
-    values.as_text(values.integer(1)),
-)
+TOKEN_CONNECT_MS = _key("sasl.login.connect.timeout.ms", "10000", values.as_text(values.integer(1)))
+TOKEN_READ_MS = _key("sasl.login.read.timeout.ms", "10000", values.as_text(values.integer(1)))
 REFRESH_FACTOR = _key(
-    "sasl.login.refresh.window.factor",
-    "0.8",
-    "A token is exchanged after this part of its life, 0.5 to 1.",
-    values.as_text(values.number(0.5, 1.0)),
+    "sasl.login.refresh.window.factor", "0.8", values.as_text(values.number(0.5, 1.0))
 )
 REFRESH_LEAST = _key(
-    "sasl.login.refresh.min.period.seconds",
-    "60",
-    "But not before it is as old as this, 0 to 900 seconds.",
-    values.as_text(values.integer(0, 900)),
+    "sasl.login.refresh.min.period.seconds", "60", values.as_text(values.integer(0, 900))
 )
 REFRESH_BUFFER = _key(
-    "sasl.login.refresh.buffer.seconds",
-    "300",
-    "And before so many seconds of its life are left, 0 to 3600.",
-    values.as_text(values.integer(0, 3600)),
+    "sasl.login.refresh.buffer.seconds", "300", values.as_text(values.integer(0, 3600))
 )
 for _name in (
     "algorithm",
@@ -240,13 +140,10 @@ for _name in (
     _key(
         f"sasl.oauthbearer.assertion.{_name}",
         "none",
-        "Refused: tokens by signed assertions (RFC 7523) are not supported.",
         _refused("tokens by signed assertions are not supported; ask by client credentials"),
     )
-KERBEROS_SERVICE = _key(
-    "sasl.kerberos.service.name", "none", "Name under which brokers run; GSSAPI needs it."
-)
-# What tunes a part of Java's login that has no twin here, or checks what a broker checks.
+KERBEROS_SERVICE = _key("sasl.kerberos.service.name", "none")
+# For parts of Java's login that tsoffset does not have, or for checks that brokers make.
 for _name in (
     "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin",
@@ -266,5 +163,5 @@ for _name in (
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.sub.claim.name",
 ):
-    _key(_name, "Kafka's", "Known, and not needed: brokers check tokens, tickets are the system's.")
+    _key(_name, "Kafka's")
 del _name

@@ -1,4 +1,4 @@
-"""Reading the text of a configuration into entries that know their line."""
+"""Parsing the text of a configuration into entries with their lines."""
 
 import json
 import re
@@ -11,33 +11,30 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 
-# Of text that has been parsed, in which each string ends.
+# For text that `json` has accepted: every string is closed.
 _JSON_TOKEN = re.compile(
     r'(?P<string>"(?:[^"\\]|\\.)*+"?)(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
 )
-# An odd number of backslashes before a letter that makes no escape: `\d` is read as `d`.
+# An odd number of backslashes before a letter that is no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_BYTES = 16 << 20
 
 _Lines = dict[tuple[int, str], list[tuple[int, int]]]
-"""Of each member of JSON text, by how deep it lies and its name: where such members stand, and on
-which lines."""
+"""From the depth and name of members of JSON text to their offsets in the text and their lines."""
 
 
 class ConfigFormat(StrEnum):
-    """How a configuration is written."""
+    """The format of a configuration."""
 
     PROPERTIES = "properties"
     JSON = "json"
 
 
 def read_text(path: str) -> str:
-    """The file's text: UTF-8 where it is that, else Latin-1 as Java reads properties.
-
-    Raises ConfigurationError.
-    """
+    """The file's text as UTF-8 or, if it is not valid UTF-8, as Latin-1, like Java's properties.
+    Raises ConfigurationError."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -54,7 +51,7 @@ def read_text(path: str) -> str:
 
 
 def format_of(path: str, text: str) -> ConfigFormat:
-    """Told by the name's ending, else by the first character. Raises ConfigurationError."""
+    """The format by the name's ending or the first character. Raises ConfigurationError."""
     suffix = Path(path).suffix.lower()
     if suffix in (".yaml", ".yml"):
         raise _unusable(
@@ -68,10 +65,8 @@ def format_of(path: str, text: str) -> ConfigFormat:
 
 
 def parse(text: str, form: ConfigFormat, file: str, findings: Findings) -> tuple[Entry, ...]:
-    """The entries in the file's order; of a key given twice only the last, with a warning.
-
-    Text that cannot be parsed is a problem and gives no entries.
-    """
+    """The entries in the file's order; of a key given twice only the last, with a warning. Text
+    that cannot be parsed is a problem, and returns no entries."""
     parser = _json if form is ConfigFormat.JSON else _properties
     last: dict[str, Entry] = {}
     for entry in parser(text, file, findings):
@@ -127,7 +122,7 @@ def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
         if key not in ("config", "name"):
             findings.warning(
                 Entry(key, "", file, lines[1, key][0][1]),
-                "stands beside `config`, so it has no effect; move it into `config`",
+                "has no effect outside of `config`; move it into `config`",
             )
     begin, _ = lines[1, "config"][-1]
     return tuple(_json_entries(nested[-1].pairs, lines, 2, begin, file, findings))
@@ -141,7 +136,7 @@ def _json_entries(
     file: str,
     findings: Findings,
 ) -> Iterator[Entry]:
-    """The members of the object that begins at `begin`, so deep."""
+    """The members of the object at offset `begin`, whose members have this depth."""
     following = {
         key: iter([line for at, line in lines[depth, key] if at >= begin]) for key, _ in pairs
     }
@@ -164,7 +159,7 @@ def _json_entries(
 
 
 class _Pairs:
-    """A JSON object with its pairs as written, keys given twice included."""
+    """The members of a JSON object, including keys given twice."""
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         self.pairs = pairs

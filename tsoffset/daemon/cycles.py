@@ -19,9 +19,9 @@ from tsoffset.spark.sessions import Sessions
 log = structlog.get_logger(__name__)
 
 _MESSAGES_PER_CYCLE = 20
-_RowNews = tuple[Reason | FailureKind | None, str | None, str | None, int | None]
-# Skips that an operator has to end; the others pass with time or are as they should be.
-_TO_BE_REMEDIED = (
+_RowKey = tuple[Reason | FailureKind | None, str | None, str | None, int | None]
+# Skips that an operator has to resolve. Others end by themselves, or are intended.
+_TO_RESOLVE = (
     Reason.SEVERAL_SOURCES,
     Reason.TARGET_REWRITES_TIMESTAMPS,
     Reason.DIVERGED,
@@ -31,33 +31,34 @@ _TO_BE_REMEDIED = (
 
 
 class CycleLog:
-    """What was told of a flow, and so is not told again."""
+    """Logs each warning of a flow once, until it no longer occurs."""
 
     def __init__(self, flow: str) -> None:
         self._flow = flow
         self._warnings: frozenset[str] = frozenset()
-        self._rows: frozenset[_RowNews] = frozenset()
+        self._rows: frozenset[_RowKey] = frozenset()
         self._told: dict[str, str | None] = {}
 
-    def tell(self, result: CycleResult) -> None:
-        """Log what the last cycle did not say, of warnings and of rows that need attention."""
-        self._tell_warnings(result.warnings)
-        self._tell_rows(Rows(_needing_attention(result.rows.table)))
+    def report(self, result: CycleResult) -> None:
+        """Log the warnings, and the rows that need attention, which the previous cycle did not
+        have."""
+        self._log_warnings(result.warnings)
+        self._log_rows(Rows(_needing_attention(result.rows.table)))
 
     def warn(self, event: str, message: str | None) -> None:
-        """Say it once, until it has gone away (None)."""
+        """Log the message once, until it changes; None: the problem is gone."""
         if message is not None and self._told.get(event) != message:
             log.warning(event, flow=self._flow, message=message)
         self._told[event] = message
 
-    def _tell_warnings(self, warnings: Sequence[str]) -> None:
+    def _log_warnings(self, warnings: Sequence[str]) -> None:
         for warning in dict.fromkeys(warnings):
             if warning not in self._warnings:
                 log.warning("cycle_warning", flow=self._flow, message=warning)
         self._warnings = frozenset(warnings)
 
-    def _tell_rows(self, rows: Iterable[Row]) -> None:
-        # By what a row is about, not by its words: these may hold numbers that move.
+    def _log_rows(self, rows: Iterable[Row]) -> None:
+        # Compared without the message, which may contain numbers that change.
         found = {(row.reason, row.group, row.source_topic, row.partition): row for row in rows}
         new = Counter(
             (row.reason, row.message) for key, row in found.items() if key not in self._rows
@@ -76,9 +77,9 @@ class CycleLog:
 
 
 def _needing_attention(rows: pa.Table) -> pa.Table:
-    """The rows that failed, and the skips that an operator has to end."""
+    """Failed rows, and skipped ones that an operator has to resolve."""
     outcome, reason = (rows[name].cast(pa.string()) for name in ("outcome", "reason"))
-    remedied = pc.is_in(reason, value_set=pa.array(_TO_BE_REMEDIED, pa.string()))
+    remedied = pc.is_in(reason, value_set=pa.array(_TO_RESOLVE, pa.string()))
     return rows.filter(pc.or_(pc.equal(outcome, OutcomeKind.FAILED), remedied))
 
 
@@ -86,15 +87,15 @@ class Cycles(Protocol):
     """Runs the cycles of one flow."""
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
-        """One cycle. Raises CycleFailed, and what keeps Spark from starting."""
+        """Run one cycle. Raises CycleFailed, and errors of Spark's start."""
 
 
 class SparkCycles:
-    """Cycles on Spark. What they learn is kept in this process, and in `state.dir` for the next."""
+    """Runs cycles on Spark. Keeps their cached translations in memory, and in `state.dir`."""
 
-    def __init__(self, sessions: Sessions, news: CycleLog) -> None:
+    def __init__(self, sessions: Sessions, log_of_flow: CycleLog) -> None:
         self._sessions = sessions
-        self._news = news
+        self._log = log_of_flow
         self._carry_over: FlowCarryOver | None = None
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
@@ -102,7 +103,7 @@ class SparkCycles:
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
-        carry_over = self._remembered(file)
+        carry_over = self._load(file)
         with self._sessions.lease() as session:
             result = run_cycle(
                 session,
@@ -113,16 +114,16 @@ class SparkCycles:
                 other_flows=len(selection.flows) - 1,
             )
         if result.groups:
-            # What was over before Spark had a part in it says nothing of the session.
+            # A cycle that ended before it used Spark does not show that the session works.
             self._sessions.ended_well()
         if file is not None:
-            self._news.warn("state_not_written", file.save(carry_over))
+            self._log.warn("state_not_written", file.save(carry_over))
         return result
 
-    def _remembered(self, file: StateFile | None) -> FlowCarryOver:
+    def _load(self, file: StateFile | None) -> FlowCarryOver:
         if self._carry_over is None:
             self._carry_over = FlowCarryOver()
             if file is not None:
                 self._carry_over, warning = file.load()
-                self._news.warn("state_not_read", warning)
+                self._log.warn("state_not_read", warning)
         return self._carry_over

@@ -1,5 +1,4 @@
-"""The flows of one process: their loops, what can be asked of them, and a configuration that
-changes while they run."""
+"""The flows of one process: their loops, their controls, and reloads of the configuration."""
 
 import threading
 from collections import defaultdict
@@ -20,7 +19,7 @@ from tsoffset.flow.settings import FlowSettings
 
 log = structlog.get_logger(__name__)
 
-# What is the whole process's, with the keys that fill it.
+# Settings of the whole process, with their keys.
 _NEEDS_A_RESTART = {
     "spark": "spark.*",
     "server": "listeners",
@@ -30,9 +29,9 @@ _NEEDS_A_RESTART = {
 
 
 class Daemon:
-    """The flows that `selector` chooses; `selection` is what it chose at first.
+    """Runs the flows that `selector` chooses; `selection` is its first choice.
 
-    `cycles` makes what runs the cycles of one flow, `peers` what knows of other instances with it.
+    `cycles` returns what runs the cycles of one flow, and `peers` its election, if it has one.
     """
 
     def __init__(
@@ -55,57 +54,57 @@ class Daemon:
         self._peers = peers
         self._last_known = last_known
         self._pauses = Pauses(selection.settings.state_dir)
-        # Of `_loops` and `_selection`; nobody waits for a file or a cluster while it is held.
+        # For `_loops` and `_selection`. Never held during a read of a file or a cluster.
         self._lock = threading.Lock()
         self._loops: dict[str, FlowLoop] = {}
         self._ending: dict[str, FlowLoop] = {}
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         self._rejected: str | None = None
         self._stopping = threading.Event()
-        self._look = threading.Event()
-        # Spark takes a while to start; until then they are there, and starting.
+        self._wake = threading.Event()
+        # So that the API shows the flows as starting while Spark starts.
         board.set_flows(selection.flows)
         board.warnings = selection.settings.warnings
         board.config = selection.configuration.path
 
     def run(self) -> None:
-        """Run the flows until `stop`, and take up what changes."""
+        """Run the flows until `stop`, and reload the configuration when it changes."""
         if self._stopping.is_set():
             return
         log.info("run_started", flows=[flow.name for flow in self._selection.flows])
-        self._look_at_pauses()
-        self._take_up(self._selection)
+        self._read_pauses()
+        self._apply(self._selection)
         while not self._stopping.is_set():
-            self._look.wait(self._look_seconds)
-            asked = self._look.is_set()
-            self._look.clear()
+            self._wake.wait(self._reload_seconds)
+            asked = self._wake.is_set()
+            self._wake.clear()
             if not self._stopping.is_set():
-                self._look_at_pauses()
+                self._read_pauses()
                 self._reload(asked=asked)
         self.stop()
         for loop in (*self._ending.values(), *self._loops.values()):
             loop.join()
 
     def stop(self) -> None:
-        """No further cycle begins; `run` ends with the last that runs."""
+        """Start no further cycle; `run` returns when the running ones have ended."""
         self._stopping.set()
-        self._look.set()
+        self._wake.set()
         for loop in list(self._loops.values()):
             loop.stop()
 
     def reload(self) -> None:
-        """Look at the configuration now, and say what comes of it."""
-        self._look.set()
+        """Read the configuration now, and log the result."""
+        self._wake.set()
 
     def alive(self) -> bool:
-        """True where every flow's thread lives, and none has been in a cycle for much longer than
-        its limit. Says nothing of Kafka, and waits for nothing."""
+        """True if every flow's thread runs and no cycle is hung. Does not depend on Kafka, and does
+        not wait."""
         return all(loop.alive() and not loop.hung() for loop in list(self._loops.values()))
 
     # --- Controls -------------------------------------------------------------------------
 
     def pause(self, flow: str) -> None:
-        """As `Controls.pause`; with `state.dir` it outlives the process."""
+        """As `Controls.pause`. With `state.dir`, a restart does not end the pause."""
         self._set_paused(flow, True)
 
     def resume(self, flow: str) -> None:
@@ -115,7 +114,7 @@ class Daemon:
     def sync_now(self, flow: str) -> None:
         """As `Controls.sync_now`."""
         self._selection.flow(flow)
-        # One that has not begun yet begins with a cycle.
+        # A flow without a loop yet starts with a cycle anyway.
         if (loop := self._loops.get(flow)) is not None:
             loop.sync_now()
         log.info("sync_asked", flow=flow)
@@ -124,7 +123,7 @@ class Daemon:
         """As `Controls.lead`."""
         settings = self._selection.flow(flow)
         loop = self._loops.get(flow)
-        # One that has not begun yet takes no part in its election.
+        # A flow without a loop yet has not joined its election.
         return Lead(here=not settings.leader_election) if loop is None else loop.lead()
 
     def _set_paused(self, flow: str, paused: bool) -> None:
@@ -133,13 +132,13 @@ class Daemon:
         if (loop := self._loops.get(flow)) is not None:
             loop.hold(paused=paused)
 
-    # --- a configuration that changes -------------------------------------------------------
+    # --- reloads ----------------------------------------------------------------------------
 
     @property
-    def _look_seconds(self) -> float:
+    def _reload_seconds(self) -> float:
         return seconds_between_looks(self._selection.settings.state_dir)
 
-    def _look_at_pauses(self) -> None:
+    def _read_pauses(self) -> None:
         self._pauses.look([flow.name for flow in self._selection.flows])
         for name, loop in list(self._loops.items()):
             loop.hold(paused=self._pauses.paused(name))
@@ -161,8 +160,8 @@ class Daemon:
             self._board.warnings = (rejected, *self._selection.settings.warnings)
             return
         self._rejected = None
-        self._take_up(selection)
-        waiting = _for_the_next_start(self._first, selection)
+        self._apply(selection)
+        waiting = _waiting_for_restart(self._first, selection)
         flows = [flow.name for flow in selection.flows]
         log.info("configuration_loaded", flows=flows, after_a_restart=waiting)
         if not flows:
@@ -170,13 +169,13 @@ class Daemon:
                 "no_flow_enabled", message="no flow is enabled any more; all flows are stopped"
             )
 
-    def _take_up(self, selection: Selection) -> None:
+    def _apply(self, selection: Selection) -> None:
         with self._lock:
             self._selection = selection
             self._board.warnings = (
                 *(
                     f"{key}: takes effect after a restart"
-                    for key in _for_the_next_start(self._first, selection)
+                    for key in _waiting_for_restart(self._first, selection)
                 ),
                 *selection.settings.warnings,
             )
@@ -192,14 +191,14 @@ class Daemon:
                 self._board.update(flow.name, lists=changes.in_words())
                 loop = loops.get(flow.name)
                 if loop is None:
-                    # Its last cycle in another life may not be over yet.
+                    # The last cycle of the flow's previous loop may still be running.
                     loop = loops[flow.name] = self._loop(flow, selection)
                     loop.configure(selection)
                     loop.hold(paused=self._pauses.paused(flow.name))
                     loop.start(after=ending.pop(flow.name, None))
                 else:
                     loop.configure(selection)
-            # As wholes: others look at them without the lock.
+            # Replaced, not changed: other threads read them without the lock.
             self._loops, self._ending = loops, ending
 
     def _loop(self, flow: FlowSettings, selection: Selection) -> FlowLoop:
@@ -217,8 +216,8 @@ class Daemon:
         )
 
 
-def _for_the_next_start(first: Selection, now: Selection) -> list[str]:
-    """The keys of which another value than that of the start has no effect yet."""
+def _waiting_for_restart(first: Selection, now: Selection) -> list[str]:
+    """The keys whose changes take effect after a restart."""
     keys = [
         key
         for name, key in _NEEDS_A_RESTART.items()
@@ -230,9 +229,9 @@ def _for_the_next_start(first: Selection, now: Selection) -> list[str]:
         if known.leader_election != flow.leader_election:
             keys.append(f"{flow.name}.leader.election.enabled")
         elif flow.leader_election and known.target != flow.target:
-            keys.append(f"{flow.name}: what its election knows of cluster {flow.target.alias}")
+            keys.append(f"{flow.name}: the election on cluster {flow.target.alias}")
     if first.settings.state_dir != now.settings.state_dir:
-        keys.append("state.dir, for pauses and for what other instances are told,")
+        keys.append("state.dir (pauses, and what `run` reads at its start)")
     if len(now.flows) > len(first.flows):
-        keys.append("a part of Spark for each further flow")
+        keys.append("number of flows (a share of Spark for each)")
     return keys

@@ -1,12 +1,12 @@
-"""Which of several instances runs a flow: they agree by a group on the flow's target cluster.
+"""Electing the instance that runs a flow, with a consumer group on the flow's target cluster.
 
-The group's coordinator tells who is there, and one member, chosen by it, says who leads: whoever
-leads already, so that the lead moves only where its holder goes. A member leads for as long as
-the coordinator cannot have given it up: its session begins when a heartbeat that was answered was
-sent, so it ends for the member before it ends for the coordinator.
+The instances are members of the group. The member that the coordinator appoints decides who leads:
+the current leader, if it is still a member. An instance leads until its session ends. The session
+starts when a heartbeat is sent that the coordinator answers, so it ends for the instance before it
+ends for the coordinator.
 
-That two lead for a moment (a process that was suspended, a coordinator that lost its memory) is
-as harmless as two instances without election: the commit rule makes it so, not this.
+Two instances may lead for a moment, after a process was suspended or a coordinator lost its state.
+That is safe, because commits are safe without an election, too.
 """
 
 import json
@@ -21,6 +21,7 @@ from typing import Any
 import structlog
 
 from tsoffset.cluster import Membership, MemberState
+from tsoffset.daemon.flow_loop import Peers
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -30,23 +31,23 @@ log = structlog.get_logger(__name__)
 
 SESSION_SECONDS = 10.0
 BEAT_SECONDS = 3.0
-# Before the next attempt: after what may pass, after what somebody has to mend, and where the
-# group has moved on.
+# Wait before the next attempt: after a transient error, after an error that somebody has to fix,
+# and after a change of the group.
 _RETRY_SECONDS = 1.0
 _RETRY_REFUSED_SECONDS = 30.0
 _AT_ONCE_SECONDS = 0.1
-# How long an end waits for the thread.
+# Longest wait for the thread in `close`.
 _END_SECONDS = 5.0
-# Shown to people, who may follow it; and it may have been written by anybody who is in the group.
+# The URL is shown as a link, and any member of the group may have written it.
 _URL = re.compile(r"https?://[0-9A-Za-z._\[\]:-]{1,260}")
 
 
 Enter = Callable[[ClusterSettings, str, float], Membership]
-"""Makes a membership in the group of that name, with a session of so many seconds."""
+"""From a cluster, a group's name and the seconds of a session to a membership."""
 
 
 def kafka_membership(settings: ClusterSettings, group: str, session_seconds: float) -> Membership:
-    """A membership on a real cluster; nothing is connected before it is used."""
+    """A membership on a real cluster. Does not connect yet."""
     from tsoffset.kafka.membership import KafkaMembership
 
     return KafkaMembership(settings, group, session_seconds)
@@ -54,17 +55,15 @@ def kafka_membership(settings: ClusterSettings, group: str, session_seconds: flo
 
 @dataclass(frozen=True, slots=True)
 class _Agreed:
-    """What the members were told: who leads, and who they are."""
+    """What the members agreed on: the id of the leader, and the members."""
 
     leader: str
     instances: tuple[Instance, ...]
 
 
-class Election:
-    """The part of this process in the election of one flow's leader.
-
-    `start` begins it in a thread of its own. All may be asked from any thread.
-    """
+class Election(Peers):
+    """This process in the election of one flow's leader. `start` starts its thread; all methods may
+    be called from any thread."""
 
     def __init__(
         self,
@@ -81,34 +80,34 @@ class Election:
         self._now = now
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"election-{flow.name}", daemon=True)
-        # Replaced as a whole, by the election's thread.
+        # Written only by the election's thread; never changed in place.
         self._agreed: _Agreed | None = None
         self._known_until = float("-inf")
         self._failed: Failed | None = None
         self._joined = False
-        self._told = False
+        self._logged = False
 
-    # --- what is asked ---------------------------------------------------------------------
+    # --- from other threads -----------------------------------------------------------------
 
     def leads(self) -> bool:
-        """True while this instance is the one that runs the flow."""
+        """True while this instance leads and its session lasts."""
         agreed = self._agreed
         return agreed is not None and self._has_lead(agreed) and self._in_session()
 
     def leader(self) -> Instance | None:
-        """Who leads; None where nobody does, or that is not known."""
+        """The leader; None if there is none or it is unknown."""
         agreed = self._agreed
         if agreed is None or not self._in_session():
             return None
         return next((one for one in agreed.instances if one.id == agreed.leader), None)
 
     def others(self) -> tuple[Instance, ...]:
-        """The other instances that take part, as far as is known."""
+        """The other known members."""
         return tuple(one for one in self._instances() if one.id != self._instance.id)
 
     def problem(self) -> str | None:
-        """Why this instance takes no part, and what to do; None where it does, or is about to.
-        A target that is away gives the lead to nobody."""
+        """Why this instance is not a member, and what to do; None if it is, or is joining. If the
+        target is unreachable, no instance leads."""
         failed = self._failed
         return None if failed is None or self._in_session() else failed.message
 
@@ -122,20 +121,20 @@ class Election:
     def _has_lead(self, agreed: _Agreed) -> bool:
         return agreed.leader == self._instance.id
 
-    # --- taking part -----------------------------------------------------------------------
+    # --- in its own thread ------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take part from now on."""
+        """Join the election."""
         self._thread.start()
 
     def close(self) -> None:
-        """Give the lead up, and tell the coordinator, so that another instance gets it at once."""
+        """Leave the group, so that another instance leads at once."""
         self._ending.set()
         if self._thread.ident is not None:
             self._end_thread()
         if self._membership is None:
             return
-        # A target that is away would hold up the end.
+        # An unreachable target would delay the end.
         if self._failed is None:
             self._membership.leave()
         self._membership.close()
@@ -145,7 +144,7 @@ class Election:
             self._thread.join(_AT_ONCE_SECONDS)
             if not self._thread.is_alive():
                 return
-            # It may wait for others to join.
+            # The thread may be waiting for other members to join.
             if self._membership is not None:
                 self._membership.interrupt()
 
@@ -155,16 +154,16 @@ class Election:
             self._ending.wait(pause)
 
     def step(self) -> float:
-        """One exchange with the coordinator; the seconds until the next."""
+        """Join or send a heartbeat. Returns the seconds until the next step."""
         try:
             if self._membership is None:
                 group = self._flow.election_group
                 self._membership = self._enter(self._flow.target, group, SESSION_SECONDS)
             exchange = self._beat if self._joined else self._join
             pause = exchange(self._membership)
-        except TsoffsetError as error:  # client settings that cannot be used
+        except TsoffsetError as error:  # unusable client settings
             pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
-        except Exception as error:  # a thread that ended would never lead again
+        except Exception as error:  # if the thread ended, this instance would never lead again
             if not self._ending.is_set():
                 log.exception("election_failed", flow=self._flow.name)
             pause = self._missed(
@@ -174,14 +173,14 @@ class Election:
                     "report this with the versions of tsoffset and of the brokers",
                 )
             )
-        self._tell()
+        self._log_change()
         return pause
 
     def _join(self, membership: Membership) -> float:
-        # Whoever had the lead last says so: unless the coordinator removed it, nobody else got it.
+        # The last leader says so. Unless the coordinator removed it, no other member became leader.
         holds = self._agreed is not None and self._has_lead(self._agreed)
         facts = {"instance": asdict(self._instance), "leads": holds}
-        answer = membership.join(json.dumps(facts).encode(), agreed_by)
+        answer = membership.join(json.dumps(facts).encode(), agree)
         if isinstance(answer, Failed):
             return self._missed(answer)
         if isinstance(answer, MemberState):
@@ -198,11 +197,11 @@ class Election:
         if isinstance(answer, Failed):
             return self._missed(answer)
         if answer is MemberState.MEMBER:
-            # No other generation has been agreed on, so that nobody else has the lead.
+            # The generation has not changed, so no other member has become leader.
             self._known(asked_at)
             return BEAT_SECONDS
-        # While the members join, the session goes on from the last heartbeat that found them
-        # all: the coordinator waits as long for who does not join.
+        # While members rejoin, the session continues from the last heartbeat: the coordinator waits
+        # that long for each.
         self._joined = False
         self._void(answer)
         return 0.0
@@ -213,7 +212,7 @@ class Election:
             self._known_until = float("-inf")
 
     def _known(self, asked_at: float) -> None:
-        """The coordinator knew us at that time, so it does for a session from then on."""
+        """The coordinator knew this member at that time, so it does until the session ends."""
         self._known_until = asked_at + SESSION_SECONDS
         self._failed = None
 
@@ -223,21 +222,21 @@ class Election:
         self._failed = failed
         return _RETRY_SECONDS if failed.patience_seconds else _RETRY_REFUSED_SECONDS
 
-    def _tell(self) -> None:
-        if (leads := self.leads()) is not self._told and not self._ending.is_set():
-            self._told = leads
+    def _log_change(self) -> None:
+        if (leads := self.leads()) is not self._logged and not self._ending.is_set():
+            self._logged = leads
             log.info("lead_gained" if leads else "lead_lost", flow=self._flow.name)
 
 
-def agreed_by(members: Mapping[str, bytes]) -> bytes:
-    """What all members are told, of the metadata of each (pure): who leads, and who they are."""
+def agree(members: Mapping[str, bytes]) -> bytes:
+    """From the metadata of each member to what all are told: the leader and the members (pure)."""
     candidates = []
     for metadata in members.values():
         facts = _of_json(metadata)
         instance = instance_of(facts.get("instance"))
         if instance is not None:
             candidates.append((instance, facts.get("leads") is True))
-    found = chosen(candidates)
+    found = choose_leader(candidates)
     agreed = {
         "leader": None if found is None else found.id,
         "instances": [asdict(instance) for instance, _ in candidates],
@@ -245,11 +244,11 @@ def agreed_by(members: Mapping[str, bytes]) -> bytes:
     return json.dumps(agreed).encode()
 
 
-def chosen(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
-    """Who of these leads, each with whether it leads already (pure); None where there is none.
+def choose_leader(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
+    """The leader among these, each with whether it leads already (pure); None for no candidates.
 
-    Whoever does; otherwise the one that started last: of instances that are replaced one after the
-    other it is the one that stays, so the lead moves once.
+    The current leader, or else the instance that started last: in a rolling restart that one stays,
+    so the leader changes only once.
     """
     if not candidates:
         return None
@@ -267,7 +266,7 @@ def _agreed_of(content: bytes) -> _Agreed | None:
 
 
 def _of_json(content: bytes) -> Mapping[str, Any]:
-    """What another instance wrote; nothing where that cannot be read."""
+    """The JSON object that another instance wrote; empty if it is not valid."""
     try:
         facts = json.loads(content)
     except (ValueError, RecursionError):
@@ -276,7 +275,7 @@ def _of_json(content: bytes) -> Mapping[str, Any]:
 
 
 def instance_of(facts: object) -> Instance | None:
-    """The instance with these fields, further ones left out; None where it lacks one."""
+    """The instance with these fields; unknown fields are ignored. None if one is missing."""
     if not isinstance(facts, dict):
         return None
     try:

@@ -1,14 +1,13 @@
-"""The loop of one flow, in a thread of its own: a cycle per interval, whatever becomes of each.
+"""The loop of one flow, in a thread of its own: one cycle per interval.
 
-Nothing that goes wrong in it reaches another flow, and nothing ends it but the end of the daemon or
-of the flow.
+A failed cycle affects no other flow. The loop runs until the daemon stops or the flow is removed.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
 import pyarrow as pa
 import structlog
@@ -25,65 +24,47 @@ from tsoffset.terminal.row_columns import tally_of
 
 log = structlog.get_logger(__name__)
 
-# How often a flow that another instance runs looks whether the lead has come to it.
+# How often an instance that does not lead a flow checks whether it leads now.
 _STANDBY_SECONDS = 1.0
-# A cycle is ended by its limit; one that goes on for so much longer is hung.
+# A cycle is stopped at its time limit. One that still runs this much later is hung.
 _GRACE_SECONDS = 300.0
 
 
 LastKnown = Callable[[str], tuple[pa.Table, float] | None]
-"""What is known of a flow's pairs (PAIRS_KNOWN) from the last cycle that is kept, whichever process
-ran it, and when that ended (seconds since 1970 UTC); None where nothing is."""
+"""From a flow's name to the group-partitions (PAIRS_KNOWN) of its last recorded cycle, of any
+process, and the end of that cycle (seconds since 1970 UTC); None if no cycle is recorded."""
 
 
 def nothing_known(_flow: str) -> None:
-    """Nobody keeps what was known."""
+    """No history: no cycle of another process is known."""
 
 
-class Peers(Protocol):
-    """The instances with the same flow, this one among them."""
-
-    def leads(self) -> bool:
-        """True where this instance runs the flow."""
-
-    def leader(self) -> Instance | None:
-        """The instance that runs the flow, where one alone does; None where it is not known."""
-
-    def others(self) -> tuple[Instance, ...]:
-        """The other instances that take part."""
-
-    def problem(self) -> str | None:
-        """Why it is not known who leads, as a sentence with a next step; None where it is."""
-
-    def close(self) -> None:
-        """Leave, so that another instance may lead at once."""
-
-
-class Alone:
-    """No election: every instance runs the flow, which is safe, and is not told of others."""
+class Peers:
+    """The instances that have the same flow. This class is for a flow without leader election:
+    every instance runs it, which is safe, and knows no others. `Election` overrides all methods."""
 
     def leads(self) -> bool:
-        """As `Peers.leads`."""
+        """True if this instance runs the flow."""
         return True
 
     def leader(self) -> Instance | None:
-        """As `Peers.leader`."""
+        """The only instance that runs the flow; None if there may be several, or it is unknown."""
         return None
 
     def others(self) -> tuple[Instance, ...]:
-        """As `Peers.others`."""
+        """The other instances in the election."""
         return ()
 
     def problem(self) -> str | None:
-        """As `Peers.problem`."""
+        """Why the leader is unknown, as a sentence with a next step; None if it is known."""
         return None
 
     def close(self) -> None:
-        """As `Peers.close`."""
+        """Leave the election, so that another instance may lead at once."""
 
 
 class FlowLoop:
-    """One flow's thread. `selection` is what is configured at first; it has the flow."""
+    """One flow's thread. `selection` has the flow, and holds until `configure`."""
 
     def __init__(
         self,
@@ -100,11 +81,11 @@ class FlowLoop:
     ) -> None:
         self.name = name
         self._selection = selection
-        self._news = CycleLog(name)
-        self._cycles = cycles(self._news)
+        self._log = CycleLog(name)
+        self._cycles = cycles(self._log)
         self._board = board
         self._observers = observers
-        self._peers = peers or Alone()
+        self._peers = peers or Peers()
         self._last_known = last_known
         self._now = now
         self._schedule = Schedule(selection.flow(name).sync_interval_seconds, now())
@@ -114,9 +95,9 @@ class FlowLoop:
         self._after: FlowLoop | None = None
         self._waiting = False
         self._first = True
-        # When a flow that another instance runs looks again at what is kept of its cycles.
-        self._look_at = now()
-        # On the clock that nobody sets; None while no cycle runs.
+        # On standby: when to read the flow's history again.
+        self._read_history_at = now()
+        # The start of the running cycle by the monotonic clock; None while none runs.
         self._since: float | None = None
         self._asked = False
         self._stopping = threading.Event()
@@ -126,7 +107,7 @@ class FlowLoop:
     # --- from other threads -----------------------------------------------------------------
 
     def start(self, after: "FlowLoop | None" = None) -> None:
-        """Begin with the first cycle at once, or when the last one of `after` has ended."""
+        """Start the first cycle at once, or when the last cycle of `after` has ended."""
         self._after = after
         self._thread.start()
 
@@ -135,17 +116,16 @@ class FlowLoop:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """No further cycle begins."""
+        """Start no further cycle."""
         self._stopping.set()
         self._wake.set()
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for the end of the last cycle, for so long at most."""
+        """Wait for the end of the last cycle, at most `seconds`."""
         self._thread.join(seconds)
 
     def hung(self) -> bool:
-        """True where a cycle has been running for much longer than its limit, which should have
-        ended it."""
+        """True if a cycle still runs long after its time limit, at which it should have stopped."""
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
@@ -157,30 +137,30 @@ class FlowLoop:
         return Lead(here, self._peers.leader(), self._peers.problem())
 
     def configure(self, selection: Selection) -> None:
-        """What holds from now on; a cycle that runs is finished as it was begun."""
+        """Use this configuration from the next cycle on."""
         self._selection = selection
         self._wake.set()
 
     def hold(self, *, paused: bool) -> None:
-        """While `paused` no cycle begins; the next one begins at once after that."""
+        """While `paused`, start no cycle; afterwards start the next one at once."""
         if paused is not self._paused:
             self._paused = paused
             self._wake.set()
             log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
 
     def sync_now(self) -> None:
-        """The next cycle begins as soon as it can."""
+        """Start the next cycle as soon as none runs."""
         self._asked = True
         self._wake.set()
 
     # --- in its own thread ------------------------------------------------------------------
 
     def run(self) -> None:
-        """Cycles until `stop`, whatever becomes of each."""
+        """Run cycles until `stop`."""
         if self._after is not None:
             self._wait_for(self._after)
         else:
-            self._look_at_what_is_known()
+            self._read_history()
         self._schedule.restart(self._now())
         while not self._stopping.is_set():
             self._wake.clear()
@@ -197,12 +177,13 @@ class FlowLoop:
         self._peers.close()
 
     def _next(self) -> float | None:
-        """Do what is due now; for how many seconds nothing is, None without end."""
+        """Run a cycle if one is due. Returns the seconds until the next one is due; None: wait
+        until woken."""
         if (state := self._held_back()) is not None:
             self._waiting = True
             self._board.update(self.name, state=state, next_at=None)
-            if state is FlowState.STANDBY and self._now() >= self._look_at:
-                self._look_at_what_is_known()
+            if state is FlowState.STANDBY and self._now() >= self._read_history_at:
+                self._read_history()
             return None if state is FlowState.PAUSED else _STANDBY_SECONDS
         now, interval = self._now(), self._selection.flow(self.name).sync_interval_seconds
         if self._waiting or interval != self._schedule.interval:
@@ -228,9 +209,9 @@ class FlowLoop:
             self._board.update(self.name, messages=words)
             before.join(_STANDBY_SECONDS)
 
-    def _look_at_what_is_known(self) -> None:
-        """Take in what is kept of cycles of other processes, where it is newer."""
-        self._look_at = self._now() + self._selection.flow(self.name).sync_interval_seconds
+    def _read_history(self) -> None:
+        """Use the last recorded cycle of another process, if it is newer than what is known."""
+        self._read_history_at = self._now() + self._selection.flow(self.name).sync_interval_seconds
         try:
             known = self._last_known(self.name)
         except BROKEN:
@@ -244,7 +225,7 @@ class FlowLoop:
             self._board.update(self.name, pairs=pairs, known_at=ended_at)
 
     def cycle(self) -> None:
-        """One cycle; whatever goes wrong is logged, and the next one is tried."""
+        """Run one cycle, and log an error."""
         selection = self._selection
         flow = selection.flow(self.name)
         self._number = next(self._numbers)
@@ -261,7 +242,7 @@ class FlowLoop:
             log.info("cycle_ended_by_stop", flow=self.name)
             return
         self._since = None
-        self._tell(self._ended(flow, result, error, started_at, started), error)
+        self._report(self._ended(flow, result, error, started_at, started), error)
 
     def _ended(
         self,
@@ -271,36 +252,19 @@ class FlowLoop:
         started_at: float,
         started: float,
     ) -> Cycle:
+        seconds = self._now() - started
+        cycle = Cycle(self.name, self._number, started_at, seconds, flow.commits)
         if result is None:
             assert error is not None
             words = str(error) if isinstance(error, TsoffsetError) else _unexpected(error)
-            seconds = self._now() - started
-            return Cycle(
-                self.name,
-                self._number,
-                started_at,
-                seconds,
-                flow.commits,
-                error=words,
-                over_limit=isinstance(error, CycleOverLimit),
-            )
-        self._news.tell(result)
+            return replace(cycle, error=words, over_limit=isinstance(error, CycleOverLimit))
+        self._log.report(result)
         tally = tally_of(result.rows.table)
-        seconds = self._now() - started
         facts = result.facts(tally, commits=flow.commits, seconds=seconds)
-        return Cycle(
-            self.name,
-            self._number,
-            started_at,
-            seconds,
-            flow.commits,
-            result,
-            tally,
-            facts=facts,
-        )
+        return replace(cycle, result=result, tally=tally, facts=facts)
 
-    def _tell(self, cycle: Cycle, error: BaseException | None) -> None:
-        """Log what the cycle came to, and tell all who want to know."""
+    def _report(self, cycle: Cycle, error: BaseException | None) -> None:
+        """Log the result of the cycle, and update the board and the observers."""
         if error is None:
             log.info("cycle_finished", **cycle.facts)
         else:
@@ -309,7 +273,7 @@ class FlowLoop:
                 flow=self.name,
                 error=cycle.error,
                 seconds=round(cycle.seconds, 3),
-                # Anything but our own errors is a mistake of ours.
+                # An unexpected error is a bug of tsoffset.
                 exc_info=None if isinstance(error, TsoffsetError) else error,
             )
         self._board.update(self.name, others=self._peers.others())
@@ -322,8 +286,8 @@ class FlowLoop:
             except BROKEN:
                 log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
         late = self._schedule.ended(self._now(), failures_in_a_row=status.failures_in_a_row)
-        # The first cycle starts Spark's workers and translates everything: how long that takes
-        # says nothing of the interval.
+        # The first cycle starts Spark's workers and translates everything, so its duration does not
+        # show that the interval is too short.
         first, self._first = self._first, False
         if late and not first:
             self._board.update(self.name, late=status.late + late)
@@ -336,19 +300,19 @@ class FlowLoop:
             )
 
     def _held_back(self) -> FlowState | None:
-        """Why no cycle may begin now, and how the flow is meanwhile; None where one may."""
+        """The state of the flow if no cycle may start now; None if one may."""
         if self._paused:
             return FlowState.PAUSED
         unknown = self._selection.lists.unknown(self.name)
-        self._news.warn("lists_unknown", unknown)
+        self._log.warn("lists_unknown", unknown)
         if unknown is not None:
-            # It may be that just these groups were taken out.
+            # An unread list may exclude groups, so no cycle may run.
             self._board.update(self.name, messages=(unknown,))
             return FlowState.FAILED
         if self._peers.leads():
             return None
         problem = self._peers.problem()
-        self._news.warn("lead_unknown", problem)
+        self._log.warn("lead_unknown", problem)
         messages = () if problem is None else (problem,)
         self._board.update(self.name, others=self._peers.others(), messages=messages)
         return FlowState.STANDBY if problem is None else FlowState.FAILED

@@ -1,11 +1,10 @@
-"""How good what a failover would use is now: of each pair of group and partition how many records
-would come again, and when the target group was last seen to stand where it should.
+"""How fresh the target's committed offsets are, for each group-partition.
 
-`lag_records` is the most records that a consumer reads again that moves over right after the
-cycle (`terminal.output.reread`); null where the target group has no usable offset. `in_sync_at`
-(seconds since 1970 UTC) is when a cycle last found, or left, the target group no further back than
-the group's translation: what a failover would use is `now - in_sync_at` seconds old.
-`synced_source_offset` is what the group had committed on the source then.
+`lag_records` is the most records that a consumer re-reads if it fails over right after the cycle
+(`terminal.output.reread`); null if the target group has no usable offset. `in_sync_at` (seconds
+since 1970 UTC) is when a cycle last found the target group at its translation or past it, or
+committed it: the target offset is `now - in_sync_at` seconds old. `synced_source_offset` is the
+offset that the group had committed on the source at that time.
 """
 
 import pyarrow as pa
@@ -23,14 +22,14 @@ FRESHNESS = pa.schema(
     ]
 )
 PAIRS_KNOWN = pa.schema([*ROWS, *FRESHNESS])
-"""A row of ROWS with how fresh what it says is on the target."""
+"""The columns of ROWS and FRESHNESS."""
 PAIR = ["group", "source_topic", "partition"]
 
 
 def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
-    """The rows of a cycle (ROWS) that ended at `now`, as PAIRS_KNOWN; `before` is what the cycle
-    before it came to. A group that failed as a whole has the row that says so, and behind it what
-    was known of its pairs, with the failure's outcome, reason and message."""
+    """PAIRS_KNOWN of a cycle that ended at `now`, from its rows (ROWS) and the PAIRS_KNOWN before
+    it. A group that failed as a whole keeps the rows of its partitions from before, with the
+    outcome, reason and message of the failure."""
     whole = pc.and_(rows["source_topic"].is_null(), rows["group"].is_valid())
     rows = joined([rows, _of_failed_groups(before, rows.filter(whole))])
     at = places(rows, before, PAIR)
@@ -38,7 +37,7 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     offset = rows["source_offset"]
     there = on_target(rows)
     no_further_back = pc.fill_null(pc.greater_equal(there, rows["target_offset"]), False)
-    # A failed row is not known to have been committed.
+    # Whether a failed commit arrived is unknown.
     failed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.FAILED)
     in_place = pc.or_(in_place_of(rows), pc.and_not(no_further_back, failed))
     in_sync_at = pc.if_else(in_place, pa.scalar(now), last["in_sync_at"])
@@ -49,13 +48,13 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
 
 
 def on_target(rows: pa.Table) -> pa.ChunkedArray:
-    """What the target groups have committed after the cycle; null where they have nothing."""
+    """The target groups' committed offsets after the cycle; null if there is none."""
     committed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.COMMITTED)
     return pc.if_else(committed, rows["target_offset"], rows["current_target_offset"])
 
 
 def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
-    """The rows of the cycle before for groups of which this one knows nothing but a failure."""
+    """The earlier rows of groups that have failed as a whole in this cycle."""
     if not len(failed) or not len(before):
         return failed.slice(0, 0)
     at = places(before, failed, ["group"])

@@ -1,4 +1,4 @@
-"""Which flows an operator paused: kept in `state.dir`, so that it outlives the process."""
+"""The flows that an operator has paused, saved in `state.dir`, so that pauses survive a restart."""
 
 import os
 import threading
@@ -13,9 +13,9 @@ log = structlog.get_logger(__name__)
 
 
 class Pauses:
-    """A file for each flow that is paused, in a directory or at a URI; without one (None) a pause
-    lasts as long as the process. What cannot be written holds all the same, and is tried again
-    with each look. May be asked from any thread."""
+    """One file for each paused flow, in a directory or at a URI; if that is None, a pause ends with
+    the process. A pause that cannot be written still applies, and `look` tries to write it again.
+    May be called from any thread."""
 
     def __init__(self, directory: str | None) -> None:
         self._place = None if directory is None else place_of(directory)
@@ -26,19 +26,19 @@ class Pauses:
         self._told: set[str] = set()
 
     def paused(self, flow: str) -> bool:
-        """True where no cycle of the flow is to begin."""
+        """True if the flow is paused."""
         with self._lock:
             return self._unwritten.get(flow, flow in self._written)
 
     def set(self, flow: str, paused: bool) -> None:
-        """Pause the flow, or end its pause."""
+        """Pause or resume the flow."""
         with self._lock:
             self._unwritten[flow] = paused
             self._changes += 1
         self._write(flow, paused)
 
     def look(self, flows: Iterable[str]) -> None:
-        """Read what another process changed, and write what could not be written before."""
+        """Read the changes of other processes, and write what could not be written before."""
         if self._place is None:
             return
         with self._lock:
@@ -48,7 +48,7 @@ class Pauses:
         try:
             there = set(self._place.names())
         except UNREACHABLE:
-            # What is known holds.
+            # The known pauses still apply.
             return
         with self._lock:
             if self._changes == changes:
@@ -82,7 +82,7 @@ class Pauses:
 
 
 def why_not_kept(directory: str | None) -> str | None:
-    """Why a pause cannot be kept there, as far as that can be seen without writing; else None."""
+    """Why a pause cannot be saved there, as far as that is known without writing; else None."""
     if directory is None:
         return "state.dir is not set"
     place = place_of(directory)

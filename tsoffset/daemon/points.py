@@ -1,5 +1,5 @@
-"""Past cycles in short, a point each, as charts show them: kept here for the last ones, and from
-longer ago by whoever keeps history."""
+"""Past cycles for charts, one point each. The last ones are in memory, older ones in the
+history."""
 
 import threading
 from collections import deque
@@ -17,13 +17,12 @@ POINTS_KEPT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CyclePoint:
-    """What one cycle came to.
+    """A past cycle.
 
-    `at` is when it ended (seconds since 1970 UTC), `state` the flow's after it. The counts are
-    rows by outcome; `reread_bound` adds up the bounds of translations in place (records).
-    `lag_records` is what a failover would have re-read at most, `lag_seconds` is of the
-    pair whose target group was not in place for the longest time. All but the first four are None
-    where the cycle came to no rows.
+    `at` is its end (seconds since 1970 UTC), `state` the flow's state after it. Counts are rows by
+    outcome. `reread_bound` is the sum of the bounds of translations in sync (records),
+    `lag_records` the most records that a failover would have re-read, `lag_seconds` the age of the
+    oldest target offset. All but the first four fields are None if the cycle has no rows.
     """
 
     at: float
@@ -42,7 +41,7 @@ class CyclePoint:
 
     @classmethod
     def of(cls, cycle: Cycle, status: FlowStatus) -> "CyclePoint":
-        """The point of a cycle; `status` is the flow's after it."""
+        """The point of a cycle; `status` is the flow's status after it."""
         if not cycle.reached or cycle.result is None or cycle.tally is None:
             error = cycle.error or next(iter(status.messages), None)
             return cls(cycle.ended_at, cycle.seconds, status.state, error)
@@ -66,15 +65,15 @@ class CyclePoint:
 
 
 class PastCycles(Protocol):
-    """Where the points of past cycles are asked for, from any thread."""
+    """Returns past cycles; may be called from any thread."""
 
     def points(self, flow: str, since: float, until: float, limit: int) -> Sequence[CyclePoint]:
-        """The last `limit` points of a flow with since <= at < until (seconds since 1970 UTC), the
-        oldest first; none for a flow that is not known."""
+        """The last `limit` points of a flow with since <= at < until (seconds since 1970 UTC),
+        oldest first; none for an unknown flow."""
 
 
 class RecentCycles:
-    """The last cycles of each flow of this process (an Observer, and PastCycles)."""
+    """The last cycles of each flow of this process: an Observer, and PastCycles."""
 
     def __init__(self, kept: int = POINTS_KEPT) -> None:
         self._kept = kept
@@ -82,13 +81,13 @@ class RecentCycles:
         self._lock = threading.Lock()
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """Keep its point, and let go of the oldest one."""
+        """Add the cycle's point, and drop the oldest one."""
         point = CyclePoint.of(cycle, status)
         with self._lock:
             self._points.setdefault(cycle.flow, deque(maxlen=self._kept)).append(point)
 
     def points(self, flow: str, since: float, until: float, limit: int) -> Sequence[CyclePoint]:
-        """As PastCycles says."""
+        """As `PastCycles.points`."""
         with self._lock:
             kept = list(self._points.get(flow, ()))
         return [point for point in kept if since <= point.at < until][-limit:]

@@ -1,7 +1,7 @@
-"""When the cycles of a flow begin (pure).
+"""When the cycles of a flow start (pure).
 
-They begin on one grid of times, an interval apart, so that nothing drifts. What a long cycle runs
-past is left out and counted, never made up for.
+They start at multiples of the interval, so that they do not drift. Starts that a long cycle misses
+are skipped and counted.
 """
 
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Schedule:
-    """The grid of one flow; times and `interval` are seconds of a monotonic clock. `due` is when
-    the next cycle begins."""
+    """The schedule of one flow. Times and `interval` are seconds of a monotonic clock; `due` is
+    when the next cycle starts."""
 
     interval: float
     due: float
 
     def ended(self, now: float, *, failures_in_a_row: int = 0) -> int:
-        """A cycle has ended: set `due` to the next time of the grid, and return how many were left
-        out since it was still running.
+        """Set `due` to the next start after the end of a cycle, and return the number of starts
+        that the cycle missed.
 
-        After a second failure in a row one more time is left out, which is not counted: what is
-        down is asked half as often, and found again within two intervals.
+        After a second failure in a row, one more start is skipped and not counted, so an
+        unreachable cluster is tried half as often.
         """
         times = max(1, -int(-(now - self.due) // self.interval))
         self.due += times * self.interval
@@ -29,11 +29,11 @@ class Schedule:
         return times - 1
 
     def began_early(self, now: float) -> None:
-        """A cycle was asked for before it was due; the grid stays where it is."""
+        """A cycle was requested before it was due; later starts do not move."""
         if now < self.due:
             self.due -= self.interval
 
     def restart(self, now: float, interval: float | None = None) -> None:
-        """Begin a new grid now, with another interval where one is given."""
+        """Make the next cycle due now, with another interval if one is given."""
         self.due = now
         self.interval = interval or self.interval

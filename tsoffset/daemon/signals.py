@@ -1,8 +1,7 @@
-"""What ends the daemon, and has it look at its configuration: signals.
+"""Signals: they stop the daemon, or make it reload its configuration.
 
-The work is done in other threads. The main thread does nothing but wait for signals, so it can end
-a cycle that hangs; and no signal handler runs code of ours, since a handler that takes a lock may
-meet it already taken.
+The work is done in other threads. The main thread only waits for signals, so it can abandon a cycle
+that hangs. Signal handlers do nothing: one that takes a lock could deadlock.
 """
 
 import os
@@ -18,7 +17,7 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-# Together below ten seconds, the time that `docker stop` gives before it kills.
+# Together below ten seconds, after which `docker stop` kills the process.
 FINISH_SECONDS = 4.0
 CANCEL_SECONDS = 3.0
 
@@ -27,7 +26,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ending(Enum):
-    """How the work ended: by itself or in order, or left behind in its thread."""
+    """How the work ended: in order, or with its thread still running."""
 
     CLEAN = "clean"
     ABANDONED = "abandoned"
@@ -44,10 +43,10 @@ def supervise(
 ) -> Ending:
     """Run `work` in a thread until it ends, or SIGTERM or SIGINT ends it.
 
-    On such a signal `stop` is called, which must not wait; after `finish_seconds` (or a second
-    signal) `cancel` is; after `cancel_seconds` more the thread is left behind, and the process
-    should end without waiting for it. SIGHUP calls `hang_up`. Raises what `work` raises, unless it
-    was told to stop. Call it from the main thread.
+    On such a signal it calls `stop`, which must not wait; after `finish_seconds` (or a second
+    signal) `cancel`; after `cancel_seconds` more it returns ABANDONED, and the process should exit
+    without waiting for the thread. SIGHUP calls `hang_up`. Raises what `work` raises before a stop.
+    Call it from the main thread.
     """
     stopping = False
     failures: list[BaseException] = []
@@ -87,18 +86,18 @@ def supervise(
 
 
 class Signals:
-    """SIGTERM, SIGINT and SIGHUP as something to wait for, as long as the `with` block lasts."""
+    """Waits for SIGTERM, SIGINT and SIGHUP in a `with` block."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
-        self._heeded = frozenset(map(int, _SIGNALS))
+        self._handled = frozenset(map(int, _SIGNALS))
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
     def __enter__(self) -> Self:
         # The interpreter writes the number of each signal that has a handler to this pipe.
         self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._handlers_before = {number: signal.signal(number, _heard) for number in _SIGNALS}
+        self._handlers_before = {number: signal.signal(number, _ignore_here) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,32 +106,32 @@ class Signals:
         signal.set_wakeup_fd(self._wakeup_before)
 
     def close(self) -> None:
-        """Let go of the pipe, once nobody calls `wake` any more and the block has ended."""
+        """Close the pipe, after the block, and when no thread calls `wake` any more."""
         os.close(self._read)
         os.close(self._write)
 
     def wait(self, seconds: float | None) -> int | None:
-        """The number of the next signal, 0 after `wake`, None after the time."""
+        """The number of the next signal; 0 after `wake`; None after `seconds`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not select.select([self._read], [], [], left)[0]:
                 return None
             number = os.read(self._read, 1)[0]
-            if number == _ENDED or number in self._heeded:
+            if number == _ENDED or number in self._handled:
                 return number
 
     def ignore(self, number: int) -> None:
-        """Hear nothing of one of the signals any more."""
-        self._heeded = self._heeded - {number}
+        """Ignore one of the signals from now on."""
+        self._handled = self._handled - {number}
 
     def wake(self) -> None:
-        """Let `wait` return; may be called from any thread."""
+        """Make `wait` return 0; may be called from any thread."""
         os.write(self._write, bytes([_ENDED]))
 
 
-def _heard(_number: int, _frame: object) -> None:
-    """The pipe has the signal already."""
+def _ignore_here(_number: int, _frame: object) -> None:
+    """Does nothing: the interpreter has written the signal's number to the pipe."""
 
 
 def _name(number: int | None) -> str:

@@ -1,7 +1,7 @@
-"""What the daemon knows of its flows: the one place that metrics, API and status page read.
+"""The status of the daemon's flows, which metrics, API and status page read.
 
-A flow's thread writes its own status and nobody else does; all others take snapshots, which do
-not change any more. Times are seconds since 1970 UTC.
+Only a flow's own thread writes its status. All others read snapshots, which do not change. Times
+are seconds since 1970 UTC.
 """
 
 import os
@@ -26,7 +26,7 @@ from tsoffset.version import __version__
 
 
 class FlowState(StrEnum):
-    """How a flow is, in one word."""
+    """The state of a flow."""
 
     STARTING = "starting"
     """No cycle has ended yet."""
@@ -45,8 +45,8 @@ class FlowState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Tells this process from others that run the same flows. `url` is where others reach its API,
-    None where nothing is served."""
+    """A tsoffset process. `url` is the address of its API for other machines; None if it serves
+    none."""
 
     id: str
     host: str
@@ -57,14 +57,14 @@ class Instance:
 
     @classmethod
     def here(cls) -> "Instance":
-        """This process, which gets a new id."""
+        """This process, with a new id."""
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), os.getpid(), time.time())
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Which instance runs a flow: this one where `here` is true, else `leader`, None where that is
-    not known. `problem` says why it is not, if something is wrong."""
+    """The instance that runs a flow: this one if `here` is true, else `leader`; None if it is
+    unknown. `problem` says why, if something is wrong."""
 
     here: bool = True
     leader: Instance | None = None
@@ -75,9 +75,9 @@ class Lead:
 class Cycle:
     """A cycle that has ended.
 
-    `number` counts from 1 in this process. `result` and `tally` are None where it came to no rows,
-    and `error` says why; `over_limit` is true where its limit ended it. `facts` are the fields of
-    the log's `cycle_finished`.
+    `number` counts from 1 in this process. `result` and `tally` are None if it has no rows; `error`
+    says why. `over_limit` is true if it was stopped at its time limit. `facts` are the fields of
+    the log event `cycle_finished`.
     """
 
     flow: str
@@ -93,35 +93,34 @@ class Cycle:
 
     @property
     def ended_at(self) -> float:
-        """When it ended."""
+        """End of the cycle."""
         return self.started_at + self.seconds
 
     @property
     def reached(self) -> bool:
-        """True where both clusters were reached, so that the rows are of groups."""
+        """True if both clusters were reached, so the cycle has rows of groups."""
         return self.result is not None and not self.result.unreachable
 
     @property
     def succeeded(self) -> bool:
-        """True where both clusters were reached and no row failed."""
+        """True if both clusters were reached and no row failed."""
         return self.reached and self.tally is not None and not self.tally.failed
 
 
 @dataclass(frozen=True, slots=True)
 class FlowStatus:
-    """What is known of one flow now.
+    """A snapshot of one flow.
 
-    `messages` say what is wrong and what to do, most urgent first; `state_since` when the state
-    began. `cycles` ended since the start, `failures` of them without rows, `failures_in_a_row` at
-    the end of them; `late` counts cycles that were left out since the one before took too long,
-    `over_limit` those that their limit ended. `last` is the last cycle, `last_reached` the last
-    that came to rows of groups, `last_success_at` when the last one ended in which no row failed.
-    `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs` has
-    what is known of each pair (schema PAIRS_KNOWN) as of the cycle that ended at `known_at`, None
-    before any is known: of `last_reached`, or of one of another process. `lists` are the changes
-    made by `tsoffset lists`, in words. `others` are other instances in its election.
-    `records_per_second` is how fast the source groups' committed offsets grew at last; None where
-    that is not known.
+    `messages` say what is wrong and what to do, the most urgent one first. `cycles` is the number
+    of cycles since the start, `failures` those without rows, and `failures_in_a_row` the latest
+    ones of these. `late` counts cycles skipped because the previous one was still running,
+    `over_limit` cycles stopped at their time limit. `last` is the last cycle, `last_reached` the
+    last one with rows of groups, `last_success_at` the end of the last one without failed rows.
+    `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs`
+    (PAIRS_KNOWN) has all group-partitions as of the cycle that ended at `known_at`: `last_reached`,
+    or a cycle of another process; None before any. `lists` are the changes made by `tsoffset
+    lists`, in words. `others` are the other instances in the election. `records_per_second` is the
+    last known growth rate of the source groups' committed offsets.
     """
 
     flow: FlowSettings
@@ -145,19 +144,20 @@ class FlowStatus:
     records_per_second: float | None = None
 
     def unknown_since(self, now: float) -> float | None:
-        """When the pairs were last seen, where that is too long ago to say how they are: longer
-        than two intervals, or two cycles where these take longer; None where it is not."""
+        """The end of the last cycle with rows, if `pairs` is outdated: if that cycle is longer ago
+        than two intervals, and than twice its own duration; else None."""
         last, usual = self.last_reached, float(self.flow.sync_interval_seconds)
         if last is None:
-            # What an earlier process has left, or another one, if anything.
+            # A cycle of another process, if any.
             seen = self.known_at
         else:
             seen, usual = last.ended_at, max(usual, last.seconds)
         return None if seen is None or now - seen <= 2 * usual else float(seen)
 
     def lag_estimate(self, known: int, now: float) -> int | None:
-        """What consumers would read again by now: what was `known` and what they have read since
-        at their last rate; None where that is not needed, or no rate is known."""
+        """The records that consumers would re-read by now, if `pairs` is outdated: the `known` ones
+        plus those read since then at the last known rate. None if it is not outdated, or no rate is
+        known."""
         since = self.unknown_since(now)
         if since is None or self.records_per_second is None:
             return None
@@ -170,27 +170,27 @@ class FlowStatus:
 
 
 class Observer(Protocol):
-    """What is told of every cycle that ends, in the thread of its flow; must not raise."""
+    """Called after every cycle, in the thread of its flow."""
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """`status` is the flow's after this cycle."""
+        """`status` is the flow's status after this cycle."""
 
 
 class Controls(Protocol):
-    """What can be asked of the daemon while it runs, from any thread. Raises KeyError for a flow
-    that it does not run."""
+    """Controls of a running daemon; may be called from any thread. Raises KeyError for a flow that
+    it does not run."""
 
     def pause(self, flow: str) -> None:
-        """No further cycle begins; one that runs is finished."""
+        """Start no further cycle; a running one finishes."""
 
     def resume(self, flow: str) -> None:
-        """Cycles begin again, at once."""
+        """Start the next cycle at once."""
 
     def sync_now(self, flow: str) -> None:
-        """The next cycle begins as soon as none is running; a paused flow stays paused."""
+        """Start the next cycle as soon as none runs; a paused flow stays paused."""
 
     def lead(self, flow: str) -> Lead:
-        """Which instance runs the flow now."""
+        """The instance that runs the flow now."""
 
 
 class Board:
@@ -200,9 +200,9 @@ class Board:
         self.instance = instance
         self.now = now
         self.config = "FILE"
-        """The configuration file, as commands of next steps name it."""
+        """The configuration file's name, for commands in next steps."""
         self.warnings: tuple[str, ...] = ()
-        """What the configuration warns of, and why a changed file was not taken, if it was not."""
+        """The configuration's warnings, and why a changed file was rejected, if it was."""
         self._lock = threading.Lock()
         self._statuses: dict[str, FlowStatus] = {}
         self._attempted = False
@@ -213,21 +213,21 @@ class Board:
             return tuple(self._statuses.values())
 
     def status(self, flow: str) -> FlowStatus | None:
-        """A snapshot of one flow; None where there is none of that name."""
+        """A snapshot of one flow; None if there is no such flow."""
         with self._lock:
             return self._statuses.get(flow)
 
     @property
     def ready(self) -> bool:
-        """True once the configuration is loaded and a cycle of any flow has ended, well or not (or
-        every flow is paused or on standby)."""
+        """True once the configuration is loaded and a cycle of any flow has ended, with or without
+        success, or if every flow is paused or on standby."""
         with self._lock:
             waiting = (FlowState.PAUSED, FlowState.STANDBY)
             states = [status.state for status in self._statuses.values()]
             return self._attempted or (bool(states) and all(one in waiting for one in states))
 
     def set_flows(self, flows: Iterable[FlowSettings]) -> None:
-        """The flows that are run from now on, in this order; what is known of them is kept."""
+        """Set the flows, in this order; keeps the status of those that stay."""
         with self._lock:
             before, now = self._statuses, self.now()
             self._statuses = {
@@ -238,7 +238,7 @@ class Board:
             }
 
     def update(self, flow: str, **changes: Any) -> FlowStatus | None:
-        """Change fields of a flow's status, and return it; None where the flow is gone."""
+        """Change fields of a flow's status, and return it; None if the flow was removed."""
         with self._lock:
             status = self._statuses.get(flow)
             if status is None:
@@ -249,19 +249,19 @@ class Board:
             return status
 
     def resumed(self, flow: str) -> None:
-        """The flow was held back and no longer is: its state is that of the last cycle again."""
+        """After a pause or standby: set the state to that of the last cycle."""
         status = self.status(flow)
         if status is not None:
             starting: tuple[FlowState, tuple[str, ...]] = (FlowState.STARTING, ())
-            state, messages = starting if status.last is None else _judged(status.last)
+            state, messages = starting if status.last is None else _state_after(status.last)
             self.update(flow, state=state, messages=messages)
 
     def cycle_ended(self, cycle: Cycle) -> FlowStatus | None:
-        """Take in what a cycle came to, and return the flow's status; None where it is gone."""
+        """Update a flow's status after a cycle, and return it; None if the flow was removed."""
         status = self.status(cycle.flow)
         if status is None:
             return None
-        state, messages = _judged(cycle)
+        state, messages = _state_after(cycle)
         changes: dict[str, Any] = {
             "state": state,
             "messages": messages,
@@ -284,12 +284,12 @@ class Board:
         return self.update(cycle.flow, **changes)
 
 
-# A group that is at work on the target, or was, is skipped for as long as that is so.
+# Skips that are normal for groups that consume, or have consumed, on the target.
 _USUAL = frozenset({Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD})
 
 
 def _nothing_synced(tally: Tally) -> str | None:
-    """Why nothing of a flow can be synced; None where something can, or nothing is to be."""
+    """Why no group of a flow can be synced; None if one can, or if that is normal."""
     if tally.reasons.keys() <= _USUAL or any(tally.outcomes[kind] for kind in IN_PLACE):
         return None
     skipped = counted(tally.outcomes[OutcomeKind.SKIPPED], "row")
@@ -300,8 +300,8 @@ def _nothing_synced(tally: Tally) -> str | None:
 
 
 def _records_per_second(before: FlowStatus, cycle: Cycle) -> float | None:
-    """How fast committed offsets have grown since the cycle before; as it was known where other
-    pairs have come or gone."""
+    """The growth of the source groups' committed offsets since the previous cycle, in records per
+    second; the last known rate if the number of group-partitions has changed."""
     last = before.last_reached
     if last is None or last.result is None or cycle.result is None:
         return before.records_per_second
@@ -313,8 +313,8 @@ def _records_per_second(before: FlowStatus, cycle: Cycle) -> float | None:
     return max(0, grown) / seconds
 
 
-def _judged(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
-    """The state after a cycle, and the sentences that say why."""
+def _state_after(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
+    """The state after a cycle, and the messages that say why."""
     if cycle.result is None:
         return (FlowState.DEGRADED if cycle.over_limit else FlowState.FAILED), (cycle.error or "",)
     warnings = cycle.result.warnings

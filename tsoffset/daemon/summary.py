@@ -1,7 +1,7 @@
-"""What is known of pairs, in short: one entry per group, or per source topic.
+"""Group-partitions summarized by group or by source topic.
 
-Made once a cycle, of a table with a row a pair; what is asked of it afterwards (chosen, ordered, a
-page of it) looks at entries alone.
+A summary is made once a cycle from the table of group-partitions. Filters, sorting and pages of the
+API then only read its entries.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,14 +27,14 @@ _ATTENTION = OUTCOMES.index(OutcomeKind.SKIPPED)
 
 
 class SummaryKey(StrEnum):
-    """What the entries are of."""
+    """What an entry is for."""
 
     GROUP = "group"
     TOPIC = "source_topic"
 
 
 class Order(StrEnum):
-    """What entries are ordered by."""
+    """Sort keys of entries."""
 
     NAME = "name"
     PAIRS = "pairs"
@@ -49,15 +49,15 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SummaryEntry:
-    """What is known of one group or source topic.
+    """One group or source topic. `pairs` is its number of group-partitions.
 
-    `partitions` counts each source partition once, however many groups have a commit in it.
-    `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
-    what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
-    translation) of which it is not; `consumer_lag` and `consumer_lag_unknown` likewise.
-    `in_sync_at` (seconds since 1970 UTC) is the oldest of them; None where one was never in place.
-    `reasons` counts rows; `reason` and `message` are of the first row with the worst outcome, where
-    that is skipped or failed.
+    `partitions` counts each source partition once, however many groups have a committed offset in
+    it. `outcome` and `precision` are the worst ones. `lag_records`, `reread_bound` and
+    `consumer_lag` are sums over the group-partitions where they are known; `lag_unknown`,
+    `bound_unknown` (only of translated ones) and `consumer_lag_unknown` count the others.
+    `in_sync_at` (seconds since 1970 UTC) is the oldest one; None if a group-partition has never
+    been in sync. `reasons` counts rows; `reason` and `message` are of the first row with the worst
+    outcome, if that is skipped or failed.
     """
 
     name: str
@@ -79,8 +79,9 @@ class SummaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class SummaryFilter:
-    """Which entries: all that hold what is given. `search` is looked for in the name, in any
-    case; the outcomes and precisions are the worst ones; a reason may be of any row."""
+    """Selects the entries that meet all conditions: the name contains `search` (in any case), the
+    worst outcome and precision are among these, and a row has one of the reasons. Empty: no
+    condition."""
 
     search: str = ""
     outcomes: Collection[OutcomeKind] = ()
@@ -89,7 +90,7 @@ class SummaryFilter:
 
 
 class Summary:
-    """The entries of a table like PAIRS_KNOWN, in the order of their names."""
+    """The entries of a table with the columns of PAIRS_KNOWN, in the order of their names."""
 
     def __init__(self, pairs: pa.Table, key: SummaryKey) -> None:
         column = pairs[key]
@@ -105,9 +106,9 @@ class Summary:
         self._rank = _ranks(pairs["outcome"], OUTCOMES)
         self._columns = _aggregated(pairs, number, self._rank)
         if key is SummaryKey.GROUP:
-            # A group has one row for each partition, of any of its topics.
+            # A group has one row for each of its partitions.
             self._columns["partitions"] = self._columns["pairs"]
-        # Which words stand in which entry, for the rows that have a reason.
+        # The number of rows by entry and reason.
         told = pairs["reason"].is_valid().to_numpy()
         words = pairs["reason"].cast(pa.string()).filter(pa.array(told))
         self._reasons = (
@@ -122,19 +123,19 @@ class Summary:
         return len(self.names)
 
     def place(self, name: str) -> int | None:
-        """The place of one entry; None where there is none of that name."""
+        """The index of an entry; None if there is none of that name."""
         place = pc.index(self.names, pa.scalar(name, pa.string())).as_py()
         return None if place < 0 else int(place)
 
     def rows_at(self, place: int) -> pa.Table:
-        """The rows of the entry there, in their order."""
+        """The rows of the entry at this index, in their order."""
         return self._pairs.take(pa.array(self._rows[self._starts[place] : self._starts[place + 1]]))
 
-    def chosen(
+    def select(
         self, wanted: SummaryFilter, order: Order = Order.NAME, *, falling: bool = False
     ) -> Numbers:
-        """The places of the entries that are wanted, ordered; what is not known comes last either
-        way, and equal ones are in the order of their names."""
+        """The indexes of the selected entries, sorted. Unknown values come last in both directions,
+        and equal ones are sorted by name."""
         fits: Flags = np.ones(len(self), bool)
         if wanted.search:
             found = pc.match_substring(self.names, wanted.search, ignore_case=True)
@@ -152,7 +153,7 @@ class Summary:
         places: Numbers = np.flatnonzero(fits)
         if order is Order.NAME:
             return places[::-1] if falling else places
-        # The longer ago, the greater the lag.
+        # An older time is a larger lag.
         of = {Order.LAG_SECONDS: "in_sync_at"}.get(order, order.value)
         values = self._columns[of][places]
         if falling != (order is Order.LAG_SECONDS):
@@ -160,11 +161,11 @@ class Summary:
         return places[np.argsort(values, kind="stable")]
 
     def entries(self, places: Numbers) -> list[SummaryEntry]:
-        """What is known of the entries at these places."""
+        """The entries at these indexes."""
         return [self.entry(int(place)) for place in places]
 
     def entry(self, place: int) -> SummaryEntry:
-        """What is known of the entry at this place."""
+        """The entry at this index."""
 
         def known(name: str) -> float | None:
             value = self._columns[name][place]
@@ -230,9 +231,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTotals:
-    """The sums over entries: how many have which worst outcome and precision, and how many rows
-    which reason; `never_in_sync` counts entries with a pair that was never seen in place,
-    `not_in_place` groups that are not in place now by reason, the others are as in Entry."""
+    """Sums over all entries: entries by their worst outcome and precision, and rows by reason.
+    `never_in_sync` counts entries with a group-partition that has never been in sync,
+    `not_in_place` groups that are not in sync now, by reason. The other fields are as in
+    `SummaryEntry`."""
 
     entries: int
     pairs: int
@@ -251,14 +253,14 @@ class SummaryTotals:
 
 
 def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, Any]:
-    """By the column's name a number an entry, NaN where there is none."""
+    """For each column one number per entry; NaN for an unknown value."""
     place_known = pairs["source_topic"].is_valid()
     there = pc.and_(place_known, pairs["target_offset"].is_valid())
     unbounded = pc.and_(there, pairs["reread_bound"].is_null())
     table = pa.table(
         {
             "number": number,
-            # The row of a group that failed as a whole is of no pair.
+            # The row of a group that failed as a whole has no partition.
             "pairs": place_known.cast(pa.int64()),
             "partitions": pairs["partition"],
             "outcome": rank,
@@ -271,7 +273,7 @@ def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, An
             "never": pc.and_(place_known, pairs["in_sync_at"].is_null()).cast(pa.int64()),
             "reread_bound": pairs["reread_bound"],
             "bound_unknown": unbounded.cast(pa.int64()),
-            # A group past the end of a truncated log has no lag that makes up for another's.
+            # A negative lag, after a truncation of the log, must not reduce the sum.
             "consumer_lag": pc.if_else(pc.less(pairs["consumer_lag"], 0), 0, pairs["consumer_lag"]),
             "consumer_lag_unknown": pc.and_(place_known, pairs["consumer_lag"].is_null()).cast(
                 pa.int64()

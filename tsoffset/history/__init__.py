@@ -1,3 +1,4 @@
-"""Past cycles as Parquet below `history.dir`: written as they end (`writing`), merged by day and
-removed in time (`tidying`), read by this process (`reading`) and by Spark (`views`, `questions`).
+"""Past cycles as Parquet files in `history.dir`: written after each cycle (`writing`), merged by
+day and removed after the retention (`tidying`), read by this process (`reading`) and by Spark
+(`views`, `questions`).
 """

@@ -25,7 +25,7 @@ from tsoffset.history.tables import (
     SECONDS,
     KeptReason,
     KnownPairs,
-    changes,
+    changed_rows,
 )
 from tsoffset.logs import hide_secrets
 from tsoffset.stores import Place
@@ -95,7 +95,7 @@ class FlowHistory:
             whole = KeptReason.FIRST
         elif now.cycle - self._full >= self.full_every:
             whole = KeptReason.FULL
-        rows = changes(self._written, now, self.instance, whole=whole)
+        rows = changed_rows(self._written, now, self.instance, whole=whole)
         if len(rows) or whole is not None:
             full = whole is not None
             name = self._name(now.ended_at, now.cycle, now.cycle, full=full)

@@ -2,6 +2,7 @@
 cycles of a chart. Opens only the files that hold these."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import FlowState
 from tsoffset.history.files import Damaged, HistoryFile, HistoryTable, concat, days, files_of_day
-from tsoffset.history.tables import PAIRS, replayed
+from tsoffset.history.tables import PAIRS, replay_rows
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
@@ -23,21 +24,8 @@ _DAY_SECONDS = 86_400.0
 _Read = tuple[HistoryFile, pa.Table]
 _STATES = pa.array([state.value for state in FlowState])
 # The columns of a CyclePoint, in the order of its fields.
-_POINT_COLUMNS = (
-    "ended_at",
-    "seconds",
-    "state",
-    "error",
-    "groups",
-    "committed",
-    "would_commit",
-    "unchanged",
-    "skipped",
-    "failed",
-    "reread_bound",
-    "lag_records",
-    "lag_seconds_max",
-)
+_COLUMNS = {"at": "ended_at", "lag_seconds": "lag_seconds_max"}
+_POINT_COLUMNS = tuple(_COLUMNS.get(field.name, field.name) for field in fields(CyclePoint))
 
 
 def last_known(directory: str | Path, flow: str) -> pa.Table | None:
@@ -60,7 +48,7 @@ def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, flo
                 return PAIRS_KNOWN.empty_table(), _last_reached(cycles)
             ended = _last_reached(cycles, rows["instance"][0].as_py())
             ended = max(pc.max(rows["at"]).as_py(), ended)
-            return replayed(rows, ended, flow), ended
+            return replay_rows(rows, ended, flow), ended
     except UNREACHABLE as error:
         _warn(root, flow, error)
     return None

@@ -1,10 +1,10 @@
-"""What history holds, as tables: a row for each cycle, and rows for what each cycle changed.
+"""The two tables of history: a row for each cycle (CYCLES), and rows for its changes (PAIRS).
 
-PAIRS has a row for a pair of group and source partition where it is not as the row before it
-says: replaying an instance's rows of one day gives the rows of each of its cycles. A day begins
-with all pairs, so no day needs the one before it. `in_sync_at` grows with each cycle while a pair
-is in sync, which no row says again: where it equals `at`, it is the time of the last cycle for as
-long as the pair has no other row.
+PAIRS has a row for a group-partition when it differs from its previous row: replaying the rows of
+one process and day returns the rows of each of its cycles. The first cycle of a day has all
+group-partitions, so a day is complete by itself. `in_sync_at` grows with each cycle while a
+group-partition is in sync, and causes no rows: if it equals `at`, the group-partition is in sync
+until its next row.
 """
 
 from dataclasses import dataclass
@@ -19,34 +19,34 @@ from tsoffset.daemon.freshness import PAIR, PAIRS_KNOWN
 from tsoffset.spark.spent import Stage
 
 VERSION = 1
-"""Of both schemas. A version may have more columns than the one before it, and has no fewer."""
+"""Version of both schemas. A later version may add columns, and removes none."""
 
 
 class KeptReason(StrEnum):
-    """Why a pair has a row."""
+    """Why a group-partition has a row."""
 
     FIRST = "first"
-    """It begins a day, and says what held before."""
+    """First cycle of the day; it has not changed."""
     CHANGED = "changed"
-    """It differs from the row before it, or is the first one known."""
+    """It differs from its previous row, or has none."""
     GONE = "gone"
-    """The pair is no more; its other columns say what it was."""
+    """It no longer exists; the other columns are its last values."""
     FULL = "full"
-    """It says again what is known, where all pairs are kept; merging a day drops it."""
+    """It repeats known values in a cycle that is recorded whole; merging a day drops it."""
 
 
 _WRITTEN = [
-    # Of the process, and the number of the cycle there.
+    # The process, and the number of the cycle in it.
     ("instance", TEXT),
     ("cycle", pa.int64()),
-    # When that cycle ended, in seconds since 1970 UTC.
+    # End of that cycle, in seconds since 1970 UTC.
     ("at", pa.float64()),
     ("kept", TEXT),
 ]
 _NOT_KEPT = ("flow", "consumer_lag")
 PAIRS = pa.schema([*_WRITTEN, *(field for field in PAIRS_KNOWN if field.name not in _NOT_KEPT)])
-"""What cycles changed, of one flow. The consumer lag is not kept: it changes with each record that
-is written, so each cycle would add a row for each group-partition."""
+"""The changes of one flow. The consumer lag is not recorded: it changes with every record written,
+so each cycle would add a row for each group-partition."""
 
 COUNTED = ("exact", "bounded", "frontier", "unproven")
 COUNTS = (
@@ -63,16 +63,15 @@ CYCLES = pa.schema(
         ("ended_at", pa.float64()),
         ("seconds", pa.float64()),
         ("commits", pa.bool_()),
-        # Whether both clusters were reached; what follows is null where they were not.
+        # True if both clusters were reached; the columns below are null if not.
         ("reached", pa.bool_()),
         ("state", TEXT),
         ("error", pa.string()),
         *((name, pa.int64()) for name in COUNTS),
         *((name, pa.float64()) for name in SECONDS),
-        # Pairs with a translation in place, by its precision.
+        # Group-partitions with a translation in sync, by precision.
         *((name, pa.int64()) for name in COUNTED),
-        # Of the pairs' lag in records the sum and the most, and the longest time that one has
-        # not been in sync.
+        # Sum and maximum of the lag in records, and the age of the oldest target offset.
         ("lag_records", pa.int64()),
         ("lag_records_max", pa.int64()),
         ("lag_seconds_max", pa.float64()),
@@ -83,26 +82,26 @@ CYCLES = pa.schema(
 NEVER_NULL = frozenset(
     ("instance", "cycle", "at", "kept", "started_at", "ended_at", "seconds", "reached", "state")
 )
-"""The columns of both that every row has, whichever version wrote it."""
+"""The columns of both tables that are never null, in any version."""
 
 _COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in PAIR)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPairs:
-    """The rows of a cycle (PAIRS_KNOWN), its number, and when it ended."""
+    """The group-partitions of a cycle (PAIRS_KNOWN), its number and its end."""
 
     cycle: int
     ended_at: float
     pairs: pa.Table
 
 
-def changes(
+def changed_rows(
     before: KnownPairs | None, now: KnownPairs, instance: str, *, whole: KeptReason | None
 ) -> pa.Table:
-    """The rows (PAIRS) that a cycle has beside those that `before` has. With `whole` the pairs
-    that did not change have one, too, which says that. Every row is a changed one where nothing
-    was before."""
+    """The rows (PAIRS) by which a cycle differs from `before`. With `whole`, unchanged
+    group-partitions have a row as well, of this kind. Without `before`, all rows are changed
+    ones."""
     if before is None:
         return _marked(now.pairs, now, instance, pa.scalar(KeptReason.CHANGED))
     same = _same(before.pairs.take(places(now.pairs, before.pairs, PAIR)), before.ended_at, now)
@@ -116,9 +115,9 @@ def changes(
     return joined([_marked(rows, now, instance, kept), gone])
 
 
-def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
-    """The pairs (PAIRS_KNOWN) that an instance's rows (PAIRS) of a day, in any order, come to,
-    where its last cycle ended at `ended_at`."""
+def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
+    """The group-partitions (PAIRS_KNOWN) after all rows (PAIRS) of one process and day, in any
+    order, if its last cycle ended at `ended_at`."""
     keys = pl.DataFrame(pa.table({name: as_text(rows[name]) for name in (*PAIR, "cycle")}))
     latest = (
         keys.with_row_index("place").sort("cycle", maintain_order=True).unique(PAIR, keep="last")
@@ -148,8 +147,8 @@ def _marked(
 
 
 def _same(before: pa.Table, ended_at: float, now: KnownPairs) -> pa.Array:
-    """Whether each pair is as it was; `before` has one row for each pair of now, null where it is
-    new."""
+    """True for each group-partition that has not changed. `before` has the earlier row of each,
+    null for a new one."""
     same = before["outcome"].is_valid()
     for name in _COMPARED:
         old, new = as_text(before[name]), as_text(now.pairs[name])

@@ -1,6 +1,6 @@
-"""History as the daemon writes it: each flow's in a thread of its own, so that a folder or store
-that is slow, full or away delays no cycle and costs no memory: of cycles that end while it writes,
-the pairs of the last one are kept.
+"""Writing history: one thread per flow, so that a slow, full or unreachable store delays no cycle.
+Of cycles that end during a write, only the last one's group-partitions are recorded, so memory is
+limited.
 """
 
 import threading
@@ -22,14 +22,14 @@ from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
 
-# By then other instances have written what they had of the day before, too.
+# By then, other processes have written their last cycles of the day before, too.
 _TIDIED_AFTER_SECONDS = 3600.0
-# By then a clock that was wrong when the machine started has been set.
+# By then, a wrong clock at the machine's start has been corrected.
 _REMOVED_AFTER_SECONDS = 3600.0
 
 
 class HistoryWriter:
-    """An `Observer` and `PastCycles` that keeps cycles at `settings.directory`, which is set."""
+    """An `Observer` and `PastCycles` that records cycles in `settings.directory`, which is set."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class HistoryWriter:
         self._recent = RecentCycles()
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """As `Observer.cycle_ended`: writing goes on after it has returned."""
+        """As `Observer.cycle_ended`. Returns before the cycle is written."""
         with self._lock:
             writer = self._writers.get(cycle.flow)
             if writer is None:
@@ -62,14 +62,14 @@ class HistoryWriter:
         writer.wake()
 
     def points(self, flow: str, since: float, until: float, limit: int) -> Sequence[CyclePoint]:
-        """As `PastCycles.points`, of earlier processes, too. Files are read only where this process
-        does not know all of them; what cannot be read is left out and logged."""
+        """As `PastCycles.points`, also of other processes. Reads files only for cycles that this
+        process does not have in memory; files that cannot be read are left out and logged."""
         recent = self._recent.points(flow, float("-inf"), float("inf"), POINTS_KEPT)
         return points(self._root, flow, since, until, limit, recent, self._instance.id)
 
     def close(self, seconds: float) -> bool:
-        """Wait until all is written, so long at most for all flows; returns whether it is. Later
-        cycles are not written any more."""
+        """Wait until all is written, at most `seconds` for all flows; returns True if it is. Later
+        cycles are not written."""
         deadline = time.monotonic() + seconds
         with self._lock:
             writers = list(self._writers.values())
@@ -98,18 +98,18 @@ class _Writer:
         self._ending = False
         self._tidied: date | None = None
         self._oldest: date | None = None
-        self._told: str | None = None
+        self._warned: str | None = None
         self.thread = threading.Thread(
             target=self._run, name=f"history {history.flow}", daemon=True
         )
         self.thread.start()
 
     def wake(self) -> None:
-        """There is something to write."""
+        """Write what was added."""
         self._woken.set()
 
     def end(self) -> None:
-        """Write what there is, and end the thread."""
+        """Write what was added, and end the thread."""
         self._ending = True
         self._woken.set()
 
@@ -126,18 +126,18 @@ class _Writer:
             except BROKEN as error:
                 self._warn(error)
             else:
-                self._told = None
+                self._warned = None
 
     def _tidy(self) -> None:
         """Once a day, and at the start."""
         root, flow = self.history.root, self.history.flow
         today = day_of(self._now() - _TIDIED_AFTER_SECONDS)
         if today != self._tidied:
-            # What is late is a day late at most.
+            # Files of a day that was merged already arrive at most a day late.
             merged = None if self._tidied is None else self._tidied - timedelta(days=1)
             tidy(root, flow, today, merged)
             self._tidied = today
-        # What is gone does not come back when a clock that was set wrong is set right.
+        # Uses the earlier of two clocks: a clock that was set forward must not remove files.
         spent = self._monotonic() - self._started
         at = min(self._now(), self._started_at + spent) - _TIDIED_AFTER_SECONDS
         oldest = day_of(at) - self._retention
@@ -146,20 +146,20 @@ class _Writer:
             self._oldest = oldest
 
     def _warn(self, error: BaseException) -> None:
-        """Say it once, until it has gone away."""
+        """Log it once, until it changes or a write succeeds."""
         flow, root = self.history.flow, self.history.root
         message = (
             f"write history, flow {flow}: {root.path('')}: {_words(root, error)}; cycles "
             "continue, and the next successful write includes the missing cycles: free disk space, "
             "or let this user write to it"
         )
-        if message != self._told:
-            # Anything else is a mistake of ours.
+        if message != self._warned:
+            # An unexpected error is a bug of tsoffset.
             known = isinstance(error, UNREACHABLE)
             log.warning(
                 "history_not_written", flow=flow, message=message, exc_info=None if known else error
             )
-        self._told = message
+        self._warned = message
 
 
 def _words(root: Place, error: BaseException) -> str:

@@ -1,1 +1,1 @@
-"""What Prometheus is told of the daemon."""
+"""The daemon's metrics for Prometheus."""

@@ -1,7 +1,7 @@
-"""The metrics of the flows of this process, for Prometheus to scrape.
+"""The metrics of this process's flows, for Prometheus to scrape.
 
-Gauges are made of the board's snapshots when somebody asks; what a flow's pairs come to is summed
-up once for each cycle, when it is first asked for. Counters and histograms are told every cycle.
+A scrape computes gauges from the board's snapshots. The first scrape after a cycle sums up a flow's
+group-partitions. Every cycle updates counters and histograms.
 """
 
 import platform
@@ -29,7 +29,7 @@ from tsoffset.model import OutcomeKind, Side
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 _OPENMETRICS = "application/openmetrics-text"
-# In seconds: from a warm cycle of a small flow to the default limit of a cycle, and what is more.
+# In seconds: from a warm cycle of a small flow to twice the default time limit of a cycle.
 _BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
 _OTHER_STAGE = "other"
@@ -52,7 +52,8 @@ class _Histogram:
 
 
 class Metrics(Collector):
-    """The metrics of the board's flows; an `Observer` of their cycles. Any thread may ask."""
+    """The metrics of the board's flows; an `Observer` of their cycles. May be used from any
+    thread."""
 
     def __init__(self, board: Board, settings: MetricsSettings | None = None) -> None:
         self._board = board
@@ -68,13 +69,13 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def render(self, accept: str | None = None) -> tuple[bytes, str]:
-        """All metrics with their content type: OpenMetrics where `accept` (the header) names it,
-        else Prometheus's own text format."""
+        """All metrics with their content type: OpenMetrics if the header `accept` names it, else
+        Prometheus's text format."""
         if _OPENMETRICS in (accept or ""):
             return openmetrics.generate_latest(self._registry), openmetrics.CONTENT_TYPE_LATEST  # type: ignore[no-untyped-call]
         return generate_latest(self._registry), TEXT
 
-    # --- what cycles add up to -------------------------------------------------------------
+    # --- counters and histograms ------------------------------------------------------------
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
         """Count a cycle of the flow."""
@@ -110,10 +111,10 @@ class Metrics(Collector):
     def _add(self, metric: Declared, number: float, *labels: str) -> None:
         self._counts[metric, labels] += number
 
-    # --- what is scraped -------------------------------------------------------------------
+    # --- a scrape ----------------------------------------------------------------------------
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric of the table, in its order, as it is now."""
+        """All metrics, in the order of the table."""
         board = self._board
         families = Families()
         python, spark = platform.python_version(), version("pyspark")
@@ -139,14 +140,14 @@ class Metrics(Collector):
         families.put(metrics.FAILURES_IN_A_ROW, status.failures_in_a_row, flow)
         families.put(metrics.OTHER_INSTANCES, len(status.others), flow)
         families.put(metrics.CYCLES_LATE, status.late, flow)
-        # On standby another instance knows more of the pairs than what is left here of them.
+        # On standby, the leader has newer values of group-partitions.
         if status.state is not FlowState.STANDBY:
             if status.last is not None:
                 _put_last(families, status.last)
             self._put_pairs(families, status, now)
 
     def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
-        """What the flow's pairs come to; lags in records only while they are known."""
+        """Metrics of the flow's group-partitions; lags in records only while they are known."""
         flow, sums, since = status.name, self._sums_of(status), status.unknown_since(now)
         families.put(metrics.STALE, 0 if since is None else max(0.0, now - since), flow)
         if since is not None:
@@ -156,7 +157,7 @@ class Metrics(Collector):
         _put_sums(families, flow, sums, now, known=since is None)
 
     def _sums_of(self, status: FlowStatus) -> Sums:
-        """The sums of the flow's pairs, which are others after each cycle."""
+        """The sums of the flow's group-partitions, cached until the next cycle."""
         with self._summing:
             known = self._sums.get(status.name)
             if known is None or known[0] is not status.pairs:
@@ -174,7 +175,7 @@ class Metrics(Collector):
             return known[1]
 
     def _put_counts(self, families: "Families", flows: Collection[str]) -> None:
-        """The counters; a rate needs what they were before the first of each result, too."""
+        """Counters and histograms; counters also at 0, since a rate needs a first value."""
         with self._lock:
             for flow in flows:
                 self._add(metrics.COMMITS, 0, flow)
@@ -189,13 +190,13 @@ class Metrics(Collector):
 
 
 class Families:
-    """A family of each metric of the table, and the samples in them."""
+    """A family for each metric of the table, with its samples."""
 
     def __init__(self) -> None:
         self._families = {name: metric.family() for name, metric in METRICS.items()}
 
     def put(self, metric: Declared | None, value: float | None, *labels: str) -> None:
-        """Add a sample; none where there is no value, or this level has no such metric."""
+        """Add a sample, if there is a value and a metric."""
         if metric is not None and value is not None:
             (series,) = metric.series
             self._add(metric, series, value, labels)
@@ -228,7 +229,7 @@ def _result_of(cycle: Cycle) -> str:
 
 
 def _put_last(families: Families, cycle: Cycle) -> None:
-    """What the last cycle came to."""
+    """Metrics of the last cycle."""
     if cycle.result is None or cycle.tally is None:
         return
     families.put(metrics.COMMIT_GAP, cycle.result.cost.commit_gap_seconds, cycle.flow)

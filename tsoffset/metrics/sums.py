@@ -1,6 +1,6 @@
-"""What the pairs of a flow come to, by group, by topic and in all: once a cycle, in columns.
+"""Summing up a flow's group-partitions by group, by topic and in total, once per cycle.
 
-A scrape then needs a value for each series, however many pairs there are.
+The cost of a scrape then depends on the number of series, not of group-partitions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,15 +40,14 @@ _OF_PARTITIONS = [
 ]
 
 Sum = dict[str, Any]
-"""A column's name and what was done to it, with what that came to; `name` is the group's or the
-topic's."""
+"""Values by column and aggregation, such as `lag_records_sum`; `name` is the group or topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of a flow. `groups` and `topics` have the first of them by name, up to the limits;
-    `groups_left_out` and `topics_left_out` say how many more there are. `outcomes` counts groups
-    by their worst outcome and its reason, `precisions` pairs."""
+    """The sums of a flow. `groups` and `topics` have the first ones by name, up to the limits;
+    `groups_left_out` and `topics_left_out` are the numbers of the others. `outcomes` counts groups
+    by their worst outcome and its reason, `precisions` group-partitions."""
 
     pairs: Sum
     groups: Sequence[Sum]
@@ -85,7 +84,7 @@ def sums_of(pairs: pa.Table, replication: pa.Table, *, groups_max: int, topics_m
 
 
 def _first(column: pa.ChunkedArray, most: int) -> tuple[pa.Array, int]:
-    """The first so many names that occur, and how many more do."""
+    """The first `most` names, and the number of the others."""
     names = sorted(column.unique().to_pylist())
     return pa.array(names[:most], pa.string()), max(0, len(names) - most)
 
@@ -95,14 +94,14 @@ def _of(rows: pa.Table, key: str, names: pa.Array) -> pa.Table:
 
 
 def _summed(rows: pa.Table, key: str | None, wanted: Sequence[tuple[str, str]]) -> Iterator[Sum]:
-    """A sum for each value of the key; one of all rows where there is none."""
+    """A sum for each value of the column `key`; without a key, one of all rows."""
     found = rows.group_by([] if key is None else [key]).aggregate(list(wanted))
     for one in found.to_pylist():
         yield one if key is None else {"name": one.pop(key), **one}
 
 
 def _outcomes(rows: pa.Table) -> Iterator[tuple[str, str, int]]:
-    """Groups by the worst of their outcomes and the first of its reasons."""
+    """Groups by their worst outcome and the first of its reasons."""
     of_groups = rows.filter(rows["group"].is_valid())
     outcome = pc.index_in(
         of_groups["outcome"].cast(pa.string()), value_set=pa.array(_WORST_FIRST, pa.string())

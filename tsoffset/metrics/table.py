@@ -1,7 +1,7 @@
-"""Every metric, with its labels, its unit and what it says: docs/metrics.md is this table.
+"""All metrics with their labels, units and help; the table in docs/metrics.md is made from them.
 
-Names end in their unit. `flow` is `A->B`; `side` is the cluster of the flow, source or target;
-a pair is one of group and source partition. Timestamps are seconds since 1970 UTC.
+Names end in their unit. `flow` is `A->B`, `side` is `source` or `target`, and a pair is a
+group-partition. Timestamps are seconds since 1970 UTC.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 
 class MetricKind(StrEnum):
-    """What kind of metric it is, as Prometheus calls it."""
+    """Prometheus's type of a metric."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -29,7 +29,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A metric. `unit` is empty where it is a plain number."""
+    """A metric. `unit` is empty for a plain number."""
 
     name: str
     kind: MetricKind
@@ -39,18 +39,18 @@ class Declared:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names under which Prometheus keeps it."""
+        """The names of its series in Prometheus."""
         return tuple(self.name + suffix for suffix in _SUFFIXES[self.kind])
 
     def family(self) -> Metric:
-        """A family of it without samples."""
-        # What stands for a unit must end the name.
+        """A family without samples."""
+        # prometheus_client accepts a unit only if the name ends in it.
         unit = self.unit if self.name.endswith(f"_{self.unit}") else ""
         return Metric(self.name, self.meaning, self.kind, unit)
 
 
 METRICS: dict[str, Declared] = {}
-"""All of them by name, in the order in which they are documented."""
+"""All metrics by name, in the order of the documentation."""
 
 
 def _declare(name: str, kind: MetricKind, labels: str, meaning: str, unit: str = "") -> Declared:
@@ -244,7 +244,7 @@ THROTTLE = _counter(
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The metrics of one level: of a flow, of a topic or of a group. Groups have fewer."""
+    """The metrics of the target offsets of a flow, topic or group. Groups have fewer."""
 
     pairs: Declared
     unknown: Declared

@@ -382,7 +382,7 @@ class Sharing:
 
 
 class _NotIndexed:
-    """Records of a stretch whose timestamps nobody has asked for."""
+    """Records of a stretch whose timestamps no question has needed yet."""
 
     __slots__ = ("_bounds", "offsets", "timestamps")
 

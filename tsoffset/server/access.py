@@ -1,4 +1,4 @@
-"""Who may read, and who may pause, resume and sync."""
+"""Bearer tokens: which requests may read, and which may pause, resume and sync."""
 
 import hmac
 from collections.abc import Callable
@@ -15,24 +15,24 @@ _BEARER = HTTPBearer(auto_error=False, description="`listeners.token` or `listen
 Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 
-def reading(settings: ServerSettings) -> Callable[..., None]:
-    """A dependency that lets pass who may read."""
+def require_reader(settings: ServerSettings) -> Callable[..., None]:
+    """A dependency that refuses requests that may not read."""
     if settings.read_token is None:
 
         def anybody() -> None:
-            """Nothing to show."""
+            """Without a token in the configuration, every client may read."""
 
         return anybody
 
     def reader(shown: Shown) -> None:
-        if not _is(shown, settings.read_token) and not _is(shown, settings.token):
-            raise _unknown(shown, "listeners.read.token")
+        if not _matches(shown, settings.read_token) and not _matches(shown, settings.token):
+            raise _unauthorized(shown, "listeners.read.token")
 
     return reader
 
 
-def changing(settings: ServerSettings) -> Callable[..., None]:
-    """A dependency that lets pass who may change something."""
+def require_writer(settings: ServerSettings) -> Callable[..., None]:
+    """A dependency that refuses requests that may not change anything."""
 
     def changer(shown: Shown) -> None:
         if settings.token is None:
@@ -41,26 +41,26 @@ def changing(settings: ServerSettings) -> Callable[..., None]:
                 "pause, resume and sync are disabled because no token is configured",
                 "set listeners.token in the configuration file, and restart",
             )
-        if _is(shown, settings.token):
+        if _matches(shown, settings.token):
             return
-        if _is(shown, settings.read_token):
+        if _matches(shown, settings.read_token):
             raise Refused(
                 HTTPStatus.FORBIDDEN,
                 "this token only allows reading",
                 "send the token of listeners.token",
             )
-        raise _unknown(shown, "listeners.token")
+        raise _unauthorized(shown, "listeners.token")
 
     return changer
 
 
-def _is(shown: HTTPAuthorizationCredentials | None, token: str | None) -> bool:
-    """In a time that does not tell how much of it was right."""
+def _matches(shown: HTTPAuthorizationCredentials | None, token: str | None) -> bool:
+    """True for the right token; compared in constant time."""
     given = "" if shown is None else shown.credentials
     return hmac.compare_digest(given.encode(), (token or "").encode()) and token is not None
 
 
-def _unknown(shown: HTTPAuthorizationCredentials | None, key: str) -> Refused:
+def _unauthorized(shown: HTTPAuthorizationCredentials | None, key: str) -> Refused:
     return Refused(
         HTTPStatus.UNAUTHORIZED,
         "a bearer token is needed" if shown is None else "this bearer token is wrong",

@@ -1,14 +1,16 @@
-"""What the API answers: these models are its schema.
+"""The answers of the API; these models are its schema.
 
-Times are seconds since 1970 UTC, durations seconds. Nothing of a cluster is in here but its alias.
+Times are seconds since 1970 UTC, durations seconds. No answer has a cluster's addresses or
+settings.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue
 
 from tsoffset.daemon.status import FlowState
-from tsoffset.logs import fit_to_be_shown
+from tsoffset.logs import fit_to_be_shown, redacted
 from tsoffset.model import OutcomeKind, Precision
 
 
@@ -17,12 +19,28 @@ def well_formed(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _told(text: str) -> str:
+def _sentence(text: str) -> str:
     return fit_to_be_shown(well_formed(text))
 
 
+def _clean(value: Any) -> Any:
+    """The value of a log field as JSON."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case dict():
+            return {well_formed(str(name)): _clean(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_clean(inner) for inner in value]
+    return _sentence(str(value))
+
+
+def _facts(facts: Mapping[str, Any]) -> Any:
+    return _clean(redacted(facts))
+
+
 Name = Annotated[str, AfterValidator(well_formed)]
-Sentence = Annotated[str, AfterValidator(_told)]
+Sentence = Annotated[str, AfterValidator(_sentence)]
 """A text for a person; contains no secrets."""
 
 
@@ -53,7 +71,7 @@ class CycleAnswer(BaseModel):
     succeeded: bool = Field(description="Both clusters were reached and no row failed.")
     over_limit: bool = Field(description="The cycle was stopped at its time limit.")
     error: Sentence | None = Field(description="Why the cycle has no rows.")
-    facts: dict[str, JsonValue] = Field(
+    facts: Annotated[dict[str, JsonValue], BeforeValidator(_facts)] = Field(
         description="The fields of the log event `cycle_finished`; see docs/commands.md."
     )
 
@@ -103,7 +121,7 @@ class TotalsAnswer(BaseModel):
 
 
 class FlowAnswer(BaseModel):
-    """What is known of one flow."""
+    """One flow."""
 
     name: Name = Field(description="`A->B`.")
     source: Name = Field(description="Alias of the source cluster.")
@@ -219,7 +237,7 @@ class NextStepAnswer(BaseModel):
 
 
 class EntryAnswer(BaseModel):
-    """What is known of the pairs of one group, or of one source topic."""
+    """The group-partitions of one group or one source topic, summarized."""
 
     name: Name = Field(description="Name of the group or the source topic.")
     pairs: int = Field(description="Group-partitions.")
@@ -294,7 +312,7 @@ class GroupsAnswer(Page):
 
 
 class TopicAnswer(EntryAnswer):
-    """What is known of one source topic."""
+    """One source topic."""
 
     replication_lag_records: int | None = Field(
         description="Replication lag: about how many records the target lacks, estimated from the"
@@ -310,36 +328,41 @@ class TopicsAnswer(Page):
     topics: list[TopicAnswer]
 
 
-class PairRow(BaseModel):
-    """One pair of a group and a source partition: docs/design.md section 4. Of a group that failed
-    as a whole there is a row without topic and partition."""
+class TranslatedRow(BaseModel):
+    """A source offset with its translation."""
 
-    flow: Name
-    group: Name
     source_topic: Name | None
     partition: int | None
-    source_offset: int | None = Field(description="Committed offset on the source.")
+    source_offset: int | None = Field(description="Offset on the source.")
     source_timestamp_ms: int | None = Field(
-        description=(
-            "Timestamp of the next record to read, or of the last one if there is none (ms since"
-            " 1970 UTC)."
-        )
+        description="Timestamp of the next record to read, or of the last one if there is none (ms"
+        " since 1970 UTC)."
     )
     target_topic: Name | None
     target_offset: int | None = Field(description="The translated target offset.")
-    current_target_offset: int | None = Field(
-        description="The target group's committed offset before the cycle."
-    )
-    outcome: OutcomeKind
+    outcome: OutcomeKind = Field(description="`would_commit` for a translation without a commit.")
     reason: str | None = Field(description="Why the row was skipped or failed.")
-    precision: Precision | None = Field(description="Precision of the translation.")
+    precision: Precision | None = Field(
+        description="Only an `exact` translation re-reads nothing. Do not use `unproven` ones."
+    )
     reread_bound: int | None = Field(
         description="Most source records that a consumer re-reads from the translation."
     )
     message: Sentence | None = Field(description="The cause and what to do.")
     consumer_lag: int | None = Field(
-        description="Log end of the source partition minus the group's committed offset; null if"
-        " the cycle did not read the log end."
+        description="Log end of the source partition minus the source offset; null if the log end"
+        " was not read."
+    )
+
+
+class PairRow(TranslatedRow):
+    """A group-partition, with the fields of docs/design.md section 4. A group that failed as a
+    whole has a row without topic and partition."""
+
+    flow: Name
+    group: Name
+    current_target_offset: int | None = Field(
+        description="The target group's committed offset before the cycle."
     )
     next_step: NextStepAnswer | None = Field(
         description="What to do, if the row was skipped or failed."
@@ -394,7 +417,7 @@ class HistoryAnswer(BaseModel):
 
 
 class Resumption(BaseModel):
-    """Where a consumer of one partition resumes that moves to the target now."""
+    """Where a consumer of one partition resumes if it fails over now."""
 
     source_topic: Name
     partition: int = Field(description="The group's name on both clusters.")
@@ -442,7 +465,7 @@ class TranslationAnswer(BaseModel):
 
 
 class Done(BaseModel):
-    """What was asked for is under way."""
+    """The request was accepted."""
 
     flow: Name
     state: FlowState = Field(
@@ -451,18 +474,6 @@ class Done(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the process does its work."""
+    """Whether the process is alive or ready."""
 
     ok: bool
-
-
-def clean(value: Any) -> Any:
-    """A value of a log's field as JSON can hold it."""
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case dict():
-            return {well_formed(str(name)): clean(inner) for name, inner in value.items()}
-        case list() | tuple():
-            return [clean(inner) for inner in value]
-    return _told(str(value))

@@ -1,6 +1,6 @@
-"""The REST API: what the daemon knows of its flows, and the three things that it can be asked.
+"""The REST API: the state of the daemon's flows, and the requests pause, resume and sync.
 
-Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group's name).
+Names in paths are percent-encoded; `/` in a group's name may be unencoded.
 """
 
 import hashlib
@@ -27,7 +27,6 @@ from tsoffset.server.flows import (
     flow_answer,
     flows_answer,
     no_step,
-    remotes_answer,
     replication_lags,
     resumptions,
     row_answers,
@@ -35,17 +34,17 @@ from tsoffset.server.flows import (
     step_of,
 )
 from tsoffset.server.pages import add_pages
-from tsoffset.server.parameters import EntryChoice, Paging, only_documented
-from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
+from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
+from tsoffset.server.problems import Refused, Unchanged, add_problems, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
 from tsoffset.version import __version__
 
-# As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
+# As many as this process has in memory: an answer without reading files takes 10 ms.
 MOST_POINTS = POINTS_KEPT
 
 Metrics = Callable[[str], tuple[bytes, str]]
-"""From the request's `Accept` ("" where it has none) to the metrics and their content type."""
+"""From the `Accept` header ("" if absent) to the metrics and their content type."""
 
 
 def application(
@@ -58,10 +57,10 @@ def application(
     alive: Callable[[], bool] = lambda: True,
     connect: Connect = KafkaCluster,
 ) -> FastAPI:
-    """The API with its documentation, the metrics if there are any, and the status page.
-
-    `alive` says whether the loop lives, `connect` opens a flow's clusters. To be served behind a
+    """The API with its documentation, the metrics, and the status page; to be served behind a
     `Guard`.
+
+    `alive` returns whether the flows' loops run; `connect` opens a flow's clusters.
     """
     app = FastAPI(
         title="tsoffset",
@@ -87,7 +86,7 @@ def application(
 
 
 def _summarize(routes: Iterable[BaseRoute]) -> None:
-    """Make the first sentence of each endpoint's description its summary, in place of the name of
+    """Use the first sentence of each endpoint's description as its summary, instead of the name of
     its function."""
     for route in routes:
         if isinstance(route, APIRoute) and route.description and route.summary is None:
@@ -100,8 +99,10 @@ def _operation(route: APIRoute) -> str:
 
 
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
-    # They wait for nothing, and so for no thread that others have taken.
-    @app.get("/healthz", tags=["probes"], responses={503: documented("The flows' loop has ended.")})
+    # `async`, so that they need no thread of the pool, which slow requests may have used up.
+    @app.get(
+        "/healthz", tags=["probes"], responses={503: problem_response("The flows' loop has ended.")}
+    )
     async def healthz() -> answers.Health:
         """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
         if alive():
@@ -112,7 +113,9 @@ def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
             "restart the process, and read its log for the cause",
         )
 
-    @app.get("/readyz", tags=["probes"], responses={503: documented("No cycle has ended yet.")})
+    @app.get(
+        "/readyz", tags=["probes"], responses={503: problem_response("No cycle has ended yet.")}
+    )
     async def readyz() -> answers.Health:
         """Readiness: 200 when the configuration is loaded and the first cycle has ended, with or
         without success."""
@@ -129,11 +132,11 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
     @app.get(
         "/metrics",
         tags=["metrics"],
-        dependencies=[Depends(access.reading(settings))],
+        dependencies=[Depends(access.require_reader(settings))],
         response_class=Response,
         responses={
             200: {"description": "Metrics.", "content": {"text/plain": {}}},
-            "default": documented(),
+            "default": problem_response(),
         },
     )
     def metrics_now(request: Request) -> Response:
@@ -143,7 +146,7 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
 
 
 class _Routes:
-    """What lies below /api/v1."""
+    """The routes below /api/v1."""
 
     def __init__(
         self,
@@ -158,10 +161,10 @@ class _Routes:
         self._remotes = Remotes(settings, board.now)
         self.router = APIRouter(
             prefix="/api/v1",
-            responses={"default": documented()},
-            dependencies=[Depends(only_documented)],
+            responses={"default": problem_response()},
+            dependencies=[Depends(refuse_unknown_parameters)],
         )
-        read = [Depends(access.reading(settings))]
+        read = [Depends(access.require_reader(settings))]
         for path, name, answer in (
             ("/flows", "flows", self.flows),
             ("/remotes", "remotes", self.remotes),
@@ -173,7 +176,7 @@ class _Routes:
             ("/translate", "translate", self.translate),
         ):
             self.router.add_api_route(path, answer, name=name, tags=["read"], dependencies=read)
-        change = [Depends(access.changing(settings))]
+        change = [Depends(access.require_writer(settings))]
         for name, act in (("pause", self.pause), ("resume", self.resume), ("sync", self.sync)):
             self.router.add_api_route(
                 f"/flows/{{flow}}/{name}",
@@ -195,14 +198,14 @@ class _Routes:
         return flows_answer(self._board, statuses, self._summaries)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
-        """The flows of the instances of `status.remote.urls`, as they last answered; they are asked
-        anew every few seconds as long as this is asked for."""
+        """The flows of the instances of `status.remote.urls`, as of their last answers. Requests
+        new answers at most every few seconds."""
         known = self._remotes.known()
         _tag(request, response, known)
-        return remotes_answer(known)
+        return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
-        """One flow: its state, with messages, its last cycle and its totals."""
+        """One flow: its state, messages, last cycle and totals."""
         status = self._known(unquote(flow))
         lead = self._lead(status.name)
         _tag(request, response, _state(self._board, (status, lead)))
@@ -234,7 +237,7 @@ class _Routes:
         group: str,
         paging: Annotated[Paging, Depends()],
     ) -> answers.GroupAnswer:
-        """One group with the row of each of its partitions."""
+        """One group with a row for each of its partitions."""
         status, now = self._informed(request, response, unquote(flow))
         name = unquote(group)
         summary = self._summaries.of(status, SummaryKey.GROUP)
@@ -328,19 +331,19 @@ class _Routes:
         )
 
     def pause(self, request: Request, flow: str) -> answers.Done:
-        """Begin no further cycle of a flow; one that runs is finished. The leader alone can."""
+        """Pause a flow. A running cycle finishes. Only the leader can do this."""
         return self._asked(self._controls.pause, unquote(flow), request)
 
     def resume(self, request: Request, flow: str) -> answers.Done:
-        """Begin cycles of a flow again, at once. The leader alone can, or an instance on which the
-        flow is paused."""
+        """Resume a flow with a cycle at once. Only the leader can do this, or an instance on which
+        the flow is paused."""
         name = unquote(flow)
         paused = self._known(name).state is FlowState.PAUSED
         return self._asked(self._controls.resume, name, request, anywhere=paused)
 
     def sync(self, request: Request, flow: str) -> answers.Done:
-        """Begin the next cycle of a flow as soon as none is running; a paused one stays paused. The
-        leader alone can."""
+        """Start the next cycle of a flow as soon as none runs. A paused flow stays paused. Only the
+        leader can do this."""
         return self._asked(self._controls.sync_now, unquote(flow), request)
 
     def _asked(
@@ -364,8 +367,8 @@ class _Routes:
     def _informed(
         self, request: Request, response: Response, name: str
     ) -> tuple[FlowStatus, float]:
-        """The flow's status where it is told of its groups, and now. Where another instance runs
-        the flow, and nothing is known of its cycles, an empty answer would be a wrong one."""
+        """The flow's status, and the time now. Refuses if another instance runs the flow and no
+        cycle is known here: an empty answer would be wrong."""
         status, lead = self._known(name), self._lead(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
@@ -406,7 +409,7 @@ class _Routes:
 
 
 def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refused:
-    """`what` this instance does not do for the flow, while another one may."""
+    """A refusal for a flow that another instance runs; `what` is what this instance does not do."""
     leader, path = lead.leader, request.scope["raw_path"].decode("ascii", "replace")
     told = f"this instance {what} flow {flow}"
     if leader is None:
@@ -432,7 +435,8 @@ def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refuse
 
 
 def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
-    """What stays as long as nothing changes but the time, and what that alone changes of a flow."""
+    """The state that an answer depends on; it does not change with the time alone, unless a flow
+    becomes outdated."""
     now = board.now()
     known = [
         (
@@ -447,7 +451,8 @@ def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
 
 
 def _tag(request: Request, response: Response, state: object) -> None:
-    """Give the answer its ETag, of what it rests on. Raises Unchanged for who has it already."""
+    """Set the answer's ETag, from the state that it depends on. Raises Unchanged if the client has
+    this answer already."""
     told = repr(state).encode("utf-8", "backslashreplace")
     tag = f'W/"{hashlib.sha256(told).hexdigest()[:20]}"'
     if tag in request.headers.get("if-none-match", ""):

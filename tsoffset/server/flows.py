@@ -1,4 +1,4 @@
-"""From what the daemon knows to what the API answers."""
+"""Making the API's answers from the daemon's status."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -9,17 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
-from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance, Lead
+from tsoffset.daemon.status import Board, FlowStatus, Instance, Lead
 from tsoffset.daemon.summary import Summary, SummaryEntry, SummaryKey
-from tsoffset.logs import redacted
 from tsoffset.server import answers
-from tsoffset.server.answers import clean
-from tsoffset.server.remotes import Remote
 from tsoffset.terminal.next_step import next_step
 
 
 class Summaries:
-    """The summaries of each flow's pairs, made when first asked for after a cycle."""
+    """Caches the summaries of each flow's last cycle; each is made at the first request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,7 +24,7 @@ class Summaries:
 
     def of(self, status: FlowStatus, key: SummaryKey) -> Summary:
         """The summary of a flow's pairs by group or by topic."""
-        # Whoever asks meanwhile waits, rather than make it a second time.
+        # Locked, so that two requests do not make the same summary.
         with self._lock:
             known = self._made.get((status.name, key))
             if known is None or known[0] is not status.pairs:
@@ -72,7 +69,9 @@ def flow_answer(
         over_limit=status.over_limit,
         unknown_since=status.unknown_since(now),
         lag_estimate_records=status.lag_estimate(totals.lag_records, now),
-        last_cycle=None if status.last is None else cycle_answer(status.last),
+        last_cycle=None
+        if status.last is None
+        else answers.CycleAnswer.model_validate(status.last, from_attributes=True),
         last_success_at=status.last_success_at,
         running_since=status.running_since,
         next_at=status.next_at,
@@ -94,43 +93,12 @@ def instance_answer(instance: Instance) -> answers.InstanceAnswer:
     return answers.InstanceAnswer(**asdict(instance))
 
 
-def cycle_answer(cycle: Cycle) -> answers.CycleAnswer:
-    """A cycle that has ended."""
-    return answers.CycleAnswer(
-        number=cycle.number,
-        started_at=cycle.started_at,
-        ended_at=cycle.ended_at,
-        seconds=cycle.seconds,
-        commits=cycle.commits,
-        reached=cycle.reached,
-        succeeded=cycle.succeeded,
-        over_limit=cycle.over_limit,
-        error=cycle.error,
-        facts=clean(redacted(cycle.facts)),
-    )
-
-
-def remotes_answer(remotes: Iterable[Remote]) -> answers.RemotesAnswer:
-    """Other instances."""
-    return answers.RemotesAnswer(
-        remotes=[
-            answers.RemoteAnswer(
-                url=remote.url,
-                answer=remote.flows,
-                answered_at=remote.answered_at,
-                error=remote.error,
-            )
-            for remote in remotes
-        ]
-    )
-
-
 StepOf = Callable[[str | None, str | None], answers.NextStepAnswer | None]
-"""The next step for a group and a reason."""
+"""From a group and a reason to the next step."""
 
 
 def step_of(config: str, flow: str) -> StepOf:
-    """Next steps in a flow, with commands that take this configuration file."""
+    """The next steps of a flow; their commands name this configuration file."""
 
     def step(group: str | None, reason: str | None) -> answers.NextStepAnswer | None:
         found = next_step(config, flow, group, reason)
@@ -144,7 +112,7 @@ def step_of(config: str, flow: str) -> StepOf:
 
 
 def no_step(_group: str | None, _reason: str | None) -> None:
-    """What is of many groups has no step of one."""
+    """No next step, for a topic: a command is for one group."""
 
 
 def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any]:
@@ -159,7 +127,8 @@ def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any
 
 
 def replication_lags(status: FlowStatus) -> dict[str, int]:
-    """By source topic the records that the target lacks, of the partitions where that is known."""
+    """The replication lag of each source topic in records, over the partitions where it is
+    known."""
     if status.last_reached is None or status.last_reached.result is None:
         return {}
     known = status.last_reached.result.replication.drop_null()
@@ -183,7 +152,7 @@ def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRo
 
 
 def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resumption]:
-    """Where the consumers of a group would resume; rows without a partition say nothing of that."""
+    """Where the consumers of a group would resume; rows without a partition are left out."""
     rows = rows.append_column("offset", on_target(rows)).filter(pc.is_valid(rows["source_topic"]))
     return [
         answers.Resumption(
@@ -205,7 +174,7 @@ def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resump
 
 
 def seconds_since(at: float | None, now: float) -> float | None:
-    """How long ago that was, never less than none, since clocks may be set back."""
+    """Seconds since a time; 0 for a future time, since clocks may be set back."""
     return None if at is None else max(0.0, now - at)
 
 

@@ -1,5 +1,5 @@
-"""What every request passes first, and every answer last: under which name it may ask and how much,
-and the headers that keep browsers from making anything else of an answer."""
+"""Checks of every request before the application: its size and host name. Adds headers to every
+answer that restrict what browsers may do with it."""
 
 import socket
 import time
@@ -22,7 +22,7 @@ TARGET_BYTES = 8_192
 HEADER_BYTES = 16_384
 # Some clients send an empty object where no body is needed.
 BODY_BYTES = 1_024
-# A thousand offsets, with the longest names of topics.
+# Enough for a thousand offsets with the longest topic names.
 TRANSLATIONS = "/translations"
 TRANSLATIONS_BODY_BYTES = 512 * 1_024
 
@@ -34,15 +34,15 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
-    # Kept, but asked about each time.
+    # Browsers may cache an answer, and must ask each time whether it has changed.
     "cache-control": "private, no-cache",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The names under which a listener answers. A page of another site, of which the name was made
-    to lead here (DNS rebinding), asks under that site's name.
+    """The host names that a listener accepts. This prevents DNS rebinding: a page of another site
+    whose name resolves to this machine sends that site's name.
 
     `own` is the host that the listener is bound to; `names` are in lower case, `*` means any.
     """
@@ -52,29 +52,28 @@ class Hosts:
 
     @classmethod
     def of(cls, listener: str, configured: Collection[str]) -> Self:
-        """The names of `listeners.hosts`, or else, where others than this machine reach it, those
-        of this machine."""
+        """The names of `listeners.hosts`; if it is not set, and the listener is not for this
+        machine alone, the machine's own names."""
         names = {name.lower() for name in configured}
         if not names and not is_local(listener):
             names = {socket.gethostname().lower(), socket.getfqdn().lower()}
         return cls(listener.lower(), names)
 
     def allow(self, host: str | None) -> bool:
-        """Whether a request with this `Host` is answered."""
-        # No browser leaves it out.
+        """True if a request with this `Host` header is accepted."""
+        # Browsers always send it.
         if host is None or "*" in self.names:
             return True
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
         name = name.rstrip(".").lower()
         if is_local(name) or name == self.own or name in self.names:
             return True
-        # No site's name is an address; but of a local listener nobody asks under a foreign one.
+        # A rebound name is never an address. A local listener accepts only local addresses.
         return _is_address(name) and not is_local(self.own)
 
 
 class Guard:
-    """In front of `app`, for the requests of one listener, which answers under the names of
-    `hosts`."""
+    """Wraps `app` for the requests of one listener, which accepts the names of `hosts`."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self._app, self._hosts = app, hosts
@@ -106,8 +105,8 @@ class Guard:
         await self._answer(scope, receive, send_guarded)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Routes see the path as it was sent, so that a slash in a name stays apart from those
-        # between names. An answer to HEAD is that to GET, whose body the server keeps back.
+        # Routes get the path undecoded, so that `%2F` in a name is not a separator. HEAD is
+        # answered like GET; the server drops the body.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         path = scope["raw_path"].decode("ascii", "replace")
         await self._app({**scope, "method": method, "path": path}, receive, send)

@@ -1,4 +1,4 @@
-"""The addresses of `listeners`: bound before anything else, and served in a thread of their own."""
+"""The addresses of `listeners`: bound before flows start, and served in a thread of their own."""
 
 import asyncio
 import errno
@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tsoffset.daemon.points import PastCycles
 from tsoffset.daemon.status import Board, Controls
@@ -24,28 +24,25 @@ from tsoffset.errors import ListenerError
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.api import Metrics, application
-from tsoffset.server.connections import (
-    HANDSHAKE_SECONDS,
-    IDLE_SECONDS,
-    ClientConnections,
-    ListeningSocket,
-    TimedProtocol,
-)
 from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts
 
 log = structlog.get_logger(__name__)
 
-# Requests under way have half of it.
+# Requests that are running at the end have half of this time.
 STOP_SECONDS = 2.0
-# How often the certificate is looked at, for a new one.
+# How often the file of the certificate is checked for changes.
 RELOAD_SECONDS = 60.0
+# From the connection, or the answer before, to the last byte of an answer.
+EXCHANGE_SECONDS = 30.0
+# From an answer to the first byte of the next request.
+IDLE_SECONDS = 5
 _KEY_STORE = "listeners.https.ssl.keystore.location"
 _KEY_PASSWORD = "listeners.https.ssl.key.password"  # noqa: S105 (the name of a key)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """A socket that clients can connect to already; `host` is as configured."""
+    """A socket that accepts connections; `host` is as configured."""
 
     socket: socket.socket
     host: str
@@ -53,7 +50,7 @@ class BoundListener:
 
     @property
     def url(self) -> str:
-        """Its address, with the port that it has got."""
+        """Its address, with the real port in place of port 0."""
         host, port = self.socket.getsockname()[:2]
         shown = f"[{host}]" if self.socket.family == socket.AF_INET6 else host
         return f"{'http' if self.tls is None else 'https'}://{shown}:{port}"
@@ -69,29 +66,26 @@ def serve(
     metrics: Metrics | None = None,
     alive: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[str, ...]]:
-    """Serve the API (and what `application` says) as long as the block lasts; yields the addresses.
+    """Serve the application as long as the block lasts; yields the addresses, none if there are no
+    listeners.
 
-    All addresses are bound and certificates read before it begins; ListenerError where one cannot
-    be. Nothing is served, and nothing fails, where there are no listeners. Requests that are under
-    way at the end have a second.
+    Addresses are bound and certificates read before the block begins; raises ListenerError if that
+    is impossible. Requests that are running at the end have a second.
     """
     with ExitStack() as stack:
         certificate = ListenerCertificate(settings)
-        connections = ClientConnections()
-        listeners = [_bound(url, certificate, connections, stack) for url in settings.listeners]
+        listeners = [_bound(url, certificate, stack) for url in settings.listeners]
         if not listeners:
             yield ()
             return
         app = application(settings, board, controls, history, metrics=metrics, alive=alive)
         servers = [
-            _server(Guard(app, Hosts.of(one.host, settings.hosts)), one, connections)
-            for one in listeners
+            _server(Guard(app, Hosts.of(one.host, settings.hosts)), one) for one in listeners
         ]
 
         def work() -> None:
             try:
-                with asyncio.Runner(loop_factory=_Loop) as runner:
-                    runner.run(_run(servers, listeners, certificate))
+                asyncio.run(_run(servers, listeners, certificate))
             except Exception as error:
                 log.error("listeners_failed", exc_info=error)
 
@@ -107,9 +101,9 @@ def serve(
             thread.join(STOP_SECONDS)
 
 
-def advertised(addresses: Sequence[str]) -> str | None:
-    """Where other machines reach the API: the first of the addresses that is not for this machine
-    alone, or the first of all; None where there is none."""
+def advertised_url(addresses: Sequence[str]) -> str | None:
+    """The URL at which other machines reach the API: that of the first address that is not a
+    loopback address, or of the first one; None if there is none."""
     local = [url for url in addresses if is_local(urlsplit(url).hostname or "")]
     for url in (*(url for url in addresses if url not in local), *local):
         parts = urlsplit(url)
@@ -120,8 +114,8 @@ def advertised(addresses: Sequence[str]) -> str | None:
 
 
 def _own_host(scheme: str) -> str:
-    """This machine's address, or its name where that is what a certificate is for, or where the
-    name leads back here alone."""
+    """This machine's address; its name for https, which certificates are issued for, and if the
+    name resolves to a loopback address."""
     name = socket.gethostname()
     if scheme == "http":
         with suppress(OSError):
@@ -132,17 +126,18 @@ def _own_host(scheme: str) -> str:
 
 
 class ListenerCertificate:
-    """The certificate of the https listeners, read anew when its file has changed."""
+    """The certificate of the https listeners, reloaded when its file has changed."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._file = settings.key_store
-        # OpenSSL would ask the terminal for one that is missing.
+        # Without a password, OpenSSL would ask for one on the terminal.
         self._password = settings.key_password or ""
         self._context: ssl.SSLContext | None = None
         self._read: tuple[int, int] | None = None
 
     def context(self, url: str) -> ssl.SSLContext:
-        """What https listeners answer with. Raises ListenerError where it cannot be read."""
+        """The TLS settings of the https listeners. Raises ListenerError if the file is not
+        usable."""
         if self._context is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -152,8 +147,8 @@ class ListenerCertificate:
         return self._context
 
     def renew(self) -> None:
-        """Take up a file that has changed; one that cannot be read is told once, and leaves the
-        certificate as it was."""
+        """Load a file that has changed. If it is not usable, log that once, and keep the
+        certificate that was loaded before."""
         if self._context is None or self._stamp() == self._read:
             return
         if (problem := self._load(self._context)) is None:
@@ -162,12 +157,12 @@ class ListenerCertificate:
             log.warning("certificate_not_renewed", message=problem)
 
     def _load(self, context: ssl.SSLContext) -> str | None:
-        """What is wrong with it, and what to do; never its path, which may come from a secret."""
+        """What is wrong with the file, and what to do; without its path, which may be a secret."""
         if self._file is None:
             return f"no certificate; set {_KEY_STORE} to a PEM file with key and certificates"
         self._read = self._stamp()
         try:
-            # Into one of its own first: a context that failed has half of it.
+            # First into a new context: one in which loading failed has only a part of it.
             for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
                 one.load_cert_chain(self._file, password=self._password)
         except ssl.SSLError as error:
@@ -192,9 +187,7 @@ class ListenerCertificate:
         return found.st_mtime_ns, found.st_ino
 
 
-def _bound(
-    url: str, certificate: ListenerCertificate, connections: ClientConnections, stack: ExitStack
-) -> BoundListener:
+def _bound(url: str, certificate: ListenerCertificate, stack: ExitStack) -> BoundListener:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 0
     tls = certificate.context(url) if parts.scheme == "https" else None
@@ -202,8 +195,8 @@ def _bound(
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        made = stack.enter_context(ListeningSocket(connections, family, kind, protocol))
-        # A port whose last connections are not forgotten yet can be had at once.
+        made = stack.enter_context(socket.socket(family, kind, protocol))
+        # So that the port can be bound right after a restart.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
         made.listen()
@@ -236,13 +229,13 @@ def _why(error: OSError) -> str:
     return f"{os.strerror(error.errno or 0).lower()}; {step}"
 
 
-def _server(app: Any, listener: BoundListener, connections: ClientConnections) -> uvicorn.Server:
+def _server(app: Any, listener: BoundListener) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        http=partial(TimedProtocol, connections),  # type: ignore[arg-type]
+        http=TimedProtocol,
         ws="none",
         lifespan="off",
-        # Its lines go where all others do, and the guard tells what was asked.
+        # The guard logs requests, and uvicorn's own lines use our logging.
         log_config=None,
         log_level="error",
         access_log=False,
@@ -257,12 +250,36 @@ def _server(app: Any, listener: BoundListener, connections: ClientConnections) -
     return uvicorn.Server(config)
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    async def create_server(self, *args: Any, **options: Any) -> Any:
-        """With less than a minute for a handshake, for which uvicorn has no setting."""
-        if options.get("ssl") is not None:
-            options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS
-        return await super().create_server(*args, **options)
+class TimedProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 with a deadline: uvicorn waits for a request for ever."""
+
+    exchange_seconds = EXCHANGE_SECONDS
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Set the deadline of the first exchange."""
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def on_response_complete(self) -> None:
+        """Set the deadline of the next exchange."""
+        self._set_deadline()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the deadline."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _set_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(self.exchange_seconds, self._abort)
+
+    def _abort(self) -> None:
+        log.debug("connection_too_slow", client=self.client and self.client[0])
+        self.transport.abort()
 
 
 async def _run(

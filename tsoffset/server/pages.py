@@ -1,5 +1,5 @@
-"""What is for a browser: the status page at `/` and the API's documentation at `/docs`, from files
-of this installation alone."""
+"""The status page at `/` and the API's documentation at `/docs`. All files are part of this
+installation."""
 
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
@@ -29,7 +29,7 @@ _OWN_FILES = "; ".join(
 
 
 class _Files(StaticFiles):
-    """Files of a directory, with ETag, from which a browser loads nothing but such files."""
+    """Files of a directory, with ETag; browsers load only such files from them."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """One file, or an error of 404 or 405."""
@@ -39,8 +39,8 @@ class _Files(StaticFiles):
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve both; after the routes of the API, which come first. None of it holds data, so none
-    of it asks for a token."""
+    """Add the routes of both. Call this after adding the API, whose routes have precedence. They
+    contain no data, so they need no token."""
     bundle = find_spec("fastapi_offline")
     assert bundle is not None
     assert bundle.origin is not None
@@ -51,7 +51,7 @@ def add_pages(app: FastAPI) -> None:
         return RedirectResponse("/docs/")
 
     app.mount("/docs", _Files(directory=_SWAGGER, html=True))
-    # A route a file: a mount at `/` would answer for the API, too.
+    # One route per file: a mount at `/` would shadow the API.
     page = _Files(directory=_PAGE)
     for name in (file.name for file in _PAGE.iterdir()):
         path = "/" if name == "index.html" else f"/{name}"

@@ -1,4 +1,4 @@
-"""What a list is asked with: which entries, in which order, and which part of them."""
+"""Query parameters of lists: filters, sorting and paging."""
 
 from enum import StrEnum
 from http import HTTPStatus
@@ -27,7 +27,7 @@ class Direction(StrEnum):
 
 
 class Paging:
-    """Which part of a list."""
+    """The page of a list."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Paging:
 
     @property
     def part(self) -> slice:
-        """Of all items those of the page."""
+        """The items of the page among all items."""
         return slice((self.page - 1) * self.limit, self.page * self.limit)
 
     def fields(self, status: FlowStatus, now: float, total: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Paging:
 
 
 class EntryChoice:
-    """Which groups or topics, and in which order."""
+    """Filters and sorting of groups or topics."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class EntryChoice:
         self._order, self._falling = sort, order is Direction.DESC
 
     def of(self, summary: Summary) -> Numbers:
-        """The places of the entries."""
-        return summary.chosen(self._wanted, self._order, falling=self._falling)
+        """The indexes of the selected entries, sorted."""
+        return summary.select(self._wanted, self._order, falling=self._falling)
 
 
-def only_documented(request: Request) -> None:
-    """A dependency that refuses a parameter with a wrong name: such a filter would answer more than
-    was asked for."""
+def refuse_unknown_parameters(request: Request) -> None:
+    """A dependency that refuses unknown parameters: a misspelt filter would return too many
+    items."""
     operation = request.app.openapi()["paths"][request.scope["route"].path_format]
     there = operation[request.method.lower()].get("parameters", ())
     names = [one["name"] for one in there if one["in"] == "query"]

@@ -1,4 +1,4 @@
-"""Every "no" of the API: problem+json (RFC 9457) with a sentence and a next step."""
+"""Refusals of the API: problem+json (RFC 9457) with a sentence and a next step."""
 
 import json
 from http import HTTPStatus
@@ -11,12 +11,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
-# A body may have a thousand of them.
+# A body may have a thousand errors.
 _ERRORS_TOLD = 10
 
 
 class ProblemDocument(BaseModel):
-    """Why a request was not answered."""
+    """Why a request was refused."""
 
     type: str = Field(description="Always `about:blank`; see `title`.")
     title: str = Field(description="The HTTP status in words.")
@@ -30,7 +30,7 @@ class ProblemDocument(BaseModel):
 
 
 class Refused(Exception):
-    """A request is answered with a problem."""
+    """A request is refused with this problem."""
 
     def __init__(
         self,
@@ -59,15 +59,15 @@ class Refused(Exception):
             next_step=self.next_step,
             leader=self.leader,
         )
-        # ASCII alone: whatever the sentence quotes, the answer is well-formed.
+        # As ASCII, the answer is well-formed whatever the sentence quotes.
         body = json.dumps(problem.model_dump(exclude_none=True)).encode()
         return Response(
             body, int(status), {**self.headers, "cache-control": "no-store"}, MEDIA_TYPE
         )
 
 
-def documented(description: str = "A problem.") -> dict[str, Any]:
-    """A problem as a response in the OpenAPI document."""
+def problem_response(description: str = "A problem.") -> dict[str, Any]:
+    """A problem in the OpenAPI document."""
     return {
         "description": description,
         "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}},
@@ -75,11 +75,11 @@ def documented(description: str = "A problem.") -> dict[str, Any]:
 
 
 class Unchanged(Exception):
-    """The caller has this answer already."""
+    """The client has this answer already; the text is its ETag."""
 
 
 def add_problems(app: FastAPI) -> None:
-    """Answer with a problem whatever goes wrong."""
+    """Answer every error with a problem."""
 
     @app.exception_handler(Refused)
     def refused(_request: Request, error: Exception) -> Response:
@@ -96,7 +96,7 @@ def add_problems(app: FastAPI) -> None:
         told = []
         for one in error.errors():
             kind, *parts = map(str, one["loc"])
-            # Which of a parameter's values it is says nothing; in a body it is a place.
+            # The index of a repeated parameter says nothing; in a body it is needed.
             place = ".".join(parts if kind == "body" else parts[:1]) or kind
             told.append(f"{place}: {one['msg']}")
         return Refused(

@@ -1,7 +1,7 @@
-"""The flows of other instances (`status.remote.urls`), which the page shows beside its own.
+"""The flows of other instances (`status.remote.urls`), which the page shows, too.
 
-This process asks them, so that browsers need no way to them: in threads of their own, at most every
-few seconds, and only while somebody asks here.
+This process requests them, so browsers need no access to the other instances: in threads of its
+own, at most every few seconds, and only while clients request them here.
 """
 
 import ssl
@@ -26,26 +26,26 @@ ANSWER_SECONDS = 10.0
 LARGEST_ANSWER = 8_000_000
 _PIECE = 65_536
 _PATH = "/api/v1/flows"
-_AWAY = "it cannot be reached; check that it runs, and the network to it"
+_UNREACHABLE = "it cannot be reached; check that it runs, and the network to it"
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What is known of one instance.
+    """One instance.
 
-    `url` is its address without anything secret, `flows` its last answer and `answered_at` when
-    that came (seconds since 1970 UTC); both are None before one has come. `error` says why the
-    last question had no answer.
+    `url` is its address without secrets. `answer` is its last answer, and `answered_at` the time of
+    that (seconds since 1970 UTC); both are None before the first one. `error` says why the last
+    request had no answer.
     """
 
     url: str
-    flows: FlowsAnswer | None = None
+    answer: FlowsAnswer | None = None
     answered_at: float | None = None
     error: str | None = None
 
 
 class NoAnswer(Exception):
-    """Another instance gave none; the text says why, and what to do."""
+    """Another instance did not answer; the text says why, and what to do."""
 
 
 class Remotes:
@@ -60,11 +60,11 @@ class Remotes:
         self._token, self._now, self._fresh_seconds = settings.read_token, now, fresh_seconds
         self._lock = threading.Lock()
         self._known = [Remote(_shown(url)) for url in settings.remote_urls]
-        # Of each when it may be asked again, by the monotonic clock; never while it is being asked.
+        # When each may be requested again, by the monotonic clock; infinity while a request runs.
         self._due = [0.0] * len(self._known)
 
     def known(self) -> tuple[Remote, ...]:
-        """What is known now, at once; those that were not asked lately are asked meanwhile."""
+        """What is known now. Returns at once, and requests outdated ones in the background."""
         with self._lock:
             for place, due in enumerate(self._due):
                 if due <= time.monotonic():
@@ -86,22 +86,22 @@ class Remotes:
 
 
 def _shown(url: str) -> str:
-    """The address without user, password, query and fragment, which may hold a secret."""
+    """The address without user, password, query and fragment, which may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
 
-def _may_hold_a_secret(url: str) -> bool:
-    """A token that goes over a network in the clear is no secret any more."""
+def _keeps_secrets(url: str) -> bool:
+    """True if nobody on the network sees what is sent to the address."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
 def flows_of(url: str, token: str | None) -> FlowsAnswer:
-    """What the instance at this address answers of its flows. Raises NoAnswer."""
+    """The flows of the instance at this address. Raises NoAnswer."""
     headers = {"Accept": "application/json"}
-    safe = _may_hold_a_secret(url)
+    safe = _keeps_secrets(url)
     if token is not None and safe:
         headers["Authorization"] = f"Bearer {token}"
     timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
@@ -116,8 +116,8 @@ def flows_of(url: str, token: str | None) -> FlowsAnswer:
             )
             body = _body(answer)
     except urllib3.exceptions.NewConnectionError:
-        # It is one of urllib3's timeouts, too.
-        raise NoAnswer(_AWAY) from None
+        # Before TimeoutError, which is a base class of it.
+        raise NoAnswer(_UNREACHABLE) from None
     except urllib3.exceptions.TimeoutError:
         raise NoAnswer("no answer in time; check that it runs, and the network to it") from None
     except urllib3.exceptions.SSLError:
@@ -126,8 +126,8 @@ def flows_of(url: str, token: str | None) -> FlowsAnswer:
             " to the file of SSL_CERT_FILE, or correct the address in status.remote.urls"
         ) from None
     except (urllib3.exceptions.HTTPError, OSError):
-        raise NoAnswer(_AWAY) from None
-    return _understood(answer.status, body, safe=safe)
+        raise NoAnswer(_UNREACHABLE) from None
+    return _parse(answer.status, body, safe=safe)
 
 
 def _body(answer: Any) -> bytes:
@@ -141,7 +141,7 @@ def _body(answer: Any) -> bytes:
     return body
 
 
-def _understood(status: int, body: bytes, *, safe: bool) -> FlowsAnswer:
+def _parse(status: int, body: bytes, *, safe: bool) -> FlowsAnswer:
     if status in (401, 403) and safe:
         raise NoAnswer("it rejects this token; give all instances the same listeners.read.token")
     if status in (401, 403):
@@ -157,5 +157,6 @@ def _understood(status: int, body: bytes, *, safe: bool) -> FlowsAnswer:
         return FlowsAnswer.model_validate_json(body)
     except ValidationError:
         raise NoAnswer(
-            "its answer is not one of this version of tsoffset; check what listens at this address"
+            "its answer is not from a compatible version of tsoffset; check what listens at this"
+            " address"
         ) from None

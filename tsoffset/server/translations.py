@@ -1,5 +1,4 @@
-"""`POST /api/v1/flows/{flow}/translations`: source offsets that an application keeps itself,
-translated while the request waits."""
+"""`POST /api/v1/flows/{flow}/translations`: translates source offsets that an application keeps."""
 
 import threading
 from collections.abc import Callable
@@ -15,14 +14,13 @@ from tsoffset.cluster import Connect, all_failed
 from tsoffset.cycle.values import failed_row
 from tsoffset.daemon.status import FlowStatus
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import OutcomeKind, Precision
 from tsoffset.offset_files.document import LARGEST_PARTITION, StoredOffset
 from tsoffset.offset_files.translation import translate_stored
-from tsoffset.server.answers import Name, Sentence
+from tsoffset.server.answers import Name, TranslatedRow
 from tsoffset.server.problems import Refused
 
 MOST_POSITIONS = 1_000
-# The largest for which all clients, and the API's document, have the number exactly.
+# The largest integer that JSON clients with floating-point numbers read exactly.
 LARGEST_EXACT = 2**53 - 1
 
 
@@ -30,12 +28,12 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# To JSON Schema 7.0 is an integer, too.
+# In JSON Schema, 7.0 is an integer, too.
 Integer = Annotated[int, BeforeValidator(_whole)]
 
 
 class SourceOffset(BaseModel):
-    """The next record that an application reads of a source partition."""
+    """The next record to read of a source partition."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -45,7 +43,7 @@ class SourceOffset(BaseModel):
 
 
 class SourceOffsets(BaseModel):
-    """What is to be translated."""
+    """The source offsets to translate."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -54,34 +52,9 @@ class SourceOffsets(BaseModel):
     )
 
 
-class TranslatedRow(BaseModel):
-    """One source offset with its translation."""
-
-    source_topic: Name | None
-    partition: int | None
-    source_offset: int | None = Field(description="The offset that was asked for.")
-    source_timestamp_ms: int | None = Field(
-        description="Timestamp of the next record to read, or of the last one if there is none (ms"
-        " since 1970 UTC)."
-    )
-    target_topic: Name | None
-    target_offset: int | None = Field(description="Where the application resumes on the target.")
-    outcome: OutcomeKind = Field(description="`would_commit` where there is a translation.")
-    reason: str | None = Field(description="Why there is no translation.")
-    precision: Precision | None = Field(
-        description="Only an `exact` translation re-reads nothing. Do not use `unproven` ones."
-    )
-    reread_bound: int | None = Field(description="Most source records that are re-read.")
-    message: Sentence | None = Field(description="The cause and what to do.")
-    consumer_lag: int | None = Field(
-        description="Log end of the source partition minus the offset; null if the log end was not"
-        " read."
-    )
-
-
 class Translations(BaseModel):
-    """The rows, in the order of the request; a single row without a topic where a cluster could not
-    be reached."""
+    """The rows, in the order of the request; a single row without a topic if a cluster could not be
+    reached."""
 
     flow: Name
     rows: list[TranslatedRow]

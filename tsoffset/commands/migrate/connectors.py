@@ -19,9 +19,9 @@ from tsoffset.commands.migrate.setup import (
     StrimziResource,
 )
 from tsoffset.config import keys
-from tsoffset.config.findings import Entry, Findings, shown
+from tsoffset.config.findings import Entry, Findings, shown_value
 from tsoffset.config.key_table import Key
-from tsoffset.config.review import POLICY_FAMILY, is_of_file, known
+from tsoffset.config.review import POLICY_FAMILY, find_key, is_of_file
 from tsoffset.config.scopes import CLUSTER_PREFIX, ScopedKey
 
 _ALIASES = (keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name)
@@ -154,10 +154,10 @@ class _Gathered:
             key=lambda one: (one.connector.role is not first, _ROLES.index(one.connector.role)),
         )
         best = ranked[0]
-        if isinstance(known(ScopedKey(best.moved.key), best.moved.text, dedicated=False), Key):
+        if isinstance(find_key(ScopedKey(best.moved.key), best.moved.text, dedicated=False), Key):
             for other in ranked[1:]:
                 if other.moved.text != best.moved.text:
                     entry, taken = other.moved.entry, best.connector.name
-                    why = f"{shown(entry)} differs from that of {taken}, which is used."
+                    why = f"{shown_value(entry)} differs from that of {taken}, which is used."
                     self.left.append(LeftSetting(entry, Heading.REFUSED, why))
         return best.moved

@@ -8,7 +8,7 @@ from tsoffset.commands.migrate.setup import ConnectorRole, Setup
 from tsoffset.config.findings import Entry
 from tsoffset.config.keys import BOOTSTRAP
 from tsoffset.config.review import TOP_NAMES
-from tsoffset.config.scopes import Setting, client_names, first_of, merged, scoped_key
+from tsoffset.config.scopes import Setting, client_names, first_of, merge_settings, scoped_key
 from tsoffset.config.security_keys import PROTOCOL
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.policy import internal_topics
@@ -66,7 +66,7 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
         if not flow.enabled:
             continue
         source, target = flow.source.alias, flow.target.alias
-        own = merged(placed, source, target)
+        own = merge_settings(placed, source, target)
         topics = internal_topics(flow.policy)
         at_target = _says(own, _LOCATION, "target", default=False)
         has = {

@@ -21,9 +21,9 @@ from tsoffset.config.plugins import (
     POLICY_PLUGIN,
     TOPIC_FILTER_PLUGIN,
     Plugin,
-    would_be_loaded,
+    python_class,
 )
-from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
+from tsoffset.config.review import TOP_NAMES, find_key, is_of_file, may_be_of_a_class
 from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
@@ -78,7 +78,7 @@ def migration_of(setup: Setup) -> MigrationPlan:
         marked += wrong
         not_loaded = None if wrong else _not_loaded(moved, place)
         if not_loaded is not None:
-            warnings.append(f"{moved.entry.place}: {printable(moved.entry.key)}: {not_loaded}")
+            warnings.append(f"{moved.entry.location}: {printable(moved.entry.key)}: {not_loaded}")
         taken.append(_converted(moved, place, wrong, not_loaded, setup))
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, settings))
@@ -113,7 +113,7 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
 def _not_loaded(moved: MirrorSetting, place: ScopedKey) -> str | None:
     """A sentence on a user's class, which was not loaded."""
     plugin = _PLUGINS.get(place.name)
-    name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
+    name = None if plugin is None else python_class(plugin, moved.text.strip())
     if name is None:
         return None
     return (
@@ -140,7 +140,7 @@ def _converted(
 
 def _left(moved: MirrorSetting, place: ScopedKey) -> LeftSetting | None:
     """The setting if it is left out, with the reason; None if it is taken over."""
-    found = known(place, moved.text, dedicated=True)
+    found = find_key(place, moved.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:

@@ -9,7 +9,7 @@ import javaproperties
 from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting
 from tsoffset.commands.migrate.sorting import MigrationPlan
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
-from tsoffset.config.findings import shown
+from tsoffset.config.findings import shown_value
 from tsoffset.config.review import TOP_NAMES
 from tsoffset.config.scopes import scoped_key
 from tsoffset.printable import printable
@@ -91,9 +91,9 @@ def _in_words(left: LeftSetting, file: str) -> str:
     unknown key may hold a secret."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "
     if left.entry.file != file:  # one of several
-        line = f"{left.entry.place}: "
+        line = f"{left.entry.location}: "
     show = left.entry.text and left.heading is not Heading.REFUSED
-    value = f" = {shown(left.entry)}" if show else ""
+    value = f" = {shown_value(left.entry)}" if show else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
 
 
