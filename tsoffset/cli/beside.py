@@ -33,7 +33,9 @@ Examples:
 )
 @click.option(
     "--scenario",
-    type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
+    type=click.Choice(
+        ["failover", "failback", "compare", "migration", "streaming"], case_sensitive=False
+    ),
     default="failover",
     show_default=True,
     help="Scenario to play.",
@@ -57,7 +59,8 @@ def demo(_: Notices, *, scenario: str, keep: bool, secure: bool, stop: bool) -> 
     The failover scenario commits offsets for real groups, syncs once, starts the groups' consumers
     on the target, and counts records re-read and skipped. The failback scenario then moves the
     groups back to the source. The migration scenario replaces MirrorMaker 2's checkpoint connector
-    with tsoffset. Needs Java 17; the first run downloads Kafka's jars.
+    with tsoffset. The streaming scenario migrates the checkpoint of a Spark query. Needs Java 17;
+    the first run downloads Kafka's jars.
     """
     if stop:
         if keep or secure:

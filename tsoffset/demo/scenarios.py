@@ -8,6 +8,7 @@ from tsoffset.demo.failback import Failback
 from tsoffset.demo.failover import Failover
 from tsoffset.demo.migration import Migration
 from tsoffset.demo.story import Story
+from tsoffset.demo.streaming import Streaming
 
 
 class Scenario(StrEnum):
@@ -17,6 +18,7 @@ class Scenario(StrEnum):
     FAILBACK = "failback"
     COMPARE = "compare"
     MIGRATION = "migration"
+    STREAMING = "streaming"
 
 
 STORIES: Mapping[Scenario, type[Story]] = {
@@ -24,4 +26,5 @@ STORIES: Mapping[Scenario, type[Story]] = {
     Scenario.FAILBACK: Failback,
     Scenario.COMPARE: Compare,
     Scenario.MIGRATION: Migration,
+    Scenario.STREAMING: Streaming,
 }
