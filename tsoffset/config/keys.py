@@ -410,7 +410,7 @@ FILE_KEYS.declare(
     "listeners.token",
     Field(ServerSettings, "token"),
     values.token,
-    "Requests with this bearer token may pause, resume and sync.",
+    "Requests with this bearer token may pause, resume, sync and translate offsets.",
     "none: changes are refused",
 )
 FILE_KEYS.declare(

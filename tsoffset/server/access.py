@@ -1,4 +1,4 @@
-"""Who may read, and who may pause, resume and sync."""
+"""Who may read, and who may pause, resume, sync and translate."""
 
 import hmac
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def changing(settings: ServerSettings) -> Callable[..., None]:
         if settings.token is None:
             raise Refused(
                 HTTPStatus.FORBIDDEN,
-                "pause, resume and sync are disabled because no token is configured",
+                "pause, resume, sync and translations are disabled because no token is configured",
                 "set listeners.token in the configuration file, and restart",
             )
         if _is(shown, settings.token):
