@@ -456,6 +456,21 @@ def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
     assert left_of(tmp_path) == ([], [])
 
 
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_streaming_query_counts_each_record_once(tmp_path: Path) -> None:
+    """A query's checkpoint is migrated between secured clusters; every offset in it is exact."""
+    with demo(tmp_path, "--scenario", "streaming", "--secure") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    assert len(re.findall(r"would_commit  -       exact            0 ", output)) == 16, output
+    words = " ".join(output.split())
+    assert "8,000 records that it had not counted before" in words
+    assert "has counted each of 49,078 records of primary exactly once" in words
+    assert left_of(tmp_path) == ([], [])
+
+
 def test_stop_ends_what_was_kept_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

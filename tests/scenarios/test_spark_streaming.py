@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, window
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.configured import properties_file
 from tests.invoking import invoke
 from tests.producing import Contents, Written
 from tests.waiting import wait_until
@@ -62,10 +61,13 @@ class Site:
         names = {topic: f"A.{topic}" for topic in topics}
         self.mirror.wait_until_mirrored(self.a.bootstrap, self.b.bootstrap, names)
 
-    def migrate(self, folder: Path, file: Path | None = None) -> Result:
-        """Translate the checkpoint `old` of the folder into `new`."""
-        file = file or properties_file(folder, self.a.bootstrap, self.b.bootstrap)
-        words = ["--spark-checkpoint", str(folder / "old"), "-o", str(folder / "new")]
+    def migrate(self, old: Path, new: Path, flow: str = "A->B") -> Result:
+        """Translate a checkpoint by `tsoffset translate`."""
+        file = old.with_name("mm2.properties")
+        bootstrap = {"A": self.a.bootstrap, "B": self.b.bootstrap, "R": self.a.bootstrap}
+        lines = [f"{name}.bootstrap.servers = {at}" for name, at in bootstrap.items()]
+        file.write_text("\n".join(["clusters = A, B, R", f"{flow}.enabled = true", *lines]))
+        words = ["--spark-checkpoint", str(old), "-o", str(new)]
         return invoke("translate", "-c", str(file), *words)
 
 
@@ -131,8 +133,8 @@ def site(
 
 
 def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) -> None:
-    """Its state, its watermark and its batch ids go on, and nothing is counted twice or left
-    out."""
+    """Its state, its watermark and its batch ids go on, on the target and back on the source, and
+    nothing is counted twice or left out."""
     counts: dict[str, int] = {}
 
     def keep(batch: DataFrame, _number: int) -> None:
@@ -149,6 +151,17 @@ def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) ->
         for partition in (0, 1):
             records = values(f"orders-{partition}", first, end)
             site.a.produce("orders", records, partition=partition)
+        site.wait_until_mirrored("orders")
+
+    def go_on(records: DataFrame, checkpoint: str, end: int) -> StreamingQuery:
+        """Start it, and write meanwhile."""
+        query = start(records, checkpoint)
+        try:
+            write(end - 50, end)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return query
 
     site.a.create_topic("orders", 2)
     write(0, 200)
@@ -157,20 +170,17 @@ def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) ->
     query.stop()
     before = done(query)[-1]
     assert 0 < len(counts) < 400
-    site.wait_until_mirrored("orders")
-    result = site.migrate(tmp_path)
+    result = site.migrate(tmp_path / "old", tmp_path / "new")
     assert result.exit_code == 0, result.output
-    query = start(site.records(site.b, "A.orders"), "new")
-    try:
-        write(200, 250)
-        site.wait_until_mirrored("orders")
-        query.processAllAvailable()
-        after = done(query)[0]
-    finally:
-        query.stop()
+    after = done(go_on(site.records(site.b, "A.orders"), "new", 250))[0]
     assert after["batchId"] == before["batchId"] + 1
     assert after["eventTime"]["watermark"] >= before["eventTime"]["watermark"] > "2000"
     wanted = [*names("orders-0", 0, 250), *names("orders-1", 0, 250)]
+    assert counts == dict.fromkeys(wanted, 1)
+    result = site.migrate(tmp_path / "new", tmp_path / "back", "B->A")
+    assert result.exit_code == 0, result.output
+    go_on(site.records(site.a, "orders"), "back", 300)
+    wanted = [*names("orders-0", 0, 300), *names("orders-1", 0, 300)]
     assert counts == dict.fromkeys(wanted, 1)
 
 
@@ -189,7 +199,7 @@ def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Pat
     wait_for_batches(query, 2)
     query.stop()
     site.wait_until_mirrored("clicks", "accounts")
-    result = site.migrate(tmp_path)
+    result = site.migrate(tmp_path / "old", tmp_path / "new")
     assert result.exit_code == 0, result.output
     query = start(site.records(site.b, "A.clicks,A.accounts"), "new")
     try:
@@ -227,8 +237,6 @@ def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path:
     never = {"B.offset.flush.interval.ms": str(_HOUR_MS)}
     a, b = site.a.bootstrap, site.b.bootstrap
     properties = flow_properties(a, b, source="R", topics="payments", overrides=never)
-    file = properties_file(tmp_path, a, b)
-    file.write_text(file.read_text().replace("A", "R"))
 
     def write(first: int, end: int) -> None:
         site.a.produce("payments", values("payments", first, end))
@@ -245,13 +253,13 @@ def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path:
         failing = start(site.records(site.a, "payments", at_once=40), "old")
         with pytest.raises(StreamingQueryException, match="written, and not committed"):
             failing.awaitTermination()
-        refused = site.migrate(tmp_path, file)
+        refused = site.migrate(tmp_path / "old", tmp_path / "new", "R->B")
         assert refused.exit_code == 1
         assert "Trigger.AvailableNow" in " ".join(refused.output.split())
         assert not (tmp_path / "new").exists()
         mirror.start()
         wait_until_mirrored()
-        result = site.migrate(tmp_path, file)
+        result = site.migrate(tmp_path / "old", tmp_path / "new", "R->B")
         assert result.exit_code == 0, result.output
         query = start(site.records(site.b, "R.payments"), "new")
         try:

@@ -39,7 +39,9 @@ Examples:
   tsoffset demo --secure""",
     click.option(
         "--scenario",
-        type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
+        type=click.Choice(
+            ["failover", "failback", "compare", "migration", "streaming"], case_sensitive=False
+        ),
         default="failover",
         show_default=True,
         help="Scenario to play.",
@@ -65,7 +67,8 @@ def demo(
     The failover scenario commits offsets for real groups, syncs once, starts the groups' consumers
     on the target, and counts records re-read and skipped. The failback scenario then moves the
     groups back to the source. The migration scenario replaces MirrorMaker 2's checkpoint connector
-    with tsoffset. Needs Java 17; the first run downloads Kafka's jars.
+    with tsoffset. The streaming scenario migrates the checkpoint of a Spark query. Needs Java 17;
+    the first run downloads Kafka's jars.
     """
     if stop:
         if keep or secure:

@@ -8,6 +8,7 @@ from tsoffset.demo.failback import Failback
 from tsoffset.demo.failover import Failover
 from tsoffset.demo.migration import MigrationStory
 from tsoffset.demo.story import Story
+from tsoffset.demo.streaming import Streaming
 
 
 class Scenario(StrEnum):
@@ -15,6 +16,7 @@ class Scenario(StrEnum):
     FAILBACK = "failback"
     COMPARE = "compare"
     MIGRATION = "migration"
+    STREAMING = "streaming"
 
 
 STORIES: Mapping[Scenario, type[Story]] = {
@@ -22,4 +24,5 @@ STORIES: Mapping[Scenario, type[Story]] = {
     Scenario.FAILBACK: Failback,
     Scenario.COMPARE: Compare,
     Scenario.MIGRATION: MigrationStory,
+    Scenario.STREAMING: Streaming,
 }

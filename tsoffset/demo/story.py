@@ -72,6 +72,11 @@ class Story:
         """The configuration of tsoffset that it leaves."""
         return self._clusters.configuration
 
+    @property
+    def _spark_settings(self) -> Mapping[str, str]:
+        """What of Spark's settings is otherwise."""
+        return {}
+
     def tell(self) -> tuple[int, list[str]]:
         """Run all steps; returns the exit status and the closing sentences. Raises
         TsoffsetError."""
@@ -200,7 +205,8 @@ class Story:
 
     def _start_spark(self) -> "Callable[[], SparkSession]":
         """Start Spark meanwhile; returns a function that waits for it."""
-        context = spark_session(self._configuration().resolve().spark)
+        settings = self._configuration().resolve().spark
+        context = spark_session({**settings, **self._spark_settings})
         starting = self._pool.submit(context.__enter__)
 
         def end() -> None:

@@ -47,15 +47,7 @@ def read_csv(place: str, text: str) -> CsvOffsets:
         for values in lines:
             if not values:
                 continue
-            if (
-                not found
-                and not header
-                and [value.strip().lower() for value in values]
-                in (
-                    _THREE,
-                    _FOUR,
-                )
-            ):
+            if not fields and [value.strip().lower() for value in values] in (_THREE, _FOUR):
                 header, fields = tuple(values), len(values)
                 continue
             fields = fields or len(values)

@@ -230,7 +230,7 @@ def _arrow_uri(uri: str) -> str:
 def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
     """Copy the checkpoint to a new folder, with target offsets where the query goes on; all else
     stays. The folder appears with all that is in it, or not at all. Raises UsageError."""
-    output = _new_folder(folder)
+    output = new_folder(folder)
     source = place_of(checkpoint.uri)
     if Path(checkpoint.uri.removeprefix("file://")).resolve() in output.resolve().parents:
         raise UsageError(
@@ -262,10 +262,11 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
         ) from error
 
 
-def _new_folder(folder: str) -> Path:
-    """The folder, which must not be there yet."""
-    output = Path(folder.removeprefix("file://"))
-    if "://" in str(folder.removeprefix("file://")):
+def new_folder(folder: str) -> Path:
+    """The folder, which must not be there yet. Raises UsageError."""
+    path = folder.removeprefix("file://")
+    output = Path(path)
+    if "://" in path:
         raise UsageError(
             f"write the checkpoint {folder}: an object store cannot put a folder in place in one"
             " step; write it to a folder of this machine, and copy it before the query starts"

@@ -1,4 +1,4 @@
-"""Bearer tokens: which requests may read, and which may pause, resume and sync."""
+"""Bearer tokens: which requests may read, and which may pause, resume, sync and translate."""
 
 import hmac
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def require_writer(settings: ServerSettings) -> Callable[..., None]:
         if settings.token is None:
             raise Refused(
                 HTTPStatus.FORBIDDEN,
-                "pause, resume and sync are disabled because no token is configured",
+                "pause, resume, sync and translations are disabled because no token is configured",
                 "set listeners.token in the configuration file, and restart",
             )
         if _matches(shown, settings.token):

@@ -124,8 +124,8 @@ def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) ->
 
 
 def place(topic: str | None, partition: int | None) -> str | None:
-    """`orders-3`, or the topic alone if the partition is not known."""
-    return topic if partition is None else f"{topic}-{partition}"
+    """`orders-3`, or the topic alone if the partition is not known; None without a topic."""
+    return topic if topic is None or partition is None else f"{topic}-{partition}"
 
 
 def elided(text: str, width: int) -> str:

@@ -102,7 +102,11 @@ def translate(
     from tsoffset.offset_files.document import Document
     from tsoffset.offset_files.flink import read_flink
     from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
-    from tsoffset.offset_files.spark_checkpoint import StartingOffsets, read_checkpoint
+    from tsoffset.offset_files.spark_checkpoint import (
+        StartingOffsets,
+        new_folder,
+        read_checkpoint,
+    )
 
     if sum(one is not None for one in (file, checkpoint, flink)) != 1:
         raise UsageError("translate: give one input: FILE, --spark-checkpoint or --flink")
@@ -118,6 +122,7 @@ def translate(
             )
         if written == STANDARD:
             raise UsageError("translate: a migrated checkpoint is a folder; name it with -o")
+        new_folder(written)
     if file is not None and written is not None:
         require_other_file(file, written)
 

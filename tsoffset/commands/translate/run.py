@@ -137,10 +137,11 @@ def _summary(found: Sequence[StoredTranslation], refused: Sequence[StoredTransla
 
 def _not_written(document: Document, output: str, refused: Sequence[StoredTranslation]) -> str:
     first = refused[0]
-    place = f"{first.stored.topic}-{first.stored.partition} at {first.stored.offset}"
+    where = f"{first.stored.topic}-{first.stored.partition} at {first.stored.offset}"
     row = first.row
     precisions = {one.row.precision for one in refused if one.row.reason is None}
-    advice = "see the rows' messages"
+    # Without rows on standard output this is all that a person gets.
+    advice = row.message or "see the rows"
     if all(one.row.reason is None for one in refused) and Precision.UNPROVEN not in precisions:
         accept = " ".join(f"--accept {one}" for one in sorted(filter(None, precisions)))
         advice = (
@@ -152,7 +153,8 @@ def _not_written(document: Document, output: str, refused: Sequence[StoredTransl
             "; a batch that was planned and not committed needs both its ends: stop the query"
             " gracefully, or let it end by Trigger.AvailableNow"
         )
+    name = "the translation" if output == STANDARD else output
     return (
-        f"{output} is not written: {counted(len(refused), 'offset')} without an exact translation,"
-        f" the first {place} ({row.reason or row.precision}); {advice}."
+        f"{name} is not written: {counted(len(refused), 'offset')} without an exact translation,"
+        f" the first {where} ({row.reason or row.precision}); {advice}."
     )
