@@ -71,7 +71,7 @@ class SparkCheckpoint:
     @property
     def offsets(self) -> tuple[StoredOffset, ...]:
         """The offsets of all these files."""
-        return tuple(one for file in self.files for some in file.offsets.values() for one in some)
+        return _offsets(self.files)
 
     def translated(self, targets: Targets) -> str:
         """As `Document.translated`: a line of `startingOffsets` for each Kafka source."""
@@ -88,8 +88,7 @@ class StartingOffsets:
     @property
     def offsets(self) -> tuple[StoredOffset, ...]:
         """As `Document.offsets`."""
-        files = self.checkpoint.resumes
-        return tuple(one for file in files for some in file.offsets.values() for one in some)
+        return _offsets(self.checkpoint.resumes)
 
     def translated(self, targets: Targets) -> str:
         """As `Document.translated`."""
@@ -97,6 +96,10 @@ class StartingOffsets:
         return "".join(
             spark_json(some, targets) + "\n" for file in files for some in file.offsets.values()
         )
+
+
+def _offsets(files: tuple[LogFile, ...]) -> tuple[StoredOffset, ...]:
+    return tuple(one for file in files for some in file.offsets.values() for one in some)
 
 
 # --- reading ----------------------------------------------------------------------------
