@@ -331,11 +331,12 @@ class _Routes:
         )
 
     def pause(self, request: Request, flow: str) -> answers.Done:
-        """Pause a flow. A running cycle finishes. Only the leader can do this."""
+        """Pause a flow, so that no further cycle starts. A running cycle finishes. Only the leader
+        can do this."""
         return self._asked(self._controls.pause, unquote(flow), request)
 
     def resume(self, request: Request, flow: str) -> answers.Done:
-        """Resume a flow with a cycle at once. Only the leader can do this, or an instance on which
+        """Resume a flow, with a cycle at once. Only the leader can do this, or an instance on which
         the flow is paused."""
         name = unquote(flow)
         paused = self._known(name).state is FlowState.PAUSED
