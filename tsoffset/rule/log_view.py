@@ -382,7 +382,7 @@ class Sharing:
 
 
 class _NotIndexed:
-    """Records of a stretch whose timestamps nobody has asked for."""
+    """Records of a stretch whose timestamps were not needed yet."""
 
     __slots__ = ("_bounds", "offsets", "timestamps")
 
