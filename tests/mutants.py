@@ -227,7 +227,9 @@ def _run(mutant: Mutant | None, files: Sequence[str], plugin: object) -> int:
     if mutant is not None:
         sys.meta_path.insert(0, _Finder(mutant))
     chosen = "not no_cover and not slow and not thorough and not long"
-    common = ("-x", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "timeout=60")
+    # A mutant may wait for ever.
+    limit = () if mutant is None else ("-o", "timeout=60")
+    common = ("-x", "-q", "-m", chosen, "-p", "no:cacheprovider", *limit)
     os._exit(pytest.main([*common, *files], plugins=[plugin]))
 
 

@@ -499,7 +499,7 @@ def test_where_a_read_fails_nothing_is_known() -> None:
     found = repeats.check_repeats(
         [span], estate["A"], estate["B"], isolation=Isolation.READ_UNCOMMITTED, match=ALL
     )
-    assert found == {span: repeats.Found(None, "too slow; wait")}
+    assert found == {span: repeats.RepeatCheck(None, "too slow; wait")}
 
 
 def test_spans_of_one_partition_share_what_is_read() -> None:
@@ -746,7 +746,7 @@ def test_totals_add_up_the_pairs() -> None:
     }
     assert (totals.skipped, totals.reread) == (2 * 277, 0)
     assert totals.precisions == {Precision.EXACT: 8}
-    assert totals.standing == {None: 7, CommitOrigin.BOTH: 1}
+    assert totals.origins == {None: 7, CommitOrigin.BOTH: 1}
     assert totals.in_words("MirrorMaker 2") == {
         "MirrorMaker 2": "4 equal, 0 re-read, 2 unsafe (up to 554 records skipped), 2 none",
         "tsoffset": "8 exact, 0 none",

@@ -306,7 +306,7 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
 def test_sums_fit_the_terminal(by: By, width: int) -> None:
     """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
     pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
-    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, times=True)
+    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, with_time=True)
     text = [line.plain for line in lines]
     assert max(map(cell_len, text)) <= width
     for title in (by.value.upper(), "PART", "RE-READ", "RECORDS", "UNSAFE", "NONE", "BOUND"):
@@ -401,7 +401,7 @@ def test_a_signal_waits_for_what_is_being_written() -> None:
         with repeating.undisturbed():
             stream.write("half ")
             os.kill(os.getpid(), signal.SIGTERM)
-            wait_until(lambda: repeating._told, "the signal was heard")
+            wait_until(lambda: repeating._signaled, "the signal was heard")
             stream.write("whole")
         stream.write("more")
         return True

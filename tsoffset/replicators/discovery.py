@@ -52,9 +52,9 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
     for alias in topics:
         # A remote topic's name has its source, also while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
-        there = found_topics(alias, topics[alias], flows, elsewhere)
-        upstream = upstream_clusters(alias, there, flows)
-        found[alias] = [*upstream, *there]
+        remote = found_topics(alias, topics[alias], flows, elsewhere)
+        upstream = upstream_clusters(alias, remote, flows)
+        found[alias] = [*upstream, *remote]
     # A target is read before its source, so that no lag is too short.
     emitted = {
         alias: _newest(clusters[alias], found[alias], topics[alias]) for alias in reversed(topics)
@@ -92,8 +92,8 @@ def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
     if newest is None:
         return one
     upstream, original = one.source, one.original_topic
-    there = emitted.get(upstream, {}).get(original) if upstream and original else None
-    lag_ms = max(0, there - newest) if isinstance(there, int) else None
+    at_source = emitted.get(upstream, {}).get(original) if upstream and original else None
+    lag_ms = max(0, at_source - newest) if isinstance(at_source, int) else None
     return replace(
         one,
         heartbeat_timestamp_ms=newest,

@@ -137,10 +137,10 @@ def reread(row: Row, *, after_sync: bool = False) -> int | None:
         return None
     if is_in_place(row.outcome, after_sync=after_sync):
         return row.reread_bound
-    there = row.current_target_offset
-    if there is None or row.target_offset is None or there > row.target_offset:
+    current = row.current_target_offset
+    if current is None or row.target_offset is None or current > row.target_offset:
         return None
-    return row.target_offset - there + row.reread_bound
+    return row.target_offset - current + row.reread_bound
 
 
 def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:

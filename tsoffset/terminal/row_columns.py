@@ -89,10 +89,10 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     in_place = in_place_of(rows, after_sync=after_sync)
     again = reread_of(rows, after_sync=after_sync)
     words = [f"{outcome} {reason or ''}" for outcome, reason in WHY_NOT]
-    told = pc.binary_join_element_wise(
+    reasons = pc.binary_join_element_wise(
         rows["outcome"].cast(pa.string()), rows["reason"].cast(pa.string()).fill_null(""), " "
     )
-    why = pc.if_else(in_place, None, pc.index_in(told, value_set=pa.array(words)))
+    why = pc.if_else(in_place, None, pc.index_in(reasons, value_set=pa.array(words)))
     unusable = pc.and_(pc.invert(in_place), pc.and_(again.is_null(), rows["partition"].is_valid()))
     groups = (
         pa.table(

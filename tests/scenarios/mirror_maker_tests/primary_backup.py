@@ -52,11 +52,6 @@ class Variant:
         """The topic of the mirror that began with what came after it."""
         return f"from-latest-{self.name}"
 
-    def renamed(self, name: str) -> str:
-        """A topic of RENAMED; the second looks as if it came from another cluster."""
-        prefix = "source6." if name == "topic7" else ""
-        return prefix + self.topic(name)
-
     def group(self, subject: str) -> str:
         """The group of this variant for a subject."""
         return f"{subject}-{self.name}"
@@ -79,14 +74,11 @@ ALIASES: Mapping[str, str] = {
 # created while MirrorMaker 2 runs.
 REPLICATED = "replicated"
 AUTO_SYNC = "auto-sync"
-EMPTY_PARTITION = "empty-partition"
 NOTHING_YET = "nothing-yet"
 RESTARTED = "restarted"
 BEHIND = "behind"
 BEHIND_ROUNDS = 100
 LATER = "later"
-# The partitions of topics that are renamed, and the one of them that has records.
-RENAMED = {"topic3": (5, 4), "topic7": (9, 8)}
 
 
 class Site(Flows):
@@ -103,8 +95,8 @@ class Site(Flows):
 
     def wait_until_complete(self, variant: Variant) -> None:
         """Wait until the copies have all that the topics of the variant hold now."""
-        subjects = (REPLICATED, AUTO_SYNC, EMPTY_PARTITION, NOTHING_YET, RESTARTED, BEHIND, LATER)
-        topics = [*map(variant.topic, subjects), *map(variant.renamed, RENAMED)]
+        subjects = (REPLICATED, AUTO_SYNC, NOTHING_YET, RESTARTED, BEHIND, LATER)
+        topics = [*map(variant.topic, subjects)]
         flows = {variant.forth: topics}
         if not variant.keeps_names:
             flows[variant.back] = [variant.topic(REPLICATED)]

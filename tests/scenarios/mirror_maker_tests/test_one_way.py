@@ -1,7 +1,6 @@
 """From primary to backup: all of a group's commits, one after the other.
 
-After testOneWayReplicationWithAutoOffsetSync, testOneWayReplicationWithFrequentOffsetSyncs,
-testOffsetTranslationBehindReplicationFlow, testReplicationWithEmptyPartition and
+After testOneWayReplicationWithAutoOffsetSync, testOneWayReplicationWithFrequentOffsetSyncs and
 testReplicateFromLatest of Apache Kafka's connect/mirror.
 """
 
@@ -9,9 +8,6 @@ import pytest
 
 from tests.scenarios.mirror_maker_tests.primary_backup import (
     AUTO_SYNC,
-    BEHIND,
-    BEHIND_ROUNDS,
-    EMPTY_PARTITION,
     LATER,
     PARTITIONS,
     PER_PARTITION,
@@ -22,7 +18,7 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     read_all,
 )
 from tests.waiting import wait_until
-from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.model import OutcomeKind, Precision
 
 pytestmark = pytest.mark.integration
 
@@ -49,56 +45,6 @@ def test_group_that_has_read_all_reads_nothing_again(site: Site, variant: Varian
                 assert committed == backup.log_range(remote, number)[1]
         remotes = [site.remote(variant.forth, topic) for topic in topics]
         assert consume(backup, group, *remotes) == []
-
-
-def test_group_behind_the_flow_is_exact_at_every_depth(site: Site, variant: Variant) -> None:
-    """A group that lags behind what one life of the mirror has copied is translated exactly,
-    moves when it moves on the source, and is not taken back on the target when it goes back,
-    though the row tells where that would be."""
-    group, topic = variant.group("behind"), variant.topic(BEHIND)
-    primary, backup = site.sides(variant.forth)
-    mirror = site.mirror(variant, BEHIND)
-    assert len(mirror.written[0]) >= BEHIND_ROUNDS * PER_PARTITION
-    furthest: dict[int, int] = {}
-    for index in (PER_PARTITION, 900, 100):
-        offsets = {
-            (topic, number): records[index].offset for number, records in mirror.written.items()
-        }
-        primary.commit_offsets(group, offsets)
-        rows = site.sync(variant.forth, group)
-        for (_, number), offset in offsets.items():
-            row = rows.of(group, topic, number)
-            assert row.target_offset == mirror.true_offset(number, offset)
-            assert (row.precision, row.reread_bound) == (Precision.EXACT, 0)
-            if index == 100:
-                assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.TARGET_AHEAD)
-                assert row.target_offset < furthest[number]
-            else:
-                assert row.outcome is OutcomeKind.COMMITTED
-                assert row.target_offset > furthest.get(number, 0)
-                furthest[number] = row.target_offset
-    committed = backup.committed_offsets(group)
-    assert {number: committed[mirror.remote, number][0] for number in furthest} == furthest
-    left = [r.value for number in furthest for r in mirror.written[number][900:]]
-    assert consume(backup, group, mirror.remote) == left
-
-
-def test_empty_partition_gets_its_commit_too(site: Site, variant: Variant) -> None:
-    """The commit of a partition without any record arrives as 0, beside those of the
-    partitions that have some."""
-    group, topic = variant.group("empty-partition"), variant.topic(EMPTY_PARTITION)
-    primary, backup = site.sides(variant.forth)
-    read = consume(primary, group, topic, reset="earliest")
-    assert len(read) == PER_PARTITION * (PARTITIONS - 1)
-    rows = site.sync(variant.forth, group)
-    remote = site.remote(variant.forth, topic)
-    for number in range(PARTITIONS):
-        row = rows.of(group, topic, number)
-        expected = 0 if number == PARTITIONS - 1 else PER_PARTITION
-        assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, expected)
-        assert row.reread_bound == 0, row
-        assert backup.committed_offsets(group)[remote, number][0] == expected
-    assert consume(backup, group, remote) == []
 
 
 def test_mirror_that_began_at_latest(site: Site, variant: Variant) -> None:

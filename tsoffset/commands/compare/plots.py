@@ -298,12 +298,12 @@ def _marks(
     marks = grouped(points)
     tooltips: dict[str, Sequence[str]] = {}
     for (least, size), (below, _) in zip(_SIZES, (*_SIZES[1:], (1 << 62, 0.0)), strict=True):
-        here = [one for one in marks if least <= one.pairs < below]
-        if here:
+        some = [one for one in marks if least <= one.pairs < below]
+        if some:
             element = f"{color} {least}"
             axes.plot(
-                [one.x for one in here],
-                [one.y for one in here],
+                [one.x for one in some],
+                [one.y for one in some],
                 linestyle="none",
                 marker=shape,
                 markersize=size,
@@ -317,7 +317,7 @@ def _marks(
                 gid=element,
             )
             label = None
-            tooltips[element] = [f"{name}: {one.words}" for one in here]
+            tooltips[element] = [f"{name}: {one.words}" for one in some]
     return tooltips
 
 
