@@ -279,7 +279,7 @@ def _read(target: Cluster, commit: SourceCommit, clock: Time) -> CommittedOffset
         current = offsets if isinstance(offsets, Failed) else offsets.get(commit.target)
         if not isinstance(current, Failed) or commit.target_active:
             return current
-        if clock.monotonic() - started >= min(current.patience_seconds, 15.0):
+        if clock.monotonic() - started >= min(current.retry_seconds, 15.0):
             return current
         clock.sleep(0.5)
 

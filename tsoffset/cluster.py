@@ -76,7 +76,7 @@ class Cluster(Protocol):
 
         With `require_stable`, an offset that waits for a transaction is a `Failed(COORDINATOR)`.
         That, and a coordinator that is loading or moving, is retried for a few seconds (see
-        `Failed.patience_seconds`). With `within_seconds` nothing is retried: no answer waits for
+        `Failed.retry_seconds`). With `within_seconds` nothing is retried: no answer waits for
         that of another group, and a broker that has not answered within this time is a
         `Failed(TIMEOUT)` for its groups.
         """
@@ -132,7 +132,7 @@ class Cluster(Protocol):
         share group.
 
         A group with members refuses: `Failed` with `group_active` for its partitions. No leader
-        epoch is sent. A commit is never sent twice: a `Failed` with `patience_seconds` may have
+        epoch is sent. A commit is never sent twice: a `Failed` with `retry_seconds` may have
         been written all the same, so read the group's offsets before another call.
 
         `may_send` is called with the group right before each of its requests is sent, in any

@@ -151,7 +151,7 @@ class Failed:
 
     `missing`: the cluster says that the topic or partition does not exist. `group_active`: a commit
     was refused because the group has members. `metadata_too_large`: it was refused for the size of
-    its metadata. `patience_seconds`: how long retries may help; 0 if it is final.
+    its metadata. `retry_seconds`: how long retries may help; 0 if it is final.
     """
 
     kind: FailureKind
@@ -159,7 +159,7 @@ class Failed:
     missing: bool = False
     group_active: bool = False
     metadata_too_large: bool = False
-    patience_seconds: float = 0.0
+    retry_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         # It may contain foreign names, and a group's name may have 32,767 characters.

@@ -16,7 +16,7 @@ from tsoffset.model import Failed, FailureKind
 
 FLOW = flow(leader_election=True)
 OLD, NEW, NEWEST = (Instance(name, f"host-{name}", 1, at) for at, name in enumerate("abc"))
-AWAY = Failed(FailureKind.UNREACHABLE, "stay in group g, cluster B: away; wait", patience_seconds=1)
+AWAY = Failed(FailureKind.UNREACHABLE, "stay in group g, cluster B: away; wait", retry_seconds=1)
 REFUSED = Failed(FailureKind.AUTHORIZATION, "join group g, cluster B: not allowed; grant READ")
 
 

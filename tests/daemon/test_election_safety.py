@@ -16,7 +16,7 @@ from tsoffset.daemon.status import Instance
 from tsoffset.model import Failed, FailureKind
 
 STEP_SECONDS = 0.5
-AWAY = Failed(FailureKind.UNREACHABLE, "away", patience_seconds=1.0)
+AWAY = Failed(FailureKind.UNREACHABLE, "away", retry_seconds=1.0)
 
 
 @dataclass

@@ -47,7 +47,7 @@ class Machine(KafkaMembership):
     def beat(self):
         if self.cut:
             self.close()
-            return Failed(FailureKind.UNREACHABLE, "cut off", patience_seconds=1.0)
+            return Failed(FailureKind.UNREACHABLE, "cut off", retry_seconds=1.0)
         return super().beat()
 
     def leave(self):

@@ -41,7 +41,7 @@ GROUPS = ("first", "second", "third")
 
 
 def passing(kind: FailureKind = FailureKind.COORDINATOR, seconds: float = 2.5) -> Failed:
-    return Failed(kind, f"made to fail with {kind}; ask again", patience_seconds=seconds)
+    return Failed(kind, f"made to fail with {kind}; ask again", retry_seconds=seconds)
 
 
 class Target(MemoryCluster):

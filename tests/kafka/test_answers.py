@@ -411,7 +411,7 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(
     group = unique("group")
     failed = cluster.commit({group: {tp: CommittedOffset(7, "m")}})[group][tp]
     assert isinstance(failed, Failed)
-    assert failed.patience_seconds > 0 or edit is unreadable
+    assert failed.retry_seconds > 0 or edit is unreadable
     assert made.requests[OFFSET_COMMIT] == 1
     assert offsets_of(cluster, group) == {tp: CommittedOffset(7, "m")}
 
@@ -529,7 +529,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(
     failed = offsets_of(cluster, group, within_seconds=2)
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.TIMEOUT
-    assert failed.patience_seconds > 0
+    assert failed.retry_seconds > 0
     assert made.requests[OFFSET_FETCH] == asked + 1
 
 

@@ -167,4 +167,4 @@ def test_patience_depends_on_what_may_pass(
 ) -> None:
     """A transaction that ends and a coordinator that loads are waited for a few seconds, a broker
     that is gone until others have its place; what is final is not waited for."""
-    assert at_least <= failure(error, "read offsets of group g", "A").patience_seconds <= at_most
+    assert at_least <= failure(error, "read offsets of group g", "A").retry_seconds <= at_most

@@ -28,7 +28,7 @@ from tsoffset.digests import content_digest
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
 from tsoffset.records import OffsetHeader, Record, Stretch
-from tsoffset.rule.fast_path import Answers, ordinary
+from tsoffset.rule.fast_path import Answers, translate_columns
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
@@ -57,7 +57,7 @@ def answered(
 ) -> bool:
     """Whether this position is answered by the same offset on the target."""
     where = np.array([0]), np.array([offset]), np.array([0])
-    (found,), _ = ordinary(source, target, *where, match)
+    (found,), _ = translate_columns(source, target, *where, match)
     return bool(found)
 
 
@@ -131,7 +131,7 @@ def test_each_log_is_looked_at_by_itself() -> None:
     source = columns_of((at, stretch("abcde")) for at in range(3))
     target = columns_of((at, stretch(letters)) for at, letters in enumerate(pieces))
     logs, offsets, distances = np.array([0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 1])
-    found, _ = ordinary(source, target, logs, offsets, distances, ALL)
+    found, _ = translate_columns(source, target, logs, offsets, distances, ALL)
     assert found.tolist() == [True, True, False]
 
 
@@ -141,7 +141,9 @@ def test_offsets_may_be_as_large_as_kafka_has_them() -> None:
     far = [Record(last + at, FIRST_MS + at, None, content_digest(b"%d" % at)) for at in range(5)]
     there = columns_of((at, Stretch(last, last + 5, far)) for at in range(40))
     logs = np.arange(40)
-    answers, _ = ordinary(there, there, logs, np.full(40, last + 2), np.zeros(40, np.int64), ALL)
+    answers, _ = translate_columns(
+        there, there, logs, np.full(40, last + 2), np.zeros(40, np.int64), ALL
+    )
     assert answers.all()
 
 
@@ -185,7 +187,7 @@ def test_other_flows_are_left_to_conversations(
 ) -> None:
     """Where content alone does not tell, or the target is no copy."""
     at_once = []
-    monkeypatch.setattr(rounds, "ordinary", lambda *asked: at_once.append(asked))
+    monkeypatch.setattr(rounds, "translate_columns", lambda *asked: at_once.append(asked))
     logs = Logs("a b c d e f g h", "a b c d e f g h")
     work = PartitionWork(SOURCE, TARGET, tuple(range(9)), True, failback)
     assert [
@@ -202,7 +204,7 @@ def test_a_mistake_of_ours_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise OverflowError
 
-    monkeypatch.setattr(rounds, "ordinary", broken)
+    monkeypatch.setattr(rounds, "translate_columns", broken)
     with structlog.testing.capture_logs() as logged:
         found = precisions(Logs("a b c d e f g h", "a b c d e f g h"))
     assert {*found.values()} == {Precision.EXACT}
@@ -257,11 +259,11 @@ def judged(
     at_once: set[int] = set()
 
     def noted(*asked: Any) -> tuple[Flags, Answers]:
-        found = ordinary(*asked)
+        found = translate_columns(*asked)
         at_once.update(found[1].offset.tolist())
         return found
 
-    monkeypatch.setattr(rounds, "ordinary", noted)
+    monkeypatch.setattr(rounds, "translate_columns", noted)
     counts = {"asked": 0, "at once": 0}
 
     @settings(max_examples=worlds)

@@ -36,7 +36,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.fast_path import Answers, differs, ordinary
+from tsoffset.rule.fast_path import Answers, differs, translate_columns
 from tsoffset.rule.translate import Conversation, translate
 
 POSITIONS = range(10, 50)
@@ -79,7 +79,7 @@ class Mirrored:
 
 def one_past(*asked: Any) -> tuple[Flags, Answers]:
     """A rule that leaves out a record."""
-    answered, answers = ordinary(*asked)
+    answered, answers = translate_columns(*asked)
     return answered, answers._replace(copy=answers.copy + 1)
 
 
@@ -116,7 +116,7 @@ def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.Monke
 
 def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the first partition are chosen no more often than those of the last."""
-    monkeypatch.setattr(rounds, "ordinary", one_past)
+    monkeypatch.setattr(rounds, "translate_columns", one_past)
     chosen = Counter[int]()
     logs = Mirrored.of(partitions=3)
     for seed in range(60):
@@ -130,7 +130,7 @@ def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
     nothing remembered; of what had its conversation alone all is as ever."""
-    monkeypatch.setattr(rounds, "ordinary", one_past)
+    monkeypatch.setattr(rounds, "translate_columns", one_past)
     estate = Mirrored.of().estate
     for offset in (10, 20, 30):
         estate.commit(f"g{offset}", "orders", offset)

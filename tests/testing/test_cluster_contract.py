@@ -1161,7 +1161,7 @@ def test_a_group_is_not_moved_as_one_of_another_type(stand: Stand, cluster: Clus
         assert isinstance(refused, Failed)
         assert refused.kind is FailureKind.COORDINATOR
         assert not refused.group_active
-        assert not refused.patience_seconds
+        assert not refused.retry_seconds
         found = cluster.committed([group], share_groups=share_groups, require_stable=True)
         assert found.by_group() == {group: {}}
     both = cluster.committed([consumers, sharing], share_groups=[sharing], require_stable=True)
@@ -1202,7 +1202,7 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand: Stand, cluster: Clu
         unstable = there if isinstance(there, Failed) else there[partition]
         assert isinstance(unstable, Failed)
         assert unstable.kind is FailureKind.COORDINATOR
-        assert 2 <= unstable.patience_seconds <= 3
+        assert 2 <= unstable.retry_seconds <= 3
         pending.commit()
     found = cluster.committed([group], require_stable=True, within_seconds=30)
     stable = found.by_group()[group]
@@ -1229,7 +1229,7 @@ def test_a_commit_that_may_not_be_sent_is_not(stand: Stand, cluster: Cluster) ->
     refused = answers[groups[1]][partition]
     assert isinstance(refused, Failed)
     assert refused.kind is FailureKind.TIMEOUT
-    assert refused.patience_seconds > 0
+    assert refused.retry_seconds > 0
     there = cluster.committed(groups, require_stable=True).by_group()
     assert there == {**commits, groups[1]: {}}
     (refused,) = cluster.commit({groups[1]: commits[groups[1]]}, may_send=lambda _: False)[

@@ -41,7 +41,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
-from tsoffset.rule.fast_path import NO_ANSWERS, Answers, ordinary
+from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 
 log = structlog.get_logger(__name__)
@@ -286,7 +286,7 @@ def _answered_at_once(parts: Sequence[Partition], match: frozenset[str]) -> list
     log = np.repeat(np.arange(len(ready)), sizes)
     offset = np.concatenate([each.offsets for each in ready])
     distance = np.concatenate([each.distances for each in ready])
-    answered, answers = ordinary(source, target, log, offset, distance, match)
+    answered, answers = translate_columns(source, target, log, offset, distance, match)
     ends = np.searchsorted(log[answered], np.arange(1, len(ready)))
     columns = (np.split(column, ends) for column in answers)
     return [Answers(*own) for own in zip(*columns, strict=True)]

@@ -220,7 +220,7 @@ class Election(Peers):
         if self._ending.is_set():
             return 0.0
         self._failed = failed
-        return _RETRY_SECONDS if failed.patience_seconds else _RETRY_REFUSED_SECONDS
+        return _RETRY_SECONDS if failed.retry_seconds else _RETRY_REFUSED_SECONDS
 
     def _log_change(self) -> None:
         if (leads := self.leads()) is not self._logged and not self._ending.is_set():

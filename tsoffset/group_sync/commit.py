@@ -338,7 +338,7 @@ class _Committer:
             f"{FRESH_SECONDS:g} s went by since its offsets were read, {_ATTEMPTS} times, so that "
             "it may have moved on; check the load of this machine, of the brokers and of the "
             "network, the next cycle tries again",
-            patience_seconds=_PATIENCE_SECONDS,
+            retry_seconds=_PATIENCE_SECONDS,
         )
 
 

@@ -337,7 +337,7 @@ def target_commits(found: CommittedColumns) -> pl.DataFrame:
         *((group, at.topic, at.partition, no) for (group, at), no in found.failed_entries.items()),
     ]
     not_read = pl.DataFrame(
-        [(*place, None, no.kind, no.message, no.patience_seconds) for *place, no in failed],
+        [(*place, None, no.kind, no.message, no.retry_seconds) for *place, no in failed],
         TARGET_COMMITS,
         orient="row",
     )

@@ -76,7 +76,7 @@ def _failures(
             rows.append(
                 (
                     *(group, place.topic, place.partition),
-                    *(why.kind, why.message, why.patience_seconds, *flags, not_sent),
+                    *(why.kind, why.message, why.retry_seconds, *flags, not_sent),
                 )
             )
     return pl.DataFrame(rows, REFUSALS, orient="row")

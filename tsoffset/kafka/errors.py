@@ -34,7 +34,7 @@ class Rule:
     """The meaning of one class of errors.
 
     `next_step` may contain `{alias}`. With `detail`, the library's own text is added to the cause:
-    it says which side of a connection failed, and has no content. `patience_seconds` is how long
+    it says which side of a connection failed, and has no content. `retry_seconds` is how long
     the remedy is tried; without it, until the call's deadline.
     """
 
@@ -46,15 +46,15 @@ class Rule:
     group_active: bool = False
     metadata_too_large: bool = False
     detail: bool = False
-    patience_seconds: float = float("inf")
+    retry_seconds: float = float("inf")
 
 
 # A cluster notices within this time that a broker is gone (broker.session.timeout.ms, 9 s) and
 # moves its work to others.
-_GONE_PATIENCE_SECONDS = 15.0
+_GONE_RETRY_SECONDS = 15.0
 # A transaction that is ending, or a coordinator that has almost loaded, takes no longer; a cycle
 # waits for no other.
-_PASSING_PATIENCE_SECONDS = 2.5
+_PASSING_RETRY_SECONDS = 2.5
 
 _SEE_BROKER = "look into the broker logs of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
@@ -84,7 +84,7 @@ _COORDINATOR_MOVED = Rule(
     "the group's coordinator is not ready",
     _IN_A_MOMENT,
     Remedy.REFRESH,
-    patience_seconds=_GONE_PATIENCE_SECONDS,
+    retry_seconds=_GONE_RETRY_SECONDS,
 )
 _CONNECTION = Rule(
     FailureKind.UNREACHABLE,
@@ -92,7 +92,7 @@ _CONNECTION = Rule(
     _CHECK_CONNECTION,
     Remedy.REFRESH,
     detail=True,
-    patience_seconds=_GONE_PATIENCE_SECONDS,
+    retry_seconds=_GONE_RETRY_SECONDS,
 )
 _TIMEOUT = Rule(
     FailureKind.TIMEOUT,
@@ -268,7 +268,7 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.CoordinatorLoadInProgressError: replace(
         _COORDINATOR_MOVED,
         cause="the group's coordinator is still loading its offsets",
-        patience_seconds=_PASSING_PATIENCE_SECONDS,
+        retry_seconds=_PASSING_RETRY_SECONDS,
     ),
     kafka_errors.CoordinatorNotAvailableError: _COORDINATOR_MOVED,
     kafka_errors.NotCoordinatorError: _COORDINATOR_MOVED,
@@ -277,12 +277,12 @@ _RULES: dict[type[BaseException], Rule] = {
         "an open transaction blocks the group's offsets",
         "stop the producer that holds it open, or abort it with kafka-transactions",
         Remedy.AGAIN,
-        patience_seconds=_PASSING_PATIENCE_SECONDS,
+        retry_seconds=_PASSING_RETRY_SECONDS,
     ),
     kafka_errors.ConcurrentTransactionsError: replace(
         _COORDINATOR_MOVED,
         cause="a transaction of the group is being ended",
-        patience_seconds=_PASSING_PATIENCE_SECONDS,
+        retry_seconds=_PASSING_RETRY_SECONDS,
     ),
     kafka_errors.UnknownMemberIdError: _MEMBERS,
     kafka_errors.IllegalGenerationError: _MEMBERS,
@@ -375,7 +375,7 @@ def failure(trouble: Trouble, operation: str, alias: str, note: str = "") -> Fai
         missing=what.missing,
         group_active=what.group_active,
         metadata_too_large=what.metadata_too_large,
-        patience_seconds=0.0 if what.remedy is Remedy.NONE else what.patience_seconds,
+        retry_seconds=0.0 if what.remedy is Remedy.NONE else what.retry_seconds,
     )
 
 

@@ -165,7 +165,7 @@ class CommittedOffsets:
         alias = self._connections.alias
         if isinstance(response, KafkaError):
             return {group: answer_to(response, f"{_READ} {group}", alias) for group in groups}
-        patience = _patience(response)
+        patience = _retry_seconds(response)
         found: dict[str, _Found | Failed | Again] = {}
         for number, (name, error_code) in enumerate(response.groups):
             group = groups[0] if name is None else name
@@ -174,7 +174,7 @@ class CommittedOffsets:
             if error_code:
                 found[group] = answer_to(error_code, f"{_READ} {group}", alias)
             elif number in patience:
-                found[group] = Again((response, number), patience_seconds=patience[number])
+                found[group] = Again((response, number), retry_seconds=patience[number])
             else:
                 found[group] = response, number
         return found
@@ -362,12 +362,12 @@ class CommittedOffsets:
         return answers
 
 
-def _patience(answer: OffsetFetchAnswer) -> dict[int, float]:
+def _retry_seconds(answer: OffsetFetchAnswer) -> dict[int, float]:
     """For how long to retry each group of an answer because of its single offsets."""
     patience: dict[int, float] = {}
     for number in np.flatnonzero(answer.error_code).tolist():
         what = rule(int(answer.error_code[number]))
         if what.remedy is Remedy.AGAIN:
             group = int(answer.group[number])
-            patience[group] = max(patience.get(group, 0.0), what.patience_seconds)
+            patience[group] = max(patience.get(group, 0.0), what.retry_seconds)
     return patience

@@ -128,8 +128,7 @@ class GroupLookup:
             if not _is_final(response):
                 return dict(silence)
             return {
-                group: Again(one, patience_seconds=_ANOTHER_SECONDS)
-                for group, one in silence.items()
+                group: Again(one, retry_seconds=_ANOTHER_SECONDS) for group, one in silence.items()
             }
         if FIND_COORDINATOR.room(response.API_VERSION) == 1:
             found = [(groups[0], response.error_code, response.node_id)]

@@ -181,7 +181,7 @@ class KafkaMembership:
         except ClusterRefused as error:
             return all_failed(error)
         except ClusterUnreachable as error:
-            return replace(all_failed(error), patience_seconds=rule(error).patience_seconds)
+            return replace(all_failed(error), retry_seconds=rule(error).retry_seconds)
         except KafkaError as error:  # after an interrupt
             return self._failed(error, verb)
 

@@ -24,7 +24,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 # How long a partition without a leader is retried. More would delay every cycle.
-LEADERLESS_PATIENCE_SECONDS = 2.0
+LEADERLESS_RETRY_SECONDS = 2.0
 
 # How often all addresses of a cluster are tried before it counts as unreachable: about two seconds
 # if they refuse connections.
@@ -35,13 +35,13 @@ _UNREACHABLE_ATTEMPTS = 5
 class Again:
     """Worth a retry; `otherwise` is the answer when the time is up.
 
-    With `refresh`, the leader or coordinator is looked up first. `patience_seconds`, from the first
+    With `refresh`, the leader or coordinator is looked up first. `retry_seconds`, from the first
     attempt, may end the retries before the call's deadline.
     """
 
     otherwise: Any
     refresh: bool = False
-    patience_seconds: float = float("inf")
+    retry_seconds: float = float("inf")
 
 
 def answer_to(
@@ -56,7 +56,7 @@ def answer_to(
     remedy = rule(trouble).remedy
     if remedy is Remedy.NONE or (failed.missing and missing_is_final):
         return failed
-    return Again(failed, remedy is Remedy.REFRESH, failed.patience_seconds)
+    return Again(failed, remedy is Remedy.REFRESH, failed.retry_seconds)
 
 
 class _Stop(stop_base):
@@ -115,7 +115,7 @@ def in_rounds(
                 continue
             if isinstance(answer, Again):
                 now = deadline.seconds_spent
-                patience = 0.0 if single_attempt else answer.patience_seconds
+                patience = 0.0 if single_attempt else answer.retry_seconds
                 if now - since.setdefault(key, now) < patience:
                     waiting[key] = answer.otherwise
                     continue

@@ -24,7 +24,7 @@ from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
-from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
+from tsoffset.kafka.rounds import LEADERLESS_RETRY_SECONDS, Again, answer_to
 from tsoffset.kafka.security.failures import TokenUnavailable
 from tsoffset.model import (
     Failed,
@@ -261,7 +261,7 @@ class Topology:
             return failure(UnknownTopicOrPartitionError, what, self._alias, count)
         if there.leader is None:
             failed = failure(LeaderNotAvailableError, what, self._alias)
-            return Again(failed, True, LEADERLESS_PATIENCE_SECONDS)
+            return Again(failed, True, LEADERLESS_RETRY_SECONDS)
         return Leader(there.leader, -1 if there.leader_epoch is None else there.leader_epoch)
 
     def forget(self, topics: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class Answers(NamedTuple):
 NO_ANSWERS = Answers(*[np.zeros(0, np.int64)] * 3)
 
 
-def ordinary(
+def translate_columns(
     source: RecordColumns,
     target: RecordColumns,
     log: Numbers,

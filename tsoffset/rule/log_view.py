@@ -114,8 +114,8 @@ class LogView:
         self._stretches: list[Stretch] = []
         self._stretch_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most timestamps have one record: then its offset. Records are indexed once a time is asked
-        # for that their stretch may have: of most stretches none is.
+        # Most timestamps have one record: then its offset. The records of a stretch are indexed when
+        # a time in its range is requested, which happens for few stretches.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._not_indexed: list[_NotIndexed] = []
         self._oldest = _OldestFrom()
@@ -382,7 +382,7 @@ class Sharing:
 
 
 class _NotIndexed:
-    """Records of a stretch whose timestamps no question has needed yet."""
+    """Records of a stretch whose timestamps were not needed yet."""
 
     __slots__ = ("_bounds", "offsets", "timestamps")
 

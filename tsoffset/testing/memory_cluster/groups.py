@@ -13,7 +13,7 @@ from tsoffset.model import (
 )
 
 # How long a broker's same answer is worth a retry.
-_PATIENCE_SECONDS = 2.5
+_RETRY_SECONDS = 2.5
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class MemoryGroup:
                     FailureKind.COORDINATOR,
                     f"read committed offset, group {self.group}, {partition}, cluster {alias}: "
                     "a transaction with this offset is open; try again once it has ended",
-                    patience_seconds=_PATIENCE_SECONDS,
+                    retry_seconds=_RETRY_SECONDS,
                 )
         return answer
 
@@ -83,7 +83,7 @@ def not_sent(group: str, alias: str) -> Failed:
     return Failed(
         FailureKind.TIMEOUT,
         f"commit offsets, group {group}, cluster {alias}: not sent; read its offsets and try again",
-        patience_seconds=_PATIENCE_SECONDS,
+        retry_seconds=_RETRY_SECONDS,
     )
 
 
