@@ -314,5 +314,5 @@ def test_the_command_asks_no_cluster(dump: Dump, tmp_path: Path) -> None:
     ]
     text = report.read_text(encoding="utf-8")
     assert "tsoffset's offsets are those of the last cycle in the history" in text
-    assert "tsoffset's offsets are of the cycle that ended 2026-11-22 12:01" in text
+    assert "tsoffset's offsets are of the cycle that ended 2026-11-22T12:01" in text
     assert dumped.name in text

@@ -23,7 +23,7 @@ from tests.producing import Contents
 from tests.scenarios.content_truth import Partition, truth
 from tests.soak.soaking import FLOW, configuration
 from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
-from tsoffset.history.files import Kind, days, look
+from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.replicators.checkpoints import decode_key, decode_value
 from tsoffset.stores import place_of
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
@@ -194,8 +194,8 @@ def _by_ours(directory: Path) -> set[Commit]:
     root = place_of(directory)
     return {
         (one["group"], one["source_topic"], one["partition"], one["target_offset"])
-        for day in days(root, Kind.PAIRS, FLOW)
-        for file in look(root, Kind.PAIRS, FLOW, day).files
+        for day in days(root, HistoryTable.PAIRS, FLOW)
+        for file in files_of_day(root, HistoryTable.PAIRS, FLOW, day).files
         for one in file.table().to_pylist()
         if one["outcome"] == "committed"
     }
