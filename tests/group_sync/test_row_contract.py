@@ -345,12 +345,6 @@ def frontier() -> Case:
     return Case(estate)
 
 
-def share_group() -> Case:
-    estate = mirrored_estate()
-    estate["A"].group("g", GroupType.SHARE)
-    return Case(estate)
-
-
 REASONS: dict[Reason, Callable[[], Case]] = {
     Reason.UNSUPPORTED_GROUP: lambda: of_type(GroupType.STREAMS),
     Reason.SEVERAL_SOURCES: several_sources,
@@ -393,7 +387,7 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
     ("frontier", frontier, (OutcomeKind.COMMITTED, None), "stp"),
     ("unproven", unproven, (OutcomeKind.COMMITTED, None), "stp"),
     ("floor", lambda: floor(not_mirrored()), (OutcomeKind.COMMITTED, None), "stp"),
-    ("share", share_group, skipped(Reason.UNSUPPORTED_GROUP), ""),
+    ("share", lambda: of_type(GroupType.SHARE), (OutcomeKind.COMMITTED, None), "stp"),
     ("streams", REASONS[Reason.UNSUPPORTED_GROUP], skipped(Reason.UNSUPPORTED_GROUP), "s"),
     ("sources", REASONS[Reason.SEVERAL_SOURCES], skipped(Reason.SEVERAL_SOURCES), "s"),
     ("missing", REASONS[Reason.TARGET_MISSING], skipped(Reason.TARGET_MISSING), "s"),

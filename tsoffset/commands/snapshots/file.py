@@ -81,7 +81,10 @@ class Snapshot:
         # How many there are tells a file that was cut.
         yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
         for commit in self.commits:
-            yield json.dumps(asdict(commit)) + "\n"
+            said = asdict(commit)
+            if not commit.share_group:
+                del said["share_group"]
+            yield json.dumps(said) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> "Snapshot":
