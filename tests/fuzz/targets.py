@@ -36,6 +36,10 @@ from tsoffset.kafka.wire.offset_commit_codec import offset_commit_answer
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchFrames
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.share_offsets_codec import (
+    DescribeShareOffsetsFrames,
+    alter_share_offsets_answer,
+)
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
 from tsoffset.records import UnreadableRecords
@@ -116,6 +120,11 @@ _DECODERS: tuple[Callable[[memoryview], object], ...] = (
         for version in (7, 8, 9)
     ),
     *(ListGroupsFrames("c", version, 0, Deadline.after(_DAY_MS)).answer for version in (3, 4, 5)),
+    alter_share_offsets_answer,
+    *(
+        DescribeShareOffsetsFrames("c", version, Deadline.after(_DAY_MS)).answer
+        for version in (0, 1)
+    ),
 )
 
 

@@ -77,9 +77,9 @@ def run_export(
 def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
     """Why a planned row is not exported, in a word or two; None where it is.
 
-    Kafka's tools set a share group to the log's start, its end or a time, but to no offset; as a
-    consumer group it must not be set. The tool for consumer groups sets what it is told, backwards too. So only what is not below the group's commit is
-    in the file, and nothing of a group that has members on the target, which it would refuse.
+    The tool sets what it is told, backwards too. So only what is not below the group's commit is
+    in the file, and nothing of a group that has members on the target, which it would refuse. No
+    tool of Kafka sets a share group to an offset, and this one would make a consumer group of it.
     """
     if row.outcome not in IN_PLACE or row.target_offset is None:
         return row.reason or row.outcome
@@ -119,8 +119,8 @@ def _tell(
     if shared := why[_SHARE_GROUP]:
         notices.warning(
             "share_groups_not_exported",
-            f"{flow}: {counted(shared, 'row')} of share groups left out: no tool of Kafka sets their"
-            " offsets from a file; move these groups by `tsoffset sync`",
+            f"{flow}: {counted(shared, 'row')} of share groups left out: no tool of Kafka sets"
+            " their offsets from a file; move these groups by `tsoffset sync`",
         )
     unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
     for group in unreadable:
