@@ -244,13 +244,20 @@ def test_no_topic_passing_is_a_warning() -> None:
     assert finding.severity is WARNING
 
 
-def test_groups_of_other_types_are_named() -> None:
-    """Share groups are not synced: a warning that names them."""
+@pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.CLASSIC])
+def test_a_share_group_and_a_consumer_group_of_one_name_are_named(type_: GroupType) -> None:
+    """None of them becomes the other. A share group that is one on both sides is no finding, and
+    its topics are looked at."""
     source, target = filled("A", "orders"), filled("B", "A.orders")
+    source.group("billing", GroupType.SHARE)
     commit(source, "billing", "orders")
-    source.group("shared", GroupType.SHARE)
-    finding = found(checked(flow(), source, target), "groups", WARNING)
-    assert "shared (share)" in finding.finding
+    target.group("billing", type_)
+    warned = [f for f in checked(flow(), source, target).findings if f.severity is WARNING]
+    if type_ is GroupType.SHARE:
+        assert warned == []
+    else:
+        (finding,) = warned
+        assert "billing (classic)" in finding.finding
 
 
 def test_groups_active_on_the_target_are_told_without_alarm() -> None:

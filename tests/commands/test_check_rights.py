@@ -463,9 +463,24 @@ def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path
 def test_a_sync_needs_no_right_to_write_on_the_source(
     least: dict[Side, Secured], tmp_path: Path
 ) -> None:
-    """With DESCRIBE and READ alone, as the authorizer's rules show, a whole sync commits."""
-    source = least[Side.SOURCE]
+    """With DESCRIBE and READ alone, as the authorizer's rules show, a whole sync commits, for a
+    share group as for a consumer group."""
+    source, target = least[Side.SOURCE], least[Side.TARGET]
     source.revoke("alice", "topic", "orders", "describe_configs")
+    source.grant("alice", "group", "sharing", "describe")
+    target.grant("alice", "group", "sharing", "read", "describe")
+    admin = source.broker.admin
+    with KafkaCluster(
+        ClusterSettings(
+            "A",
+            (admin.bootstrap,),
+            security=Security(login=PasswordLogin("PLAIN", admin.user, admin.password)),
+        )
+    ) as cluster:
+        start = {"sharing": {TopicPartition("orders", 0): CommittedOffset(60)}}
+        assert cluster.commit(start, share_groups=["sharing"]) == {
+            "sharing": {TopicPartition("orders", 0): None}
+        }
     try:
         every = ACLFilter(
             principal="User:alice",
@@ -479,10 +494,15 @@ def test_a_sync_needs_no_right_to_write_on_the_source(
         with closing(KafkaAdminClient(**source.broker.admin.settings())) as admin:
             rules, _ = admin.describe_acls(every)
         assert {rule.operation for rule in rules} == {ACLOperation.READ, ACLOperation.DESCRIBE}
-        file = configuration(least, tmp_path, *WRITTEN)
+        file = configuration(least, tmp_path, "groups = billing, sharing", "topics = orders")
         result = invoke("sync", "-c", str(file), "--format", "json")
         assert result.exit_code == 0, result.output
-        (row,) = [json.loads(line) for line in result.stdout.splitlines()]
-        assert (row["outcome"], row["target_offset"]) == ("committed", 40)
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(row["group"], row["outcome"], row["target_offset"]) for row in rows] == [
+            ("billing", "committed", 40),
+            ("sharing", "committed", 60),
+        ]
     finally:
+        source.revoke("alice", "group", "sharing", "describe")
+        target.revoke("alice", "group", "sharing", "read", "describe")
         source.grant("alice", "topic", "orders", "describe_configs")

@@ -464,14 +464,32 @@ def test_a_cluster_that_is_away_costs_its_own_flow() -> None:
     assert text(away).startswith("flow C->B\n  failed, UNREACHABLE: ")
 
 
-def test_a_share_group_has_a_verdict_and_no_conversation() -> None:
+def test_a_share_group_is_explained_with_what_it_has_acknowledged() -> None:
+    """Its start offset has the conversation of a committed offset; the bound is the row's."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40, type=GroupType.SHARE)
+    estate["A"].group("billing").acknowledged[TopicPartition("orders", 0)] = 7
+    one = the_one(estate)
+    assert one.steps
+    assert (one.row.precision, one.row.reread_bound) == (Precision.BOUNDED, 7)
+
+
+def test_a_share_group_in_other_topics_is_told_them() -> None:
+    """They are looked for among its start offsets."""
+    estate = mirrored_estate()
+    estate["A"].create_topic("mm2.own.internal")
+    estate.commit("billing", "mm2.own.internal", 0, type=GroupType.SHARE)
+    assert "committed offsets in mm2.own.internal" in refusal(estate)
+
+
+def test_a_group_of_another_type_has_a_verdict_and_no_conversation() -> None:
     """Nothing is asked where the verdict is known without."""
     estate = mirrored_estate()
-    estate["A"].group("billing", GroupType.SHARE)
+    estate.commit("billing", "orders", 40, type=GroupType.STREAMS)
     one = the_one(estate)
     assert (one.position, one.steps, one.translation) == (None, (), None)
     assert one.row.reason is Reason.UNSUPPORTED_GROUP
-    assert "group billing\n  commit  skipped, UNSUPPORTED_GROUP: " in text(one)
+    assert "\n  commit  skipped, UNSUPPORTED_GROUP: " in text(one)
 
 
 def test_another_flow_that_writes_the_same_is_found() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke, start
-from tests.memory_flows import Estate, flow
+from tests.memory_flows import Estate, flow, row_of
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
 from tsoffset.commands.export import _report, left_out, lines
 from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.model import OutcomeKind, Reason
+from tsoffset.model import GroupType, OutcomeKind, Reason
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.embedded.tools import kafka_tool
@@ -61,12 +61,27 @@ def test_only_what_is_not_below_the_groups_commit_is_exported(estate: Estate) ->
     assert list(lines([row], with_group=False)) == ["A.orders,0,100\n"]
 
 
+def test_share_groups_are_left_out_and_it_is_said(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No tool of Kafka sets them to an offset, and the one for consumer groups would make a
+    consumer group of that name."""
+    estate["A"].group("billing").type = GroupType.SHARE
+    rows = estate.plan()
+    assert left_out(row_of(rows, "billing", "orders"), {"billing"}) == "share group"
+    assert "billing" not in "".join(lines(rows, {"billing"}, with_group=True))
+    _report("A->B", "B", rows, {"billing"}, Notices())
+    said = capsys.readouterr().err
+    assert "1 row of share groups not exported" in said
+    assert "2 offsets of 2 groups for B" in said
+
+
 def test_a_group_that_the_tool_cannot_read_is_named(
     estate: Estate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever moves groups by the file has to know which one it does not have."""
     rows = [replace(row, group="two\nlines") for row in estate.plan()]
-    _report("A->B", "B", rows, Notices())
+    _report("A->B", "B", rows, (), Notices())
     said = capsys.readouterr().err
     assert said.count(r"'two\nlines' is left out") == 1
 
@@ -75,7 +90,7 @@ def test_what_failed_is_said_beside_the_file(
     estate: Estate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An empty file would not name the cluster that is unreachable; each sentence comes once."""
-    _report("A->B", "B", [FAILED, FAILED], Notices())
+    _report("A->B", "B", [FAILED, FAILED], (), Notices())
     assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
 
 

@@ -31,6 +31,7 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
+    GroupType,
     OutcomeKind,
     Reason,
     Row,
@@ -270,6 +271,22 @@ def test_what_was_there_comes_back_also_backwards(estate: Estate, tmp_path: Path
     assert estate.standing("billing", "A.orders") == CommittedOffset(50, 'invoice "7"\nü')
     assert estate.standing("shipping", "A.orders") == CommittedOffset(70)
     assert estate.standing("idle", "A.orders") == CommittedOffset(5)
+
+
+def test_share_groups_come_back_as_what_they_are(estate: Estate, tmp_path: Path) -> None:
+    """The file says which groups are share groups: one that was deleted is made again as one."""
+    estate.commit("shared", "A.orders", 60, on="B", type=GroupType.SHARE)
+    path = snapshot(estate, tmp_path)
+    _, *lines = map(json.loads, path.read_text().splitlines())
+    assert [one["group"] for one in lines if one.get("share_group")] == ["shared"]
+    there = ("shared", "A.orders")
+    assert restore(estate, path)[1][there] == ("unchanged", None, None)
+    estate.commit("shared", "A.orders", 80, on="B", type=GroupType.SHARE)
+    assert restore(estate, path)[1][there] == ("committed", None, 60)
+    estate["B"].delete_group("shared")
+    assert restore(estate, path)[1][there] == ("committed", None, 60)
+    assert estate["B"].group("shared").type is GroupType.SHARE
+    assert estate.standing("shared", "A.orders") == CommittedOffset(60)
 
 
 def test_only_what_is_wanted_is_restored(estate: Estate, tmp_path: Path) -> None:

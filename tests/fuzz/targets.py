@@ -29,11 +29,16 @@ from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError, UsageError
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.batch_records import BatchRecords
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.share_offsets_codec import (
+    DescribeShareOffsetsFrames,
+    alter_share_offsets_answer,
+)
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
 from tsoffset.records import UnreadableRecords
@@ -99,11 +104,25 @@ def packed(data: bytes) -> None:
 
 def answers(data: bytes) -> None:
     """Answers to the requests that are decoded by hand; the first byte says of which kind."""
-    name, version = SPOKEN[data[0] % len(SPOKEN) if data else 0]
+    kinds = [*SPOKEN, *_SHARE_OFFSETS]
+    kind = kinds[data[0] % len(kinds) if data else 0]
     with suppress(KafkaProtocolError, struct.error):
+        if not isinstance(kind, tuple):
+            kind(memoryview(data[1:]))
+            return
+        name, version = kind
         found = ANSWERS[name].read(version, memoryview(data[1:]))
         if isinstance(found, OffsetFetchAnswer):
             assert len(offset_rows(found)) == len(found.offset)
+
+
+_SHARE_OFFSETS: tuple[Callable[[memoryview], object], ...] = (
+    alter_share_offsets_answer,
+    *(
+        DescribeShareOffsetsFrames("c", version, Deadline.after(60_000)).answer
+        for version in (0, 1)
+    ),
+)
 
 
 def checkpoints(data: bytes) -> None:

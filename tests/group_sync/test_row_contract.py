@@ -345,8 +345,9 @@ def frontier() -> Case:
 
 
 def share_group() -> Case:
-    estate = mirrored_estate()
-    estate["A"].group("g", GroupType.SHARE)
+    estate = at(40)
+    for alias in "AB":
+        estate[alias].group("g", GroupType.SHARE)
     return Case(estate)
 
 
@@ -392,7 +393,7 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
     ("frontier", frontier, (OutcomeKind.COMMITTED, None), "stp"),
     ("unproven", unproven, (OutcomeKind.COMMITTED, None), "stp"),
     ("floor", lambda: floor(not_mirrored()), (OutcomeKind.COMMITTED, None), "stp"),
-    ("share", share_group, skipped(Reason.UNSUPPORTED_GROUP), ""),
+    ("share", share_group, (OutcomeKind.COMMITTED, None), "stp"),
     ("other type", REASONS[Reason.UNSUPPORTED_GROUP], skipped(Reason.UNSUPPORTED_GROUP), "s"),
     ("sources", REASONS[Reason.SEVERAL_SOURCES], skipped(Reason.SEVERAL_SOURCES), "s"),
     ("missing", REASONS[Reason.TARGET_MISSING], skipped(Reason.TARGET_MISSING), "s"),

@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 
 _FAILURES_NAMED = 5
 _UNREADABLE = "line end in the group's name"
+_SHARE_GROUP = "share group"
 
 
 @command(
@@ -131,24 +132,28 @@ def run_export(
                 continue
             rows = list(result.rows)
             written = [row for row in rows if not outcomes or row.outcome in outcomes]
-            output.encoded(None, lines(written, with_group=with_group))
+            share_groups = result.share_groups
+            output.encoded(None, lines(written, share_groups, with_group=with_group))
             output.flush()
-            _report(flow.name, flow.target.alias, rows, notices)
+            _report(flow.name, flow.target.alias, rows, share_groups, notices)
             if outcomes:
-                count = sum(left_out(row) is None for row in written)
+                count = sum(left_out(row, share_groups) is None for row in written)
                 notices.note(f"{flow.name}: --outcome: {counted(count, 'offset')} of these written")
             statuses.append(exit_status(Tally.of(rows), unreachable=result.unreachable))
     return max(statuses)
 
 
-def left_out(row: Row) -> str | None:
+def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
     """Why a planned row is not exported, in a word or two; None if it is.
 
     Kafka's tool also sets offsets backwards. So the file has no offset below the committed one, and
-    no group with members on the target, which the tool would refuse.
+    no group with members on the target, which the tool would refuse. The tool cannot set share
+    groups from a file: it would create a consumer group of that name.
     """
     if row.outcome not in IN_PLACE or row.target_offset is None:
         return row.reason or row.outcome
+    if row.group in share_groups:
+        return _SHARE_GROUP
     if row.target_offset < (row.current_target_offset or 0):
         # Only control records lie between, so nothing is missed.
         return "already committed"
@@ -156,17 +161,21 @@ def left_out(row: Row) -> str | None:
     return _UNREADABLE if "\n" in (row.group or "") else None
 
 
-def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:
+def lines(
+    rows: Iterable[Row], share_groups: Collection[str] = (), *, with_group: bool
+) -> Iterator[str]:
     """The lines of the rows that are exported."""
     for row in rows:
-        if left_out(row) is None:
+        if left_out(row, share_groups) is None:
             place = (row.target_topic, row.partition, row.target_offset)
             yield csv_line((row.group, *place) if with_group else place)
 
 
-def _report(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None:
-    reasons = Counter(word for row in rows if (word := left_out(row)) is not None)
-    groups = len({row.group for row in rows if left_out(row) is None})
+def _report(
+    flow: str, target: str, rows: Sequence[Row], share_groups: Collection[str], notices: Notices
+) -> None:
+    reasons = Counter(word for row in rows if (word := left_out(row, share_groups)) is not None)
+    groups = len({row.group for row in rows if left_out(row, share_groups) is None})
     offsets = len(rows) - reasons.total()
     summary = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if reasons:
@@ -177,7 +186,14 @@ def _report(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> No
     failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
         notices.warning("row_failed", f"{flow}: {message}")
-    for group in sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE}):
+    if shared := reasons[_SHARE_GROUP]:
+        notices.warning(
+            "share_groups_not_exported",
+            f"{flow}: {counted(shared, 'row')} of share groups left out: no tool of Kafka sets"
+            " their offsets from a file; move these groups by `tsoffset sync`",
+        )
+    unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
+    for group in unreadable:
         notices.warning(
             "group_not_exported",
             f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"

@@ -27,7 +27,7 @@ from tsoffset.group_sync import rows as frames
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
 from tsoffset.group_sync.state import FlowCarryOver
-from tsoffset.model import GroupListings, Side, TopicDescription, TopicPartition
+from tsoffset.model import GroupListings, GroupType, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
 from tsoffset.spark import packing
 from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow, Rows
@@ -163,6 +163,7 @@ def _result(
         cost=done.cost,
         spent=spent,
         replication=replication(carry_over.partitions),
+        share_groups=frozenset(g.group for g in start.groups if g.type is GroupType.SHARE),
     )
 
 

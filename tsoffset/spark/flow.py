@@ -95,7 +95,7 @@ class CycleResult:
     then the one failed row. `groups` is how many groups passed the filter, `positions` how
     many distinct positions they have committed, `cost` what it took to translate them, `spent`
     what it took in all. `replication` says how far the replicator has come (REPLICATION), in the
-    partitions of which something is remembered.
+    partitions of which something is remembered. `share_groups` are the groups of that type.
     """
 
     flow: str
@@ -108,6 +108,7 @@ class CycleResult:
     cost: Cost = field(default_factory=Cost)
     spent: Spent = field(default_factory=Spent)
     replication: pa.Table = field(default_factory=REPLICATION.empty_table)
+    share_groups: frozenset[str] = frozenset()
 
     def facts(self, tally: Tally, *, commits: bool, seconds: float) -> dict[str, Any]:
         """What a log says of the cycle: the fields of `cycle_finished`. `seconds` is what it took

@@ -87,7 +87,10 @@ class Snapshot:
         # The number shows whether the file is complete.
         yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
         for commit in self.commits:
-            yield json.dumps(asdict(commit)) + "\n"
+            said = asdict(commit)
+            if not commit.share_group:
+                del said["share_group"]
+            yield json.dumps(said) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> "Snapshot":

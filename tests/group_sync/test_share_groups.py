@@ -1,0 +1,148 @@
+"""Share groups: their start offsets go the way of committed offsets, and the bound counts what
+they have acknowledged behind them."""
+
+import pytest
+
+from tests.memory_flows import COMMITTED, Estate, mirrored_estate, row_of, skipped, verdict
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupType,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    TopicPartition,
+)
+from tsoffset.testing.memory_cluster import Verb
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def shared(start: int, *, acknowledged: int = 0, there: int | None = None) -> Estate:
+    """A share group on a mirrored log of 100 records, whose copy begins at 10. `there` is its
+    start offset on the target."""
+    estate = mirrored_estate(first_offset=10)
+    estate.commit("g", "orders", start, type=GroupType.SHARE)
+    estate["A"].group("g").acknowledged[ORDERS] = acknowledged
+    if there is not None:
+        estate.commit("g", "A.orders", there, on="B", type=GroupType.SHARE)
+    return estate
+
+
+def answer(row: Row) -> tuple[int | None, Precision | None, int | None]:
+    return row.target_offset, row.precision, row.reread_bound
+
+
+def test_a_start_offset_is_translated_and_the_group_made() -> None:
+    """On the target it becomes a share group that begins at the copy. Where nothing behind the
+    start offset is acknowledged, the row is exact."""
+    estate = shared(40)
+    row = row_of(estate.sync(), "g")
+    assert verdict(row) == COMMITTED
+    assert answer(row) == (50, Precision.EXACT, 0)
+    made = estate["B"].group("g")
+    assert (made.type, made.offsets) == (
+        GroupType.SHARE,
+        {TopicPartition("A.orders", 0): CommittedOffset(50)},
+    )
+
+
+def test_what_is_acknowledged_behind_the_start_is_in_the_bound() -> None:
+    """The target delivers it again, so the row is not exact, in later cycles neither: the
+    translation is cached, and what is acknowledged is read anew."""
+    estate, carry_over = shared(40, acknowledged=25), CarryOver()
+    assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.BOUNDED, 25)
+    estate["A"].group("g").acknowledged[ORDERS] = 30
+    read = estate.asked("A", Verb.READ)
+    row = row_of(estate.sync(carry_over=carry_over), "g")
+    assert answer(row) == (50, Precision.BOUNDED, 30)
+    assert row.outcome is OutcomeKind.UNCHANGED
+    assert estate.asked("A", Verb.READ) == read
+    estate["A"].group("g").acknowledged[ORDERS] = 0
+    assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.EXACT, 0)
+
+
+def test_without_a_lag_all_to_the_log_end_may_be_acknowledged() -> None:
+    """A broker may not know the lag."""
+    estate = shared(40, acknowledged=1_000)
+    assert answer(row_of(estate.sync(), "g")) == (50, Precision.BOUNDED, 60)
+
+
+@pytest.mark.parametrize(
+    ("there", "active", "expected"),
+    [
+        (45, False, COMMITTED),
+        (45, True, skipped(Reason.GROUP_ACTIVE)),
+        (70, False, skipped(Reason.TARGET_AHEAD)),
+        (50, False, (OutcomeKind.UNCHANGED, None)),
+    ],
+)
+def test_a_share_group_is_committed_by_the_same_rule(there, active, expected) -> None:
+    """Never backwards, and never while it has members."""
+    estate = shared(40, there=there)
+    estate["B"].group("g").state = "Stable" if active else "Empty"
+    assert verdict(row_of(estate.sync(), "g")) == expected
+    now = estate.standing("g", "A.orders")
+    assert now == CommittedOffset(50 if expected == COMMITTED else there)
+
+
+def test_a_partition_that_the_target_group_never_read_gets_its_start_offset() -> None:
+    """Consumers would begin where `share.auto.offset.reset` says, at the log's end by default."""
+    estate = shared(40)
+    estate["B"].group("g", GroupType.SHARE)
+    assert verdict(row_of(estate.sync(), "g")) == COMMITTED
+    assert estate.standing("g", "A.orders") == CommittedOffset(50)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        (GroupType.SHARE, GroupType.CLASSIC),
+        (GroupType.SHARE, GroupType.CONSUMER),
+        (GroupType.SHARE, GroupType.STREAMS),
+        (GroupType.SHARE, GroupType.UNKNOWN),
+        (GroupType.CLASSIC, GroupType.SHARE),
+        (GroupType.CONSUMER, GroupType.SHARE),
+    ],
+)
+def test_groups_of_one_name_and_two_types_are_left_alone(here, there) -> None:
+    """The row names both types."""
+    estate = mirrored_estate()
+    estate.commit("g", "orders", 40, type=here)
+    estate.commit("g", "A.orders", 20, on="B", type=there)
+    row = row_of(estate.sync(), "g")
+    assert verdict(row) == skipped(Reason.UNSUPPORTED_GROUP)
+    assert f"a {here} group on the source and a {there} group on the target" in str(row.message)
+    assert estate.standing("g", "A.orders") == CommittedOffset(20)
+
+
+def test_a_target_without_share_groups_is_told() -> None:
+    """Its brokers do not know the request."""
+    estate = shared(40)
+    unknown = Failed(FailureKind.UNSUPPORTED_VERSION, "the broker does not know this request")
+    estate["B"].fail(unknown, verb=Verb.COMMITTED, group="g")
+    row = row_of(estate.sync(), "g")
+    assert verdict(row) == skipped(Reason.UNSUPPORTED_GROUP)
+    assert "share.version" in str(row.message)
+
+
+def test_a_bound_that_cannot_be_known_fails_the_row() -> None:
+    """Without the log's end nothing says how many records are acknowledged."""
+    estate = shared(40)
+    estate["A"].fail(Failed(FailureKind.NO_LEADER, "no leader"), verb=Verb.LOG_RANGES, times=1)
+    assert verdict(row_of(estate.sync(), "g")) == (OutcomeKind.FAILED, FailureKind.NO_LEADER)
+    assert estate.standing("g", "A.orders") is None
+
+
+def test_without_share_groups_nothing_more_is_asked() -> None:
+    """The log's end is asked for before translating only for share groups."""
+    asked = []
+    for type_ in (GroupType.CLASSIC, GroupType.SHARE):
+        estate = mirrored_estate()
+        estate.commit("g", "orders", 40, type=type_)
+        estate.sync()
+        asked.append(sum(one.verb is Verb.LOG_RANGES for one in estate["A"].requests))
+    assert asked[1] == asked[0] + 1
