@@ -114,8 +114,8 @@ class LogView:
         self._stretches: list[Stretch] = []
         self._stretch_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most timestamps have one record: then its offset. The records of a stretch are indexed
-        # when a time in its range is requested, which happens for few stretches.
+        # Most timestamps have one record: then its offset. Records of a stretch are indexed when a
+        # time in its range is requested, which happens for few stretches.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._not_indexed: list[_NotIndexed] = []
         self._oldest = _OldestFrom()
