@@ -59,7 +59,9 @@ Exit status:
   0  done
   1  the change is saved, but a running daemon has not applied it
   2  bad usage or configuration""",
-    *(*CONFIG, FLOW, *_OPTIONS),
+    *CONFIG,
+    FLOW,
+    *_OPTIONS,
     flag("--reset", "Undo all changes, so that only the configuration file applies."),
     *OUTPUT,
 )

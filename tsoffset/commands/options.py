@@ -193,7 +193,7 @@ def seconds(_context: click.Context, _option: click.Parameter, value: str | None
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-CONFIG: tuple[Option, ...] = (
+CONFIG = (
     click.option(
         "-c",
         "--config",
