@@ -14,7 +14,7 @@ from tsoffset.commands.failover.command import failover
 from tsoffset.commands.history import history
 from tsoffset.commands.lists import lists
 from tsoffset.commands.migrate.command import migrate
-from tsoffset.commands.options import EXIT_STATUS, command
+from tsoffset.commands.options import EXIT_STATUS, command, flag
 from tsoffset.commands.plan_sync import plan, sync
 from tsoffset.commands.run import run
 from tsoffset.commands.snapshots.command import restore, snapshot
@@ -46,17 +46,9 @@ Examples:
         show_default=True,
         help="Scenario to play.",
     ),
-    click.option(
-        "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
-    ),
-    click.option(
-        "--secure", is_flag=True, help="Have both clusters ask all clients for TLS and a password."
-    ),
-    click.option(
-        "--stop",
-        is_flag=True,
-        help="Stop all clusters that --keep left running, and remove their folders.",
-    ),
+    flag("--keep", "Leave the clusters running and print how to explore them."),
+    flag("--secure", "Have both clusters ask all clients for TLS and a password."),
+    flag("--stop", "Stop all clusters that --keep left running, and remove their folders."),
     selects=False,
 )
 def demo(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, only_flow
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, Option, command, flag, only_flow
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tsoffset.flow.settings import FlowSettings, ServerSettings
 
 _KEYS = ("groups", "groups.exclude", "topics", "topics.exclude")
-_OPTIONS = tuple(
+_OPTIONS: tuple[Option, ...] = tuple(
     click.option(f"--{key.replace('.', '-')}-{verb}", multiple=True, metavar=metavar, help=text)
     for key in _KEYS
     for verb, metavar, text in (
@@ -59,12 +59,10 @@ Exit status:
   0  done
   1  the change is saved, but a running daemon has not applied it
   2  bad usage or configuration""",
-    *(*CONFIG, FLOW, *_OPTIONS),
-    click.option(
-        "--reset",
-        is_flag=True,
-        help="Undo all changes, so that only the configuration file applies.",
-    ),
+    *CONFIG,
+    FLOW,
+    *_OPTIONS,
+    flag("--reset", "Undo all changes, so that only the configuration file applies."),
     *OUTPUT,
 )
 def lists(

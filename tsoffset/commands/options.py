@@ -140,6 +140,11 @@ def confirm(question: str, *, yes: bool) -> bool:
 # --- options --------------------------------------------------------------------------------
 
 
+def flag(name: str, text: str, variable: str | None = None) -> Option:
+    """An option without a value."""
+    return click.option(name, *filter(None, [variable]), is_flag=True, help=text)
+
+
 def choice(
     name: str, default: StrEnum, text: str, words: Iterable[StrEnum] | None = None
 ) -> Option:
@@ -199,10 +204,9 @@ CONFIG = (
         metavar="FILE",
         help="MirrorMaker 2 .properties file, or a connector's configuration as .json.",
     ),
-    click.option(
+    flag(
         "--strict",
-        is_flag=True,
-        help="Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
+        "Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
     ),
 )
 FLOW = click.option(
@@ -234,15 +238,9 @@ REASON = rows_with(
     metavar="REASON",
 )
 FORMAT_HELP = "Output format; json prints one object per line."
-WIDE = click.option(
-    "--wide",
-    is_flag=True,
-    help="Print every column and full lines, whatever the terminal's width.",
-)
+WIDE = flag("--wide", "Print every column and full lines, whatever the terminal's width.")
 OUTPUT = (choice("--format", Format.TABLE, FORMAT_HELP), WIDE)
-YES = click.option(
-    "--yes", is_flag=True, help="Do not ask for confirmation before groups are moved backwards."
-)
+YES = flag("--yes", "Do not ask for confirmation before groups are moved backwards.")
 STATE = click.option(
     "--state",
     type=_Directory(file_okay=False),
@@ -253,9 +251,7 @@ STATE = click.option(
 LOG_FORMAT = choice(
     "--log-format", LogFormat.CONSOLE, "Format of logs and warnings on standard error."
 )
-DEBUG = click.option(
-    "--debug", is_flag=True, help="Log at level debug, and print a traceback if the command fails."
-)
+DEBUG = flag("--debug", "Log at level debug, and print a traceback if the command fails.")
 
 
 def _log_level(default: LogLevel) -> Option:

@@ -20,6 +20,7 @@ from tsoffset.commands.options import (
     STATE,
     YES,
     command,
+    flag,
     kafka_cluster,
 )
 from tsoffset.commands.scope import on_cluster, require_match
@@ -80,10 +81,9 @@ Examples:
 
 {EXIT_STATUS}""",
     *SELECTION,
-    click.option(
+    flag(
         "--allow-rewind",
-        is_flag=True,
-        help="Also rewind groups that are ahead of their translated offset on the target. A"
+        "Also rewind groups that are ahead of their translated offset on the target. A"
         " snapshot is written first, and you are asked to confirm.",
     ),
     click.option(

@@ -13,6 +13,7 @@ from tsoffset.commands.options import (
     SELECTION,
     choice,
     command,
+    flag,
     seconds,
 )
 from tsoffset.terminal.notices import Notices
@@ -47,12 +48,10 @@ Examples:
         help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
         " text, or JSON lines).",
     ),
-    click.option(
+    flag(
         "--history",
+        "Read tsoffset's offsets from history.dir, which `run` writes, instead of translating now.",
         "recorded",
-        is_flag=True,
-        help="Read tsoffset's offsets from history.dir, which `run` writes, instead of translating"
-        " now.",
     ),
     choice("--by", By.PAIR, "Print a line for each group-partition, group or topic."),
     click.option(

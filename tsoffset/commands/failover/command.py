@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsoffset.commands.options import OUTPUT, SELECTION, command
+from tsoffset.commands.options import OUTPUT, SELECTION, command, flag
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
@@ -39,17 +39,9 @@ Exit status:
         metavar="SECONDS",
         help="How long to wait for groups that are not ready, while they still make progress.",
     ),
-    click.option(
-        "--no-pause", is_flag=True, help="Do not pause the flow in a running daemon afterwards."
-    ),
-    click.option(
-        "--resume", is_flag=True, help="Only resume the flow that an earlier failover paused."
-    ),
-    click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Report what a failover would do now, and change nothing.",
-    ),
+    flag("--no-pause", "Do not pause the flow in a running daemon afterwards."),
+    flag("--resume", "Only resume the flow that an earlier failover paused."),
+    flag("--dry-run", "Report what a failover would do now, and change nothing."),
     *OUTPUT,
 )
 def failover(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tsoffset.commands.options import OUTPUT_FILE, command
+from tsoffset.commands.options import OUTPUT_FILE, command, flag
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 
@@ -39,8 +39,8 @@ Exit status:
         type=OUTPUT_FILE,
         help="Write the configuration to this file, and print the steps.",
     ),
-    click.option("--force", is_flag=True, help="Overwrite the file of -o if it exists."),
-    click.option("--steps", "steps_alone", is_flag=True, help="Print only the steps."),
+    flag("--force", "Overwrite the file of -o if it exists."),
+    flag("--steps", "Print only the steps.", "steps_alone"),
     selects=False,
 )
 def migrate(

@@ -14,6 +14,7 @@ from tsoffset.commands.options import (
     OUTPUT_FILE,
     YES,
     command,
+    flag,
 )
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
@@ -78,7 +79,7 @@ Exit status:
     click.option(
         "--topics", metavar="REGEX", help="Only topics whose full name on the target matches."
     ),
-    click.option("--dry-run", is_flag=True, help="Report what would be done, and change nothing."),
+    flag("--dry-run", "Report what would be done, and change nothing."),
     *(YES, *OUTPUT),
     selects=False,
 )

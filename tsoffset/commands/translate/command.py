@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, flag
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
 from tsoffset.terminal.notices import Notices
@@ -40,10 +40,9 @@ Exit status:
         help="Translate the checkpoint of a Spark Structured Streaming query. The output is a"
         " migrated copy of it, in a folder that does not exist yet.",
     ),
-    click.option(
+    flag(
         "--starting-offsets",
-        is_flag=True,
-        help="With --spark-checkpoint: write the option `startingOffsets` instead, one line for"
+        "With --spark-checkpoint: write the option `startingOffsets` instead, one line for"
         " each Kafka source.",
     ),
     click.option(
