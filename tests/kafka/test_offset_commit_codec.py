@@ -141,7 +141,7 @@ def test_tagged_fields_that_nobody_asked_for_are_passed_over() -> None:
     partitions = b"\4" + row.pack(0, 0) + TAGS + row.pack(1, 25) + b"\0" + row.pack(2, 0) + TAGS
     head = struct.pack(">i", 1) + TAGS + struct.pack(">i", 40)
     answer = offset_commit_answer(memoryview(head + b"\2\6topic" + partitions + TAGS + TAGS))
-    assert answer == (40, {("topic", 0): 0, ("topic", 1): 25, ("topic", 2): 0})
+    assert answer == (40, {("topic", 0): 0, ("topic", 1): 25, ("topic", 2): 0}, 0)
 
 
 @pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
