@@ -485,7 +485,8 @@ def test_a_share_group_in_other_topics_is_told_them() -> None:
 def test_a_group_of_another_type_has_a_verdict_and_no_conversation() -> None:
     """Nothing is asked where the verdict is known without."""
     estate = mirrored_estate()
-    estate.commit("billing", "orders", 40, type=GroupType.STREAMS)
+    estate.commit("billing", "orders", 40, type=GroupType.SHARE)
+    estate["B"].group("billing", GroupType.CONSUMER)
     one = the_one(estate)
     assert (one.position, one.steps, one.translation) == (None, (), None)
     assert one.row.reason is Reason.UNSUPPORTED_GROUP

@@ -102,7 +102,6 @@ def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(
         "partition": 0,
         "offset": 50,
         "metadata": 'invoice "7"\nü',
-        "share_group": False,
     }
     assert [(line["group"], line["topic"]) for line in lines[1:]] == [
         ("billing", "own"),

@@ -345,9 +345,8 @@ def frontier() -> Case:
 
 
 def share_group() -> Case:
-    estate = at(40)
-    for alias in "AB":
-        estate[alias].group("g", GroupType.SHARE)
+    estate = mirrored_estate()
+    estate.commit("g", "orders", 40, type=GroupType.SHARE)
     return Case(estate)
 
 

@@ -189,8 +189,8 @@ def _report(
     if shared := reasons[_SHARE_GROUP]:
         notices.warning(
             "share_groups_not_exported",
-            f"{flow}: {counted(shared, 'row')} of share groups left out: no tool of Kafka sets"
-            " their offsets from a file; move these groups by `tsoffset sync`",
+            f"{flow}: {counted(shared, 'row')} of share groups not exported: no tool of Kafka sets"
+            " their offsets from a file; move these groups with `tsoffset sync`",
         )
     unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
     for group in unreadable:
