@@ -38,7 +38,9 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
+    GroupType,
     OutcomeKind,
+    Precision,
     Reason,
     TimestampType,
     TopicPartition,
@@ -65,6 +67,8 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, worl
     be asked costs its own rows there, too."""
     source, target = mirrored()
     source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
+    source.group("g1").type = GroupType.SHARE
+    source.group("g1").acknowledged[TopicPartition("orders", 0)] = 2
     source.create_topic("gone")
     target.group("g2").state = "Stable"
     target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
@@ -81,6 +85,8 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, worl
     }
     assert by_place(result) == expected
     assert result.groups == 4
+    assert result.share_groups == {"g1"}
+    assert any(row.precision is Precision.BOUNDED for row in result.rows if row.group == "g1")
     assert result.positions == len(
         {(r.source_topic, r.partition, r.source_offset) for r in result.rows if r.group != "g0"}
     )

@@ -294,7 +294,7 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.NonEmptyGroupError: _MEMBERS,
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
-        "the group is of a type without committed offsets, such as a share group",
+        "the group has another type on this cluster",
         "exclude the group by groups.exclude, or delete it on this cluster",
     ),
     kafka_errors.InvalidGroupIdError: Rule(
