@@ -15,7 +15,7 @@ from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.jobs import Jobs
-from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK
+from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK, POSITIONS_IN_ONE_TASK
 from tsoffset.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,7 @@ def check(result: CycleResult, sizes: Sizes) -> None:
 
 def test_all_that_many_tasks_committed_is_told(session: SparkSession, tmp_path: Path) -> None:
     """Tasks go in waves whose results the driver takes."""
-    sizes = Sizes(groups=500, partitions=50, each=10, settled=False)
+    sizes = Sizes(groups=1_000, partitions=50, each=10, settled=False)
     result, jobs = cycle(session, tmp_path, sizes)
     check(result, sizes)
     assert len(jobs["settle"]) > 1
@@ -73,7 +73,7 @@ def test_all_that_one_task_would_have_committed_is_told(
     sizes = Sizes(groups=1_500, partitions=3, each=3, settled=False)
     result, jobs = cycle(session, tmp_path, sizes, FlowCarryOver(rows=1))
     check(result, sizes)
-    assert result.positions < PAIRS_IN_ONE_TASK
+    assert result.positions < POSITIONS_IN_ONE_TASK
     assert jobs["sync groups"] == [1]
     assert len(jobs["settle"]) > 1
 
@@ -87,7 +87,7 @@ def test_what_is_too_much_for_one_task_is_translated_by_several(
     assert sizes.groups * PAIRS_A_GROUP <= PAIRS_IN_ONE_TASK
     result, jobs = cycle(session, tmp_path, sizes)
     check(result, sizes)
-    assert result.positions > PAIRS_IN_ONE_TASK
+    assert result.positions > POSITIONS_IN_ONE_TASK
     assert jobs["sync groups"] == [1]
     assert sum(jobs["translate"]) > 1
     assert "read commits" not in jobs

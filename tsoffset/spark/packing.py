@@ -23,9 +23,11 @@ class Size(NamedTuple):
         return max(1, min(slots, -(-work // self.least)), -(-work // self.most))
 
 
-# Measured on two cores: below this many pairs of group and partition one task is done before a
-# second one, with what travels between, has paid for itself.
-PAIRS_IN_ONE_TASK = 2_000
+# Measured on two cores: below this many source offsets to translate one task is done before a
+# second one, with what travels between, has paid for itself; and below this many pairs of group and
+# partition one task costs the processors less than a job for each step.
+POSITIONS_IN_ONE_TASK = 2_000
+PAIRS_IN_ONE_TASK = 10_000
 # What a group is taken to have while nothing is known of it.
 PAIRS_A_GROUP = 20
 

@@ -35,7 +35,7 @@ from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
 from tsoffset.spark.flow import FlowTask, ResolvedFlow
-from tsoffset.spark.packing import PAIRS_IN_ONE_TASK
+from tsoffset.spark.packing import POSITIONS_IN_ONE_TASK
 from tsoffset.spark.spent import Spent, Stage
 
 log = structlog.get_logger(__name__)
@@ -117,7 +117,7 @@ class StepsInTask:
         groups: Sequence[GroupWork],
         carry_over: CarryOver,
         most_rows: int,
-        most_positions: int = PAIRS_IN_ONE_TASK,
+        most_positions: int = POSITIONS_IN_ONE_TASK,
     ) -> CycleTables | ReadGroups:
         """All steps one after the other; only the first where there is more to translate than is
         good for one task, or are more rows than Spark takes as a result."""
