@@ -299,7 +299,7 @@ def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
     assert [flow.name for flow in settings.select()] == ["primary->backup"]
     # A proxy of the cluster encrypts there, which the program cannot see.
     (warning,) = settings.warnings
-    assert "clients send bearer tokens there unencrypted" in warning
+    assert "clients send bearer tokens to it unencrypted" in warning
     assert settings.server.token == f"own-{secret['stringData']['token']}"
 
 
