@@ -42,7 +42,7 @@ EXAMPLES = tuple(
             *("guard_examples", "frontier_examples", "translate", "offset_header", "five_faults"),
             *("same_offsets", "fast_path", "verify"),
         ),
-        "cycle": ("foresight", "memory_of_cycles"),
+        "cycle": ("prefetch", "memory_of_cycles"),
         "group_sync": ("plan", "cycle_tables", "settling", "sync"),
         "commands": ("snapshots",),
     }.items()

@@ -1,5 +1,5 @@
-"""A cycle's stages over a `Cluster`: read commits, translate positions, settle groups.
+"""A cycle's stages over a `Cluster`: read commits, translate offsets in rounds.
 
 Each stage takes a batch and returns values, failures among them; `tsoffset.spark` runs the
-stages as tasks, `in_process` runs them in this process (a user's own tests, and ours).
+stages as tasks, `in_process` runs them in this process (tests, and small plans).
 """

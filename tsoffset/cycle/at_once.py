@@ -29,10 +29,10 @@ class AtOnce:
     def looked_at(self) -> Mapping[Side, Numbers]:
         """The offsets of their records and of those beside these, ascending."""
         originals, images = self.offsets, self.offsets + self.distances
-        return {Side.SOURCE: _with_neighbours(originals), Side.TARGET: _with_neighbours(images)}
+        return {Side.SOURCE: _with_neighbors(originals), Side.TARGET: _with_neighbors(images)}
 
 
-def _with_neighbours(offsets: Numbers) -> Numbers:
+def _with_neighbors(offsets: Numbers) -> Numbers:
     found: Numbers = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1]))
     return found
 

@@ -38,7 +38,7 @@ class Identities:
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
         """A carry-over of the partition's logs that holds nothing yet; None where a log could not
-        be recognised in the next cycle."""
+        be recognized in the next cycle."""
         source, target = self.source.get(part.source), self.target.get(part.target)
         if source is None or target is None:
             return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from tsoffset.cycle.at_once import AnsweredAtOnce, AtOnce
 from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
-from tsoffset.cycle.foresight import Foresight
+from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
 from tsoffset.cycle.work import AnsweredPartition, PartitionWork, TranslatedPosition
@@ -52,7 +52,7 @@ _SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
 
 _NO_OFFSETS = np.zeros(0, np.int64)
 
-# Those of a position and their neighbours, on both sides.
+# The batches of a position and of its neighbors, on both sides.
 _BATCHES_A_POSITION = 4
 
 
@@ -126,8 +126,8 @@ class Partition:
         )
         self._answered = AnsweredAtOnce(work, self._evidence)
         # As long as the outermost have their conversations; who listens is told of each question.
-        self._foresight = (
-            Foresight(self._evidence, work.offsets, self._reads) if observe is None else None
+        self._prefetch = (
+            Prefetch(self._evidence, work.offsets, self._reads) if observe is None else None
         )
         if usable is not None:
             self._ask(ask_for_ranges(usable, self._evidence), lambda _: None)
@@ -140,8 +140,8 @@ class Partition:
             self._go_on_where_covered()
         asked: set[Question] = set()
         wanted = {side: self._unread(side, ahead) for side, ahead in self._ahead().items()}
-        if self._foresight is not None:
-            asked.update(self._foresight.questions(self._unread))
+        if self._prefetch is not None:
+            asked.update(self._prefetch.questions(self._unread))
         for one in self._open:
             question = one.question
             assert question is not None
@@ -159,7 +159,7 @@ class Partition:
             self._begun = True
             self._converse_about_the_outermost(self.work.offsets)
         elif self._in_turn:
-            self._end_foresight()
+            self._end_prefetch()
             again, self._in_turn = self._in_turn, []
             self._open = [conversation for conversation in again if conversation.begin_again()]
         elif self._held:
@@ -192,22 +192,22 @@ class Partition:
         own = np.array(following, np.int64)
         return {**likely, Side.SOURCE: np.union1d(own, likely[Side.SOURCE])}
 
-    def _end_foresight(self) -> None:
+    def _end_prefetch(self) -> None:
         """From now on all counts that was foreseen."""
-        foresight, self._foresight = self._foresight, None
-        if foresight is not None:
+        prefetch, self._prefetch = self._prefetch, None
+        if prefetch is not None:
             for side, reads in self._reads.items():
-                for stretch in foresight.kept(side):
+                for stretch in prefetch.kept(side):
                     reads.keep(stretch)
 
     def _holding(self, side: Side, offset: int) -> Stretch | None:
         held = self._reads[side].holding(offset)
-        if held is None and self._foresight is not None:
-            held = self._foresight.holding(side, offset)
+        if held is None and self._prefetch is not None:
+            held = self._prefetch.holding(side, offset)
         return held
 
     def _at_distances(self, distances: Mapping[int, int]) -> AtOnce:
-        """The positions with their distances; in every round of theirs the same value."""
+        """The positions with their distances: the same object in every round."""
         if self._likely is None or self._likely[0] != distances:
             columns = np.array([[*distances], [*distances.values()]], np.int64)
             self._likely = distances, AtOnce(*columns)
@@ -222,8 +222,8 @@ class Partition:
         found = ~(view.covers(offsets) | reads.holds(offsets))
         if view.range is not None:
             found &= (offsets >= view.start) & (offsets < view.end)
-        if self._foresight is not None:
-            found &= ~self._foresight.holds(side, offsets)
+        if self._prefetch is not None:
+            found &= ~self._prefetch.holds(side, offsets)
         return set(offsets[found].tolist()) - reads.failed
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
@@ -235,10 +235,10 @@ class Partition:
         }
         for reads in self._reads.values():
             reads.take(answers)
-        if self._foresight is not None:
-            self._foresight.take(answers)
+        if self._prefetch is not None:
+            self._prefetch.take(answers)
         if self._open:
-            # Of the target more is read than was asked for: that counts once it is its turn.
+            # More of the target is read than was asked for: it counts once it is asked for.
             self._take_in(Side.SOURCE)
         self._open = [
             one
@@ -261,7 +261,7 @@ class Partition:
         assert question is not None
         what = question.what
         if not isinstance(what, ReadFrom):
-            found = {} if self._foresight is None else self._foresight.found
+            found = {} if self._prefetch is None else self._prefetch.found
             return found.get(question, _NOTHING)
         if self._evidence.view(question.side).covered_to(what.offset) > what.offset:
             return None
@@ -271,7 +271,7 @@ class Partition:
     def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
             outermost = sorted({*offsets[:1], *offsets[-1:]})
-            if len(outermost) > 1 and self._foresight is not None and self._foresight.seeks_ends:
+            if len(outermost) > 1 and self._prefetch is not None and self._prefetch.seeks_ends:
                 self._ask(self._ends_looked_at(), lambda _: None)
             self._converse_about(outermost)
         else:
@@ -381,12 +381,12 @@ class Partition:
                 self._evidence.add(side, stretch)
 
     def _forget(self, above: int) -> None:
-        """Let go of what was read above a source offset, and above its copy's place."""
+        """Drop what was read above a source offset, and above the place of its copy."""
         pairs = self._evidence.pairs
         pair = pairs.above(above) or pairs.below(above)
-        self._reads[Side.SOURCE].let_go(above)
+        self._reads[Side.SOURCE].drop_above(above)
         # What lies further than a pair says is read again.
-        self._reads[Side.TARGET].let_go(above + pair.distance if pair else -1)
+        self._reads[Side.TARGET].drop_above(above + pair.distance if pair else -1)
         if self._evidence.known > self.share // 2:
             self._evidence.forget_records(above)
 
@@ -430,7 +430,7 @@ class Partition:
             self._converse_about(sorted([*left, *self._not_at_once]))
 
     def verify(self) -> int:
-        """As `AnsweredAtOnce.verify`, once nobody asks any more."""
+        """As `AnsweredAtOnce.verify`, when all conversations have ended."""
         return self._answered.verify(
             {offset: self._conversations[offset].translation for offset in self._answered.verified}
         )
@@ -454,11 +454,11 @@ class Partition:
         return found | self._answered.verified
 
     def conversed(self) -> Iterator[TranslatedPosition]:
-        """Those, in the order of the offsets; once nobody asks any more."""
+        """Translations by conversation, in the order of the offsets, when all have ended."""
         return self._positions(self._conversed())
 
     def positions(self) -> Iterator[TranslatedPosition]:
-        """All translations, in the order of the offsets; once nobody asks any more."""
+        """All translations, in the order of the offsets, when all conversations have ended."""
         return self._positions(self._conversed() | self._answered.as_values())
 
     def _positions(self, translations: Mapping[int, Translation]) -> Iterator[TranslatedPosition]:

@@ -107,10 +107,10 @@ class SideReads:
 
     @property
     def kept(self) -> Sequence[Stretch]:
-        """All that was read and not let go."""
+        """All that was read and not dropped."""
         return self._stretches
 
-    def let_go(self, above: int) -> None:
+    def drop_above(self, above: int) -> None:
         """Keep only what begins at an offset or before it."""
         behind = bisect_right(self._starts, above)
         del self._starts[behind:], self._stretches[behind:]

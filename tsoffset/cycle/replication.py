@@ -2,9 +2,9 @@
 
 The highest record pair that a cycle has proven divides both logs. What lies behind its record on
 the source is at most what the target lacks. What lies behind its copy on the target has arrived
-since, so the difference is what it lacks now: in offsets, of which control records and compaction
-leave some without a record, and if nobody else writes to the target topic. The pair need not be
-near the logs' ends: then more of these offsets count.
+since, so the difference is what it lacks now, if only the replicator writes to the target topic. It
+is counted in offsets, some of which have no record (control records, compaction). The further the
+pair is from the logs' ends, the more of these offsets count.
 """
 
 import polars as pl
@@ -20,8 +20,8 @@ REPLICATION = pa.schema(
         ("lag_bound_records", pa.int64()),
     ]
 )
-"""Of each partition the records that the target lacks, about and at most; null where no record of
-it is proven to be there."""
+"""For each partition, about how many records the target lacks, at most; null where no copy of its
+records is proven."""
 
 
 def replication(partitions: pl.DataFrame) -> pa.Table:

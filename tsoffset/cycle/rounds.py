@@ -124,8 +124,8 @@ def _described(
         lambda: of_target.update(identities(target, {part.target for part in work})),
         lambda: not_compacted.update(topics_not_compacted(flow.translation, target, work)),
     ]
-    with ThreadPoolExecutor(1) as beside:
-        of_source = beside.submit(identities, source, {part.source for part in work})
+    with ThreadPoolExecutor(1) as executor:
+        of_source = executor.submit(identities, source, {part.source for part in work})
         target.together(calls)
         return Identities(of_source.result(), of_target), not_compacted
 
@@ -150,19 +150,19 @@ class _Run:
             Side.TARGET: (target, Isolation.READ_COMMITTED),
         }
         self.cost = Cost()
-        # So many positions are to be verified, of so many that may yet be answered at once.
+        # How many positions are to be verified, and how many may still be answered together.
         self._verify = flow.translation.verify
         self._to_come = sum(len(one.offsets) for one in work)
-        # Of the partitions that are through: how many, and what a position of theirs took.
+        # How many partitions have ended, and how many records a position of these took.
         self._through = self._took = 0
 
     def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
-        """Let all of them ask until nobody does, as many at once as may have their records held;
-        yields each that is through, and holds it no longer."""
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            yield from self._converse(parts, beside)
+        """Run all conversations to their end, as many partitions at once as have room for their
+        records; yields each partition that has ended, and drops its records."""
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            yield from self._converse(parts, executor)
 
-    def _converse(self, parts: Iterator[Partition], beside: Executor) -> Iterator[Partition]:
+    def _converse(self, parts: Iterator[Partition], executor: Executor) -> Iterator[Partition]:
         under_way: list[Partition] = []
         rounds = 0
         while True:
@@ -177,7 +177,9 @@ class _Run:
             if not asked:
                 continue
             rounds += 1
-            answers = self._ask({one for questions in asked.values() for one in questions}, beside)
+            answers = self._ask(
+                {one for questions in asked.values() for one in questions}, executor
+            )
             walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
             for part, questions in asked.items():
                 part.take({question: answers[question] for question in questions})
@@ -222,8 +224,8 @@ class _Run:
         try:
             found = _answered_at_once(parts, self._match)
         except Exception as error:
-            # A mistake of ours costs time, and no partition its answers: all have their
-            # conversations.
+            # A bug in the fast path costs time only: each position has its conversation
+            # then.
             log.error("answering_at_once_broke", error=type(error).__name__)
             found = [NO_ANSWERS for _ in parts]
         for part, answers in zip(parts, found, strict=True):
@@ -242,7 +244,7 @@ class _Run:
             self._to_come -= 1
         return chosen
 
-    def _ask(self, questions: Iterable[Question], beside: Executor) -> dict[Question, Answer]:
+    def _ask(self, questions: Iterable[Question], executor: Executor) -> dict[Question, Answer]:
         """Put the questions of one round, equal ones once, in one batch per side and kind, all of
         them at once."""
         batches: dict[Side, defaultdict[tuple[type, bool], list[Question]]] = {}
@@ -251,7 +253,7 @@ class _Run:
             of_side = batches.setdefault(question.side, defaultdict(list))
             of_side[type(question.what), itself].append(question)
         *others, last = batches
-        asked = [beside.submit(self._ask_side, side, batches[side]) for side in others]
+        asked = [executor.submit(self._ask_side, side, batches[side]) for side in others]
         answers, cost = self._ask_side(last, batches[last])
         for found, its_cost in (future.result() for future in asked):
             answers.update(found)

@@ -138,7 +138,7 @@ def renamings_of(
     flow: FlowSettings, topics: Iterable[str]
 ) -> tuple[dict[str, Renaming | None], dict[str, Failed]]:
     """What each source topic is on the target, None where it is not synced; and the topics for
-    which a filter or policy of the user's own raised, which costs nobody else anything."""
+    which a filter or policy of the user's own raised; the other topics go on."""
     renamings: dict[str, Renaming | None] = {}
     failed = {}
     for topic in topics:

@@ -72,8 +72,8 @@ class ConversationUnderWay:
             self.translation = stop.value
             self._learned_then = self.evidence.learned
         except Exception as error:
-            # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
-            # it may hold digests of content.
+            # A bug costs this position, not its neighbors. The error's text is not logged: it
+            # may hold digests of content.
             frame = extract_tb(error.__traceback__)[-1]
             name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
             log.error(

@@ -71,7 +71,7 @@ class Cost:
         longest = max(self.commit_gap_seconds, other.commit_gap_seconds)
         return replace(total, commit_gap_seconds=longest)
 
-    def beside(self, other: "Cost") -> "Cost":
+    def in_parallel(self, other: "Cost") -> "Cost":
         """The cost of two tasks that run side by side: they wait at the same time."""
         return replace(self + other, rounds=max(self.rounds, other.rounds))
 

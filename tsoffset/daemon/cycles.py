@@ -99,7 +99,6 @@ class SparkCycles:
         self._carry_over: FlowCarryOver | None = None
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
-        """As `Cycles.run`."""
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)

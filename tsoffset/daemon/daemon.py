@@ -108,11 +108,9 @@ class Daemon:
         self._set_paused(flow, True)
 
     def resume(self, flow: str) -> None:
-        """As `Controls.resume`."""
         self._set_paused(flow, False)
 
     def sync_now(self, flow: str) -> None:
-        """As `Controls.sync_now`."""
         self._selection.flow(flow)
         # A flow without a loop yet starts with a cycle anyway.
         if (loop := self._loops.get(flow)) is not None:
@@ -120,7 +118,6 @@ class Daemon:
         log.info("sync_asked", flow=flow)
 
     def lead(self, flow: str) -> Lead:
-        """As `Controls.lead`."""
         settings = self._selection.flow(flow)
         loop = self._loops.get(flow)
         # A flow without a loop yet has not joined its election.

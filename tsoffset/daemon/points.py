@@ -87,7 +87,6 @@ class RecentCycles:
             self._points.setdefault(cycle.flow, deque(maxlen=self._kept)).append(point)
 
     def points(self, flow: str, since: float, until: float, limit: int) -> Sequence[CyclePoint]:
-        """As `PastCycles.points`."""
         with self._lock:
             kept = list(self._points.get(flow, ()))
         return [point for point in kept if since <= point.at < until][-limit:]

@@ -66,7 +66,8 @@ def with_cache(
     if rows["is_known"].sum() == len(cached):
         return rows, cached.clear()
     rest = cached.join(rows, on=GROUP_PARTITION, how="anti", maintain_order="left")
-    # Of a commit that is gone only the last one counts; a group that was not read may have it.
+    # If a committed offset is gone, only its last values are kept; a group that was not read may
+    # still have it.
     unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
     is_gone = ~pl.col("group").is_in(unread["group"].implode())
     return rows, rest.with_columns(null_where(is_gone, KNOWN))
@@ -79,7 +80,7 @@ def void_partitions(
     before: pl.DataFrame, void: pl.DataFrame, translated: pl.DataFrame, learned: pl.DataFrame
 ) -> pl.DataFrame:
     """The partitions of which nothing holds that was cached: `void`, and those in `translated`
-    whose logs were others or shorter when they were translated, or could not be recognised."""
+    whose logs were others or shorter when they were translated, or could not be recognized."""
     both = before.join(learned, on=PARTITION, suffix="_now", validate="1:1", maintain_order="left")
     same = both.filter(
         *(pl.col(name) == pl.col(f"{name}_now") for name in LOG_IDENTITY),

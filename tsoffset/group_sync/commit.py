@@ -328,7 +328,7 @@ class _Committer:
             FailureKind.TIMEOUT,
             f"commit offsets of group {group}, cluster {self._target.alias}: this attempt is so "
             "late that it counts as given up, and a newer one may have committed since; nothing "
-            "was sent, the next cycle decides anew",
+            "was sent, the next cycle decides again",
         )
 
     def _too_late(self, group: str) -> Failed:

@@ -11,7 +11,7 @@ from tsoffset.group_sync.tables import FAILURES, in_one_chunk
 from tsoffset.model import LONGEST_MESSAGE, FailureKind, OutcomeKind, Precision, Reason
 
 REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
-"""Why a group is ahead that an operator may let go back."""
+"""The reasons for which an operator may move a group back."""
 
 _OUTCOMES = [kind.value for kind in OutcomeKind]
 _UNPROVEN = [Reason.NOT_MIRRORED.value, Reason.NO_PROOF.value]

@@ -63,12 +63,12 @@ from tsoffset.rule.reasons import rewritten
 
 _CHANGED_MEANWHILE = (
     "the partition was recreated, lost records at its end, or could not be reached while "
-    "the cycle ran; nothing is committed, the next cycle looks anew"
+    "the cycle ran; nothing is committed, the next cycle reads it again"
 )
 
 
 class Steps(Protocol):
-    """Who talks to the clusters."""
+    """The steps of a cycle that talk to the clusters."""
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
         """The logs of cached partitions (PARTITIONS) now."""
@@ -103,7 +103,6 @@ class StepsHere:
     clock: Time = time
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        """As `Steps.log_ranges`."""
         return log_ranges(self.flow, self.source, self.target, partitions)
 
     def read(
@@ -127,11 +126,9 @@ class StepsHere:
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
-        """As `Steps.translate`."""
         return translate(self.flow, self.source, self.target, offsets, partitions)
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
-        """As `Steps.decide_and_commit`."""
         done = commit_groups(
             self.flow,
             self.target,

@@ -103,8 +103,8 @@ class StateFile:
         except UNREACHABLE as error:
             why = f"{in_words(self._place, error)}; see that this user can reach and read it"
         return FlowCarryOver(), (
-            f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
-            "anew"
+            f"read state, flow {self.flow}: {self.path}: {why}; this cycle translates every "
+            "offset again"
         )
 
     def save(self, carry_over: FlowCarryOver) -> str | None:
@@ -119,7 +119,7 @@ class StateFile:
         except UNREACHABLE as error:
             return (
                 f"write state, flow {self.flow}: {self.path}: {in_words(self._place, error)}; the "
-                "next process will look at every position anew: make room, or see that this user "
+                "next process will translate every offset again: make room, or see that this user "
                 "can reach and write it"
             )
         return None

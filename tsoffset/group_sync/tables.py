@@ -40,7 +40,7 @@ SOURCE_COMMITS: Schema = {
     "failback": pl.Boolean,
     "target_active": pl.Boolean,
     "is_share_group": pl.Boolean,
-    # Of a share group: at most so many records behind the offset have been acknowledged.
+    # The most records behind the offset that a share group has acknowledged.
     "acknowledged": pl.Int64,
     "reason": pl.String,
     "message": pl.String,
@@ -246,7 +246,7 @@ def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.Dat
     keys = rows.select(on)
     if len(rows) == len(others) and others.select(on).equals(keys, null_equal=False):
         return rows.hstack(others.drop(on))
-    # Of the other columns of `rows` nothing is copied.
+    # The other columns of `rows` are not copied.
     found = keys.join(others, on=on, how="left", validate="m:1", maintain_order="left")
     return rows.hstack(found.drop(on))
 

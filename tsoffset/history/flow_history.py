@@ -23,8 +23,8 @@ from tsoffset.history.tables import (
     COUNTS,
     CYCLES,
     SECONDS,
+    CyclePairs,
     KeptReason,
-    KnownPairs,
     changed_rows,
 )
 from tsoffset.logs import hide_secrets
@@ -53,10 +53,10 @@ class FlowHistory:
     instance: str
     full_every: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _latest: KnownPairs | None = None
+    _latest: CyclePairs | None = None
     _waiting: deque[_Row] = field(default_factory=lambda: deque(maxlen=_CYCLES_IN_MEMORY))
     # The group-partitions that were written last; the last cycle of which all were, and its day.
-    _written: KnownPairs | None = None
+    _written: CyclePairs | None = None
     _full: int = 0
     _day: date | None = None
     # The day, name and rows of the last file of cycles; since when it replaces which others.
@@ -69,7 +69,7 @@ class FlowHistory:
         row = _summary(cycle, status, self.instance)
         with self._lock:
             if cycle.reached:
-                self._latest = KnownPairs(cycle.number, cycle.ended_at, status.pairs)
+                self._latest = CyclePairs(cycle.number, cycle.ended_at, status.pairs)
             self._waiting.append(row)
 
     def write(self) -> None:
@@ -88,7 +88,7 @@ class FlowHistory:
             raise
         self._write_cycles()
 
-    def _write_pairs(self, now: KnownPairs) -> None:
+    def _write_pairs(self, now: CyclePairs) -> None:
         day = day_of(now.ended_at)
         whole = None
         if day != self._day:

@@ -90,8 +90,8 @@ def _point(row: dict[str, Any]) -> CyclePoint:
 
 
 def _last_instance(files: Iterator[_Read]) -> pa.Table | None:
-    """Of the files of a day, newest first: the rows of the process that wrote the newest one, back
-    to its last file with all group-partitions. None if there is no file."""
+    """The rows of the process that wrote the newest file of a day, back to its last file with all
+    group-partitions; the files come newest first. None if there is no file."""
     found: list[pa.Table] = []
     instance = None
     for file, rows in files:

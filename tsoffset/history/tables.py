@@ -88,7 +88,7 @@ _COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in P
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPairs:
+class CyclePairs:
     """The group-partitions of a cycle (PAIRS_KNOWN), its number and its end."""
 
     cycle: int
@@ -97,7 +97,7 @@ class KnownPairs:
 
 
 def changed_rows(
-    before: KnownPairs | None, now: KnownPairs, instance: str, *, whole: KeptReason | None
+    before: CyclePairs | None, now: CyclePairs, instance: str, *, whole: KeptReason | None
 ) -> pa.Table:
     """The rows (PAIRS) by which a cycle differs from `before`. With `whole`, unchanged
     group-partitions have a row as well, of this kind. Without `before`, all rows are changed
@@ -132,7 +132,7 @@ def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
 
 
 def _marked(
-    pairs: pa.Table, now: KnownPairs, instance: str, kept: pa.Scalar | pa.ChunkedArray
+    pairs: pa.Table, now: CyclePairs, instance: str, kept: pa.Scalar | pa.ChunkedArray
 ) -> pa.Table:
     rows = len(pairs)
     if isinstance(kept, pa.Scalar):
@@ -146,7 +146,7 @@ def _marked(
     return columns_table(PAIRS, rows, marks | by_name(pairs))
 
 
-def _same(before: pa.Table, ended_at: float, now: KnownPairs) -> pa.Array:
+def _same(before: pa.Table, ended_at: float, now: CyclePairs) -> pa.Array:
     """True for each group-partition that has not changed. `before` has the earlier row of each,
     null for a new one."""
     same = before["outcome"].is_valid()

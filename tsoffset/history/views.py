@@ -110,11 +110,9 @@ class _Union(AccumulatorParam[set[str]]):
     """Unites sets of sentences."""
 
     def zero(self, value: set[str]) -> set[str]:
-        """As `AccumulatorParam.zero`."""
         return set()
 
     def addInPlace(self, value1: set[str], value2: set[str]) -> set[str]:  # noqa: N802 (pyspark's)
-        """As `AccumulatorParam.addInPlace`."""
         return value1 | value2
 
 

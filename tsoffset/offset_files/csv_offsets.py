@@ -28,7 +28,6 @@ class CsvOffsets:
     offsets: tuple[StoredOffset, ...]
 
     def translated(self, targets: Targets) -> str:
-        """As `Document.translated`."""
         lines = [csv_line(self.header)] if self.header else []
         for one in self.offsets:
             target = targets[one]

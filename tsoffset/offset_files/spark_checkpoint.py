@@ -87,11 +87,9 @@ class StartingOffsets:
 
     @property
     def offsets(self) -> tuple[StoredOffset, ...]:
-        """As `Document.offsets`."""
         return _offsets(self.checkpoint.resumes)
 
     def translated(self, targets: Targets) -> str:
-        """As `Document.translated`."""
         files = self.checkpoint.resumes
         return "".join(
             spark_json(some, targets) + "\n" for file in files for some in file.offsets.values()

@@ -30,7 +30,6 @@ class SparkJson:
     offsets: tuple[StoredOffset, ...]
 
     def translated(self, targets: Targets) -> str:
-        """As `Document.translated`."""
         return spark_json(self.offsets, targets) + "\n"
 
 

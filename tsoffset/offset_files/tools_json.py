@@ -28,7 +28,6 @@ class ToolsJson:
     offsets: tuple[StoredOffset, ...]
 
     def translated(self, targets: Targets) -> str:
-        """As `Document.translated`."""
         entries = [
             {**entry, "topic": targets[one].topic, "offset": targets[one].offset}
             for entry, one in zip(self.value["partitions"], self.offsets, strict=True)

@@ -58,7 +58,7 @@ class StoredTranslation:
 
 
 def targets_of(translated: Sequence[StoredTranslation]) -> Targets:
-    """What documents are written with; all of these have a translation."""
+    """The target offsets that documents are written with; all of these have a translation."""
     found = {}
     for one in translated:
         assert one.row.target_topic is not None
@@ -111,7 +111,6 @@ class _FileSteps:
     commits: pl.DataFrame
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        """As `Steps.log_ranges`."""
         return self.here.log_ranges(partitions)
 
     def read(
@@ -123,7 +122,6 @@ class _FileSteps:
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
-        """As `Steps.translate`."""
         return self.here.translate(offsets, partitions)
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
@@ -155,7 +153,6 @@ class _FileAsCluster:
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
-        """As `Cluster.committed`."""
         return self.columns()
 
 

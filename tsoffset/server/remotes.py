@@ -93,7 +93,7 @@ def _shown(url: str) -> str:
 
 
 def _keeps_secrets(url: str) -> bool:
-    """True if nobody on the network sees what is sent to the address."""
+    """True if what is sent to the address cannot be read on the network."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_local(parts.hostname or "")
 

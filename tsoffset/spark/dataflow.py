@@ -1,6 +1,6 @@
 """One cycle of a flow on Spark, from groups to commits.
 
-The driver lists and filters the groups and asks what has become of the logs that are remembered;
+The driver lists and filters the groups and reads the ranges of cached logs;
 tasks do the rest, as `tsoffset.group_sync.cycle` says. A small cycle is one task. In a larger one
 each step is a job of its own, and between two the driver sees to it that what travels is what the
 next one needs, once, in packed tables.
@@ -209,7 +209,7 @@ def _spread(
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
 
 
 def _since(start: float) -> float:
@@ -272,7 +272,7 @@ def _preflight(
         start = _preflight(flow, source, target, carry_over)
         warning = (
             f"flow {flow.name}: what was remembered is of other clusters or settings; it is "
-            "dropped, and this cycle looks at every position anew"
+            "dropped, and this cycle translates every offset again"
         )
         return replace(start, warnings=(*start.warnings, warning))
     return start

@@ -40,7 +40,7 @@ SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
 
 class Interrupted(RuntimeError):
-    """The cycle was ended from outside; nobody waits for what it does."""
+    """The cycle was ended from outside, and its result is not used."""
 
 
 class Jobs:
@@ -81,13 +81,13 @@ class Jobs:
                 if isinstance(error, TimeoutError):
                     raise CycleOverLimit(
                         f"run cycle, flow {self._flow}: ended by its limit, in the step "
-                        f"{self._stage or _BEFORE_SPARK}; the next cycle starts anew from the "
+                        f"{self._stage or _BEFORE_SPARK}; the next cycle starts again from the "
                         "clusters. Where a cycle has so much to do, raise cycle.limit.seconds"
                     ) from error
             elif isinstance(error, SPARK_ERRORS):
                 raise CycleFailed(
                     f"run cycle, flow {self._flow}: Spark gave up: {cause(error)}; the next cycle "
-                    "starts anew from the clusters"
+                    "starts again from the clusters"
                 ) from error
             raise
 

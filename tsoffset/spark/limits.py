@@ -15,9 +15,8 @@ _SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
 
 
 def slots(context: SparkContext, other_flows: int = 0) -> int:
-    """How many tasks Spark runs at once when all executors that it may have are there; each of
-    several flows has an equal part, so that however many of them wait for silent brokers, the
-    others have theirs.
+    """How many tasks Spark runs at once when all executors that it may have are there; several
+    flows share them equally, so flows that wait for silent brokers do not block the others.
 
     Its own default counts those that have come so far, and is 2 before the first.
     """

@@ -47,8 +47,8 @@ _UNLESS_SET = {
     "spark.ui.showConsoleProgress": "false",
     # Flows that run side by side take turns, each in a pool of its own (`tsoffset.spark.jobs`).
     "spark.scheduler.mode": "FAIR",
-    # By itself Spark remembers a thousand jobs and stages with all their tasks, for a page that
-    # nobody looks at; a daemon would fill that for a quarter of an hour to a day.
+    # By itself Spark remembers a thousand jobs and stages with all their tasks, for a page that is
+    # switched off.
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     # What a worker reads comes in buffers of megabytes. glibc soon takes such from the heap, where
@@ -137,16 +137,16 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 def session_settings(
     spark_settings: Mapping[str, str], app_name: str, flows: int = 1
 ) -> dict[str, str]:
-    """The user's settings with ours: what must hold, and defaults.
+    """The user's settings with those that tsoffset requires, and its defaults.
 
     `local[N]` becomes `local[N,4]`: Spark gives up at the first lost worker otherwise. Each of
-    several flows has N slots: tasks that wait for a silent broker leave the others theirs
+    several flows has N slots: tasks that wait for a silent broker do not block other flows
     (`tsoffset.spark.limits.slots`).
     """
     settings = {**_UNLESS_SET, "spark.app.name": app_name, **spark_settings, **_ALWAYS}
-    for key, ours in _ALWAYS.items():
-        if spark_settings.get(key, ours) != ours:
-            log.warning("spark_setting_overridden", key=key, value=ours)
+    for key, required in _ALWAYS.items():
+        if spark_settings.get(key, required) != required:
+            log.warning("spark_setting_overridden", key=key, value=required)
     master = settings.get("spark.master", DEFAULT_MASTER)
     if local := _LOCAL.fullmatch(master):
         threads = local["threads"] or "1"
@@ -184,19 +184,19 @@ def _sockets(settings: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
 
 
 def _java_options(given: str, here: bool) -> str:
-    """The user's options for Java with ours before them, where they do not say otherwise."""
-    ours = []
+    """The user's options for Java, after those that tsoffset adds if they do not set them."""
+    added = []
     if "log4j2.configurationFile" not in given:
         file = Path(__file__).with_name("log4j2.properties").as_uri()
-        ours.append(f'"-Dlog4j2.configurationFile={file}"')
+        added.append(f'"-Dlog4j2.configurationFile={file}"')
     if here and "-XX:TieredStopAtLevel" not in given:
         # Measured: Java's part in a cycle is handing tables on, and it takes half the time to
         # start (6.5 s of a core instead of 12) without its second compiler.
-        ours.append("-XX:TieredStopAtLevel=1")
+        added.append("-XX:TieredStopAtLevel=1")
     if not _user_has_a_name():
         home = os.environ.get("HOME") or tempfile.gettempdir()
-        ours += [f"-Duser.name={os.getuid()}", f'"-Duser.home={home}"']
-    return " ".join([*ours, given]).rstrip()
+        added += [f"-Duser.name={os.getuid()}", f'"-Duser.home={home}"']
+    return " ".join([*added, given]).rstrip()
 
 
 def _user_has_a_name() -> bool:

@@ -1,4 +1,4 @@
-"""The Spark session that all flows of the daemon share, made anew where it died or failed often."""
+"""The Spark session that all flows of the daemon share, replaced if it died or failed often."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from tsoffset.spark.session import spark_session
 
 log = structlog.get_logger(__name__)
 
-# So many jobs in a row that Spark gave up on, of whichever flow, and the session is given up.
+# After this many failed jobs in a row, of any flow, the session is replaced.
 FAILURES = 3
 # Between two attempts to start Spark, doubled from the first to the last.
 _FIRST_PAUSE_SECONDS = 1.0
@@ -52,8 +52,8 @@ class Sessions:
 
     @contextmanager
     def lease(self) -> Iterator[SparkSession]:
-        """The session for one cycle; a new one where the last has died, or kept failing and nobody
-        else is at work in it.
+        """The session for one cycle; a new one if the last has died, or kept failing and no other
+        flow uses it.
 
         Raises what keeps Spark from starting, and CycleFailed while a pause after that lasts, or
         where another flow has been starting it for too long.

@@ -95,7 +95,6 @@ class SparkSteps:
     def read(
         self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """As `Steps.read`."""
         known = groups.select("group").join(
             cached.group_by("group").len(),
             on="group",
@@ -130,7 +129,6 @@ class SparkSteps:
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
-        """As `Steps.translate`."""
         rows_of = _by_partition(offsets)
         distinct = {partition: len(rows) for partition, rows in rows_of.items()}
         # A task has at least one fetch under way, so the user's limit on these limits tasks, too.
@@ -149,7 +147,7 @@ class SparkSteps:
         done = self._run("translate", steps, "translate", work, sizes, at_once=self._most_reads)
         cost = Cost()
         for _, _, its_cost in done:
-            cost = cost.beside(its_cost)
+            cost = cost.in_parallel(its_cost)
         return pl.concat(found for found, _, _ in done), pl.concat(one for _, one, _ in done), cost
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
@@ -164,7 +162,7 @@ class SparkSteps:
         done = self._run("settle", self._committing(len(work)), "decide_and_commit", parts, rows)
         cost = Cost()
         for _, its_cost in done:
-            cost = cost.beside(its_cost)
+            cost = cost.in_parallel(its_cost)
         return pl.concat([one for one, _ in done]), cost
 
     def _committing(self, pairs: int) -> StepsInTask:

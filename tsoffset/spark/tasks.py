@@ -78,7 +78,6 @@ class StepsInTask:
     def read(
         self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """As `Steps.read`."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
                 return here.read(groups, cached, ranges)
@@ -90,7 +89,6 @@ class StepsInTask:
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
-        """As `Steps.translate`."""
         try:
             with self._here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
@@ -104,12 +102,11 @@ class StepsInTask:
             return untranslated(offsets, failed), partitions, Cost()
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
-        """As `Steps.decide_and_commit`."""
         try:
             with self._here(Stage.SETTLE) as here:
                 return here.decide_and_commit(work)
         except BROKEN as error:
-            what = f"settle group {work['group'][0]} and its neighbours"
+            what = f"settle group {work['group'][0]} and its neighbors"
             return failed_results(work, self._broken("settling_broke", what, error)), Cost()
 
     def whole(

@@ -205,8 +205,8 @@ def renamed(flow: FlowSettings, topic: str) -> str | None:
 
 
 def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, Stamp]:
-    """Who set the timestamps of the newest records of each topic, by the last batch of its longest
-    log. The topic's configuration is not read: the records count.
+    """Whether producers or brokers set the timestamps of the newest records of each topic, by the
+    last batch of its longest log. The topic's configuration is not read: the records count.
     """
     places = [
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions

@@ -112,7 +112,7 @@ def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     files = [(one.required_text("secretName"), one.member_text("certificate")) for one in listed]
     change = None
     if not all(name for _, name in files):
-        change = "Of a secret with a `pattern` only ca.crt is used; add its other certificates."
+        change = "Only ca.crt of a secret with a `pattern` is used; add its other certificates."
         files = [(secret, name or "ca.crt") for secret, name in files]
     yield MirrorSetting(entry, keys.TRUST_TYPE.name, "PEM")
     if len(files) == 1:

@@ -109,8 +109,8 @@ def _comment(text: str, hanging: str = "# ") -> list[str]:
 
 
 def _line(key: str, text: str) -> str:
-    """A line of a properties file, in UTF-8. In values `:` and the like are not escaped: nobody
-    writes `a\\:9092`."""
+    """A line of a properties file, in UTF-8. Values keep `:` and the like unescaped, as
+    people write them: `a:9092`."""
     separator = " = "
     line = str(javaproperties.join_key_value(key, "", separator=separator, ensure_ascii=False))
     escaped = str(javaproperties.join_key_value("", text, separator="", ensure_ascii=False))

@@ -48,7 +48,7 @@ def run_translate(
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Translate the offsets that `read` returns, print their rows, write the output, and return the
-    exit status; with `every_seconds` again and again, until interrupted. Raises UsageError."""
+    exit status. With `every_seconds` this repeats until interrupted. Raises UsageError."""
     flow = only_flow(selection, "translate")
     carry_over = CarryOver()
     once = partial(_once, selection, flow, output, notices, options, carry_over, connect)

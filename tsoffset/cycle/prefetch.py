@@ -1,10 +1,10 @@
-"""What the outermost positions of a partition are about to ask, asked before it is their turn.
+"""Prefetches what the outermost positions of a partition will ask.
 
-A conversation asks one thing after the other and waits for each, though most of what the first
-ones of a partition ask is known beforehand: the records at their commits, the ends of both logs,
-the time of the lowest one's next record and what lies there, where the mirror begins. That is
-asked as soon as there is enough to ask it by, and kept for whoever asks the same: it counts for
-nobody before, so that a conversation comes to what it would come to without.
+A conversation waits for each of its questions, though most questions of the first conversations are
+known beforehand: the records at their committed offsets, the ends of both logs, the lookup of the
+lowest one's next record and what lies there, and where the mirror begins. These are asked early. A
+prefetched answer counts only for the conversation that asks for it, so each conversation has the
+same result as without prefetching.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from tsoffset.rule.inquiry import Answer, Question
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 
-class Foresight:
+class Prefetch:
     """What is asked before its turn for the conversations about the lowest and the highest of some
     offsets, and what came of it."""
 
