@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 
 def runs(pid: int) -> bool:
     """True while there is such a process; one that nobody has collected yet does not run."""
@@ -49,10 +51,25 @@ def is_java(pid: int) -> bool:
     return False
 
 
+def stop(pid: int) -> None:
+    """Let a process stand still. A thread that is running goes on for a moment after the signal,
+    long enough to answer a request: this waits for the last one."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: _thread_states(pid) == {"T"}, f"process {pid} stands still")
+
+
+def _thread_states(pid: int) -> set[str]:
+    found = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(OSError):
+            found.add(stat.read_text().rpartition(") ")[2][0])
+    return found
+
+
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """A process that stands still, if it is there to go on afterwards."""
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     try:
         yield
     finally:

@@ -1,7 +1,5 @@
 """Elections of a flow's leader, held by real coordinators."""
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +13,7 @@ from kafka import KafkaAdminClient
 
 from tests.kafka.test_versions import KRAFT, NEWEST, OLDEST, ZOOKEEPER
 from tests.memory_flows import flow
+from tests.processes import stopped
 from tests.scenarios.flows import member
 from tests.secured import PASSWORDS, Secured
 from tests.serving import TOKEN, bearing, row
@@ -270,15 +269,11 @@ def test_a_coordinator_that_stops_and_comes_back(hold: Hold, tmp_path: Path) -> 
         first, second = electing.begin(OLD), electing.begin(NEW)
         broker.restart()
         wait_until(lambda: bool(electing.leading()), "somebody leads")
-        process = broker.pid
-        os.kill(process, signal.SIGSTOP)
-        try:
+        with stopped(broker.pid):
             wait_until(lambda: first.problem() is not None, "the first one notices")
             wait_until(lambda: second.problem() is not None, "the second one notices")
             assert electing.leading() == []
             assert "cluster B" in (first.problem() or "")
-        finally:
-            os.kill(process, signal.SIGCONT)
         wait_until(lambda: bool(electing.leading()), "somebody leads again")
         wait_until(lambda: first.problem() is None and second.problem() is None, "all is well")
         assert not any(one.clashes for one in electing.parts)

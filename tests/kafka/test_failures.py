@@ -1,14 +1,13 @@
 """The adapter on a cluster of two nodes whose second one hangs, dies, or gives up leaders."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 
 import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
+from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.digests import content_digest
@@ -83,17 +82,6 @@ def second(nodes: EmbeddedCluster) -> Iterator[EmbeddedBroker]:
     node = nodes.nodes[1]
     yield node
     node.start()
-
-
-@contextmanager
-def frozen(node: EmbeddedBroker) -> Iterator[None]:
-    """Its connections stay, and nothing answers."""
-    assert node.pid is not None
-    os.kill(node.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(node.pid, signal.SIGCONT)
 
 
 def one_on_each(contents: Contents, unique: Callable[[str], str]) -> list[TopicPartition]:
@@ -207,7 +195,7 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions(
     here, there = partitions
     cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert both_answer(cluster, partitions)
-    with frozen(second):
+    with stopped(second.pid):
         ranges = cluster.log_ranges(partitions, UNCOMMITTED)
         assert ranges[here] == LogRange(0, 10)
         failed = ranges[there]
@@ -232,7 +220,7 @@ def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     for tp in (*partitions, partitions[-1]):
         assert isinstance(cluster.log_ranges([tp], UNCOMMITTED)[tp], LogRange)
     asked = cluster.requests["metadata"]
-    with frozen(second):
+    with stopped(second.pid):
         assert leader(cluster, here) == 1
     assert cluster.requests["metadata"] == asked + (1 if heard_last else 2)
 
@@ -245,7 +233,7 @@ def test_a_broker_that_does_not_list_its_groups_is_named(
     contents.commit_offsets(group, {(contents.create_topic(unique("topic")), 0): 0})
     cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert group in cluster.groups().groups
-    with frozen(second):
+    with stopped(second.pid):
         listings = cluster.groups()
     assert group in listings.groups
     assert set(listings.failed_brokers) == {2}

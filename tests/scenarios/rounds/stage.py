@@ -12,6 +12,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 
+from tests.processes import stop
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
@@ -40,7 +41,7 @@ class Mirror:
         """Let it stand still: it holds its connections and does nothing."""
         self._paused = self.process.pid
         assert self._paused is not None
-        os.kill(self._paused, signal.SIGSTOP)
+        stop(self._paused)
 
     def relieve(self) -> None:
         """Let it go on, or start it again."""
