@@ -152,8 +152,8 @@ def throttled(milliseconds: int, asked: Asked) -> bytes:
     return asked.frame()
 
 
-def throttled_emptily(asked: Asked) -> bytes:
-    asked.answer.throttle_time_ms = _DAYS_MS
+def throttled_emptily(milliseconds: int, asked: Asked) -> bytes:
+    asked.answer.throttle_time_ms = milliseconds
     asked.answer.responses = []
     return asked.frame()
 
@@ -796,7 +796,7 @@ CASES = (
     Case(
         "wants 24 days of rest before each Fetch",
         FETCH,
-        throttled_emptily,
+        bound(throttled_emptily, _DAYS_MS),
         _SILENCE,
         _SILENCE,
         waits=True,
