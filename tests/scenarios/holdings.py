@@ -12,7 +12,6 @@ ORDERS = "orders"
 EQUAL_TIMES = "equal-times"
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
-STREAMING = "streaming"
 RETURNING = "returning"
 SHORTENED = "shortened"
 STAMPED_HERE = "stamped-here"
@@ -26,7 +25,6 @@ COME_ROUND = f"B.A.{CHAINED}"
 SAME = "same-orders"
 SAME_RETURNING = "same-returning"
 SAME_TRANSACTIONS = "same-transactions"
-UNDECIDED = ("same-undecided-committed", "same-undecided-aborted")
 # On A and on D, both mirrored to B under this name.
 FAN_IN = "fan-in"
 # On D, whose second node will go away, mirrored to B as D.*.
@@ -44,11 +42,11 @@ TRIMMED_THERE = 350
 TOPICS: Mapping[str, Sequence[str]] = {
     "A->B": (
         *(ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, RETURNING),
-        *(STREAMING, CHAINED, SHORTENED, STAMPED_HERE, STAMPED_THERE),
+        *(CHAINED, SHORTENED, STAMPED_HERE, STAMPED_THERE),
     ),
     "B->C": (f"A.{CHAINED}", FROM_B),
     "C->A": (COME_ROUND, f"B.{FROM_B}"),
-    "X->Y": (SAME, SAME_RETURNING, SAME_TRANSACTIONS, *UNDECIDED, FAN_IN),
+    "X->Y": (SAME, SAME_RETURNING, SAME_TRANSACTIONS, FAN_IN),
     "W->Y": (FAN_IN,),
     "D->B": (SOUND, DAMAGED, HALF_AWAY, ALL_AWAY),
 }
@@ -67,8 +65,8 @@ def fill(estate: Estate) -> None:
     """Create and fill all topics, before anything is mirrored."""
     a, d = estate.contents["A"], estate.contents["D"]
     for topic in (
-        *(STREAMING, RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
-        *(SAME, SAME_RETURNING, *UNDECIDED, FAN_IN),
+        *(RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
+        *(SAME, SAME_RETURNING, FAN_IN),
     ):
         a.create_topic(topic)
         _fill_trimmed(estate, "A", topic)
