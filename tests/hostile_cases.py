@@ -64,8 +64,8 @@ class Case:
     `waits` is played by `make test-all`.
     """
 
-    does: str
     api: int
+    does: str
     lie: Lie
     source: str | None
     target: str | None = None
@@ -506,6 +506,8 @@ def aborted(count: int) -> Lie:
     return lie
 
 
+nonsense = bound(body_of, b"\xff" * 64)
+
 _HUGE = 2**31 - 1
 _VAST = 40_000_000
 _MANY_GROUPS = 1_500_000
@@ -519,438 +521,300 @@ _ALL = "cluster unreachable"
 _WELL = "committed"
 _OLD = "failed UNSUPPORTED_VERSION"
 
+connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch, commit = (
+    bound(Case, api)
+    for api in (
+        *(CONNECT, API_VERSIONS, METADATA, FIND_COORDINATOR, LIST_GROUPS),
+        *(OFFSET_FETCH, LIST_OFFSETS, FETCH, OFFSET_COMMIT),
+    )
+)
+
 CASES = (
     # --- connections
-    Case("takes connections and says nothing", CONNECT, silent, _SILENCE, _SILENCE),
-    Case("ends each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
-    Case(
+    connect("takes connections and says nothing", silent, _SILENCE, _SILENCE),
+    connect("ends each connection at once", closed, _NONE, _NONE, waits=True),
+    connect(
         "answers in HTTP",
-        CONNECT,
         bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
         _NONE,
         _NONE,
         waits=True,
     ),
-    Case("says a frame has -1 bytes", CONNECT, bound(says, b"\xff" * 4), _NONE, waits=True),
-    Case(
-        "answers each ApiVersions with UNSUPPORTED_VERSION",
-        API_VERSIONS,
-        unsupported,
-        _SILENCE,
-        _SILENCE,
+    connect("says a frame has -1 bytes", bound(says, b"\xff" * 4), _NONE, waits=True),
+    api_versions(
+        "answers each ApiVersions with UNSUPPORTED_VERSION", unsupported, _SILENCE, _SILENCE
     ),
-    Case(
+    api_versions(
         "names 2,147,483,647 kinds in ApiVersions",
-        API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
         _NONE,
         waits=True,
     ),
-    Case(
+    api_versions(
         "names 5,000,000 kinds in ApiVersions",
-        API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
-    Case("knows no request as it is made now", API_VERSIONS, versions(0, 0), _OLD),
-    Case("has lowest versions above its highest", API_VERSIONS, versions(32_767, -1), _OLD),
-    Case("stops in the middle of ApiVersions", API_VERSIONS, half, _SILENCE, waits=True),
-    Case(
-        "wants 24 days of rest after ApiVersions", API_VERSIONS, bound(throttled, _DAYS_MS), _WELL
-    ),
+    api_versions("knows no request as it is made now", versions(0, 0), _OLD),
+    api_versions("has lowest versions above its highest", versions(32_767, -1), _OLD),
+    api_versions("stops in the middle of ApiVersions", half, _SILENCE, waits=True),
+    api_versions("wants 24 days of rest after ApiVersions", bound(throttled, _DAYS_MS), _WELL),
     # --- metadata
-    Case("names no broker", METADATA, change(no_broker), _ALL, _ALL),
-    Case("names port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE),
-    Case("names port 70000", METADATA, brokers(at(70_000)), _NONE, _NONE, waits=True),
-    Case("names port -1", METADATA, brokers(at(-1)), _NONE, waits=True),
-    Case("names an empty host", METADATA, brokers(at(9092, "")), _NONE, waits=True),
-    Case(
-        "names a host of 10,000 letters",
-        METADATA,
-        brokers(at(9092, "token" * 2_000)),
-        _NONE,
-        waits=True,
+    metadata("names no broker", change(no_broker), _ALL, _ALL),
+    metadata("names port 0 for a broker", brokers(at(0)), _NONE, _NONE),
+    metadata("names port 70000", brokers(at(70_000)), _NONE, _NONE, waits=True),
+    metadata("names port -1", brokers(at(-1)), _NONE, waits=True),
+    metadata("names an empty host", brokers(at(9092, "")), _NONE, waits=True),
+    metadata(
+        "names a host of 10,000 letters", brokers(at(9092, "token" * 2_000)), _NONE, waits=True
     ),
-    Case("names a\\0b as a host", METADATA, brokers(at(9092, "a\0b")), _NONE, waits=True),
-    Case("names one address for all brokers", METADATA, itself, _WELL),
-    Case(
+    metadata("names a\\0b as a host", brokers(at(9092, "a\0b")), _NONE, waits=True),
+    metadata("names one address for all brokers", itself, _WELL),
+    metadata(
         "names 10,000 brokers",
-        METADATA,
         change(many_brokers),
         "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
         everybody=True,
         waits=True,
     ),
-    Case("names a leader that is no broker", METADATA, led_by(42), _NONE, _NONE, waits=True),
-    Case("names -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", waits=True),
-    Case(
+    metadata("names a leader that is no broker", led_by(42), _NONE, _NONE, waits=True),
+    metadata("names -7 as a leader", led_by(-7), "failed NO_LEADER", waits=True),
+    metadata(
         "numbers partitions -3 and 2147483647",
-        METADATA,
         numbered(-3, _HUGE),
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
     ),
-    Case("names a partition three times", METADATA, numbered(0, 0, 0), _WELL),
-    Case(
-        "gives a topic an error code that Kafka has not",
-        METADATA,
-        refused(999),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("names a topic null", METADATA, of_victim(without_name), "failed NO_LEADER", waits=True),
-    Case("names 1,000 topics that were not asked for", METADATA, more_topics, _WELL),
-    Case("says it is another cluster", METADATA, change(other_cluster), _WELL),
-    Case("stops in the middle of Metadata", METADATA, half, _ALL),
-    Case("leaves half of Metadata out", METADATA, shortened, _ALL, _ALL),
-    Case("answers Metadata with nonsense", METADATA, bound(body_of, b"\xff" * 64), _ALL),
-    Case("names no list of topics", METADATA, change(set_to(topics=None)), _ALL),
-    Case(
+    metadata("names a partition three times", numbered(0, 0, 0), _WELL),
+    metadata("gives a topic an error code that Kafka has not", refused(999), _NO_KAFKA, _NO_KAFKA),
+    metadata("names a topic null", of_victim(without_name), "failed NO_LEADER", waits=True),
+    metadata("names 1,000 topics that were not asked for", more_topics, _WELL),
+    metadata("says it is another cluster", change(other_cluster), _WELL),
+    metadata("stops in the middle of Metadata", half, _ALL),
+    metadata("leaves half of Metadata out", shortened, _ALL, _ALL),
+    metadata("answers Metadata with nonsense", nonsense, _ALL),
+    metadata("names no list of topics", change(set_to(topics=None)), _ALL),
+    metadata(
         "names no list of a topic's partitions",
-        METADATA,
         of_victim(set_to(partitions=None)),
         _NONE,
         everybody=True,
     ),
-    Case(
+    metadata(
         "writes a topic's name in no UTF-8",
-        METADATA,
         renamed(b"victim", b"vic\xfftim"[:6]),
         _NONE,
         everybody=True,
         waits=True,
     ),
     # --- groups
-    Case(
+    coordinator(
         "names a coordinator that is no broker",
-        FIND_COORDINATOR,
         of_coordinator(set_to(node_id=42)),
         _NONE,
         _NONE,
         waits=True,
     ),
-    Case(
+    coordinator(
         "names -7 as a coordinator",
-        FIND_COORDINATOR,
         of_coordinator(set_to(node_id=-7)),
         "failed COORDINATOR",
         waits=True,
     ),
-    Case(
+    coordinator(
         "refuses a coordinator with an unknown code",
-        FIND_COORDINATOR,
         of_coordinator(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
+    coordinator(
         "names no list of coordinators",
-        FIND_COORDINATOR,
         change(set_to(coordinators=None)),
         _NO_KAFKA,
         everybody=True,
     ),
-    Case(
-        "leaves a group's coordinator out",
-        FIND_COORDINATOR,
-        change(coordinators(CALM)),
-        _SILENCE,
-        waits=True,
+    coordinator(
+        "leaves a group's coordinator out", change(coordinators(CALM)), _SILENCE, waits=True
     ),
-    Case(
-        "lists groups with odd names, and one twice", LIST_GROUPS, change(add_groups), _WELL, _WELL
+    groups("lists groups with odd names, and one twice", change(add_groups), _WELL, _WELL),
+    groups(
+        "refuses to list groups", change(set_to(error_code=-1)), "committed and failed INTERNAL"
     ),
-    Case(
-        "refuses to list groups",
-        LIST_GROUPS,
-        change(set_to(error_code=-1)),
-        "committed and failed INTERNAL",
-    ),
-    Case(
-        "lists groups in 40 MB",
-        LIST_GROUPS,
-        bound(body_of, bytes(_VAST)),
-        "committed and failed INTERNAL",
-    ),
-    Case(
+    groups("lists groups in 40 MB", bound(body_of, bytes(_VAST)), "committed and failed INTERNAL"),
+    groups(
         "lists 1,500,000 groups",
-        LIST_GROUPS,
         many_groups,
         "committed or failed TIMEOUT",
         everybody=True,
         waits=True,
     ),
-    Case(
+    groups(
         "lists groups in nonsense",
-        LIST_GROUPS,
         bound(body_of, _HUGE_COMPACT * 9),
         "committed and failed INTERNAL",
     ),
-    Case(
-        "answers OffsetFetch with nonsense",
-        OFFSET_FETCH,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
-        "counts 2,147,483,647 groups",
-        OFFSET_FETCH,
-        bound(body_of, bytes(5) + _HUGE_COMPACT),
-        _NO_KAFKA,
-    ),
-    Case("leaves half of OffsetFetch out", OFFSET_FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case("adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
-    Case(
-        "says a group has committed -5",
-        OFFSET_FETCH,
-        of_offsets(set_to(committed_offset=-5)),
-        "no row",
-    ),
-    Case(
+    offsets("answers OffsetFetch with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
+    offsets("counts 2,147,483,647 groups", bound(body_of, bytes(5) + _HUGE_COMPACT), _NO_KAFKA),
+    offsets("leaves half of OffsetFetch out", shortened, _NO_KAFKA, _NO_KAFKA),
+    offsets("adds 20 bytes to OffsetFetch", lengthened, _NO_KAFKA),
+    offsets("says a group has committed -5", of_offsets(set_to(committed_offset=-5)), "no row"),
+    offsets(
         "says a group has committed 2^63-1",
-        OFFSET_FETCH,
         of_offsets(set_to(committed_offset=_FOR_EVER)),
         "skipped PAST_LOG_END",
     ),
-    Case(
+    offsets(
         "says a group has committed in partition -1",
-        OFFSET_FETCH,
         of_offsets(set_to(partition_index=-1)),
         "no row",
     ),
-    Case(
-        "refuses an offset with an unknown code",
-        OFFSET_FETCH,
-        of_offsets(set_to(error_code=999)),
-        _NO_KAFKA,
-        None,
+    offsets(
+        "refuses an offset with an unknown code", of_offsets(set_to(error_code=999)), _NO_KAFKA
     ),
-    Case(
-        "answers for another group",
-        OFFSET_FETCH,
-        of_group(set_to(group_id="stranger")),
-        _SILENCE,
-        _SILENCE,
+    offsets("answers for another group", of_group(set_to(group_id="stranger")), _SILENCE, _SILENCE),
+    offsets(
+        "answers for a group of another broker, and after that", of_the_other, _SILENCE, waits=True
     ),
-    Case(
-        "answers for a group of another broker, and after that",
-        OFFSET_FETCH,
-        of_the_other,
-        _SILENCE,
-        waits=True,
-    ),
-    Case(
-        "wants 24 days of rest after OffsetFetch", OFFSET_FETCH, bound(throttled, _DAYS_MS), _WELL
-    ),
+    offsets("wants 24 days of rest after OffsetFetch", bound(throttled, _DAYS_MS), _WELL),
     # --- lookups
-    Case(
-        "answers ListOffsets with nonsense",
-        LIST_OFFSETS,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("leaves half of ListOffsets out", LIST_OFFSETS, shortened, _NO_KAFKA),
-    Case(
+    lookup("answers ListOffsets with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
+    lookup("leaves half of ListOffsets out", shortened, _NO_KAFKA),
+    lookup(
         "answers ListOffsets for another partition",
-        LIST_OFFSETS,
         of_lookup(set_to(partition_index=5)),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    Case(
-        "says logs begin and end at -9",
-        LIST_OFFSETS,
-        of_lookup(set_to(offset=-9)),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
+    lookup("says logs begin and end at -9", of_lookup(set_to(offset=-9)), _NO_KAFKA, _NO_KAFKA),
+    lookup(
         "says logs begin and end at 2^63-1",
-        LIST_OFFSETS,
         of_lookup(set_to(offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("says a log ends before it begins", LIST_OFFSETS, backwards, _NO_KAFKA),
-    Case("says negative times", LIST_OFFSETS, of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
+    lookup("says a log ends before it begins", backwards, _NO_KAFKA),
+    lookup("says negative times", of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
-    Case("answers Fetch with nonsense", FETCH, bound(body_of, b"\xff" * 64), _NO_KAFKA, _NO_KAFKA),
-    Case("answers Fetch with an empty frame", FETCH, bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
-    Case("leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case("hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True),
-    Case("falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE),
-    Case("sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
-    Case("falls silent", FETCH, silent, _SILENCE, _SILENCE, waits=True),
-    Case("answers with another correlation id", FETCH, wrong_id, _NONE, _NONE),
-    Case("answers each Fetch twice", FETCH, twice, _WELL, _WELL),
-    Case(
-        "announces a frame of 2 GB", FETCH, bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA
-    ),
-    Case("announces a frame of -1 bytes", FETCH, bound(says, b"\xff" * 4), _NO_KAFKA),
-    Case("sends a frame of 3 bytes", FETCH, bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
-    Case("wants 24 days of rest after each Fetch", FETCH, bound(throttled, _DAYS_MS), _WELL, _WELL),
-    Case(
+    fetch("answers Fetch with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
+    fetch("answers Fetch with an empty frame", bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
+    fetch("leaves half of Fetch out", shortened, _NO_KAFKA, _NO_KAFKA),
+    fetch("hangs up in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
+    fetch("falls silent in the middle of Fetch", half, _SILENCE, _SILENCE),
+    fetch("sends Fetch byte by byte", slow, _SILENCE, waits=True),
+    fetch("falls silent", silent, _SILENCE, _SILENCE, waits=True),
+    fetch("answers with another correlation id", wrong_id, _NONE, _NONE),
+    fetch("answers each Fetch twice", twice, _WELL, _WELL),
+    fetch("announces a frame of 2 GB", bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA),
+    fetch("announces a frame of -1 bytes", bound(says, b"\xff" * 4), _NO_KAFKA),
+    fetch("sends a frame of 3 bytes", bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
+    fetch("wants 24 days of rest after each Fetch", bound(throttled, _DAYS_MS), _WELL, _WELL),
+    fetch(
         "wants 24 days of rest before each Fetch",
-        FETCH,
         bound(throttled_emptily, _DAYS_MS),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    Case("wants -1 ms of rest", FETCH, bound(throttled, -1), _WELL, _WELL),
-    Case(
-        "refuses with an unknown code",
-        FETCH,
-        of_fetch(set_to(error_code=999)),
-        _NO_KAFKA,
-        _NO_KAFKA,
+    fetch("wants -1 ms of rest", bound(throttled, -1), _WELL, _WELL),
+    fetch("refuses with an unknown code", of_fetch(set_to(error_code=999)), _NO_KAFKA, _NO_KAFKA),
+    fetch("refuses with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
+    fetch("answers Fetch for another partition", elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
+    fetch("answers Fetch for another topic", elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
+    fetch(
+        "has nothing to read below the log's end", of_fetch(set_to(records=b"")), _SILENCE, _SILENCE
     ),
-    Case(
-        "refuses with UNKNOWN_SERVER_ERROR", FETCH, of_fetch(set_to(error_code=-1)), _NO_KAFKA, None
-    ),
-    Case("answers Fetch for another partition", FETCH, elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
-    Case("answers Fetch for another topic", FETCH, elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
-    Case(
-        "has nothing to read below the log's end",
-        FETCH,
-        of_fetch(set_to(records=b"")),
-        _SILENCE,
-        _SILENCE,
-    ),
-    Case(
+    fetch(
         "has no high watermark",
-        FETCH,
         of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
+    fetch(
         "says the log starts at 2^63-1",
-        FETCH,
         of_fetch(set_to(log_start_offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("says -5 bytes of records follow", FETCH, sized(-5), _SILENCE, _SILENCE),
-    Case("says 2 GB of records follow", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
-    Case("lists 2,147,483,647 aborted transactions", FETCH, aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    fetch("says -5 bytes of records follow", sized(-5), _SILENCE, _SILENCE),
+    fetch("says 2 GB of records follow", sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    fetch("lists 2,147,483,647 aborted transactions", aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
     # --- batches
-    Case(
-        "sends batches whose checksum is wrong",
-        FETCH,
-        poke(">I", CRC_AT, 1, seal=False),
-        _DAMAGE,
-        _DAMAGE,
+    fetch(
+        "sends batches whose checksum is wrong", poke(">I", CRC_AT, 1, seal=False), _DAMAGE, _DAMAGE
     ),
-    Case(
-        "sends batches of -1 bytes", FETCH, poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE
-    ),
-    Case(
-        "sends batches of 10 bytes", FETCH, poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE
-    ),
-    Case(
+    fetch("sends batches of -1 bytes", poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE),
+    fetch("sends batches of 10 bytes", poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE),
+    fetch(
         "sends batches of 2 GB that never end",
-        FETCH,
         poke(">i", _LENGTH_AT, _HUGE, seal=False),
         _SILENCE,
         _SILENCE,
     ),
-    Case("sends batches of format 9", FETCH, poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
-    Case("packs batches as number 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    fetch("sends batches of format 9", poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
+    fetch("packs batches as number 7", poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
     *(
-        Case(f"sends {codec} that is cut off", FETCH, truncated(codec), _DAMAGE, _DAMAGE)
+        fetch(f"sends {codec} that is cut off", truncated(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     *(
-        Case(f"sends {codec} that unpacks to 400 MB", FETCH, bomb(codec), _DAMAGE, _DAMAGE)
+        fetch(f"sends {codec} that unpacks to 400 MB", bomb(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
-    Case(
-        "sends 20 batches that unpack to 29 MB each", FETCH, records(many_bombs), _DAMAGE, _DAMAGE
+    fetch("sends 20 batches that unpack to 29 MB each", records(many_bombs), _DAMAGE, _DAMAGE),
+    fetch("sends each batch twice", records(overlapping), _WELL, _WELL),
+    fetch("sends batches from before what was asked for", records(earlier), _SILENCE, _SILENCE),
+    fetch("sends batches at 2^63-1", poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE),
+    fetch("sends batches at -1", poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
+    fetch(
+        "sends batches that end before they begin", poke(">i", _LAST_DELTA_AT, -1), _DAMAGE, _DAMAGE
     ),
-    Case("sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
-    Case(
-        "sends batches from before what was asked for", FETCH, records(earlier), _SILENCE, _SILENCE
-    ),
-    Case(
-        "sends batches at 2^63-1", FETCH, poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE
-    ),
-    Case("sends batches at -1", FETCH, poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
-    Case(
-        "sends batches that end before they begin",
-        FETCH,
-        poke(">i", _LAST_DELTA_AT, -1),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case(
+    fetch(
         "sends batches over two billion offsets",
-        FETCH,
         poke(">i", _LAST_DELTA_AT, _HUGE),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
+    fetch(
         "sends batches with more records than offsets",
-        FETCH,
         poke(">i", _LAST_DELTA_AT, 4),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
-        "counts 20 records where there are 10", FETCH, poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE
-    ),
-    Case("counts 3 records where there are 10", FETCH, poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
-    Case("counts two billion records", FETCH, poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
-    Case("counts no records where there are 10", FETCH, poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
-    Case("counts -1 records", FETCH, poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
-    Case(
+    fetch("counts 20 records where there are 10", poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE),
+    fetch("counts 3 records where there are 10", poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
+    fetch("counts two billion records", poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
+    fetch("counts no records where there are 10", poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
+    fetch("counts -1 records", poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
+    fetch(
         "sends records whose length never ends",
-        FETCH,
         content(lambda held: b"\xff" * len(held)),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
+    fetch(
         "sends records of nothing but zeros",
-        FETCH,
         content(lambda held: bytes(len(held))),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case("sends records stamped past 2^63", FETCH, poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
-    Case(
-        "sends batches without records, for ever", FETCH, records(empty_batches), _SILENCE, _SILENCE
-    ),
-    Case(
+    fetch("sends records stamped past 2^63", poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
+    fetch("sends batches without records, for ever", records(empty_batches), _SILENCE, _SILENCE),
+    fetch(
         "sends messages of format 1 longer than their batch",
-        FETCH,
         old_format(old_length),
         _DAMAGE,
         _DAMAGE,
     ),
     # --- commits
-    Case("hangs up instead of answering commits", OFFSET_COMMIT, closed, None, _WELL),
-    Case("never answers commits", OFFSET_COMMIT, silent, None, _WELL),
-    Case(
-        "answers commits for another partition",
-        OFFSET_COMMIT,
-        of_lookup(set_to(partition_index=5)),
-        None,
-        _WELL,
+    commit("hangs up instead of answering commits", closed, None, _WELL),
+    commit("never answers commits", silent, None, _WELL),
+    commit(
+        "answers commits for another partition", of_lookup(set_to(partition_index=5)), None, _WELL
     ),
-    Case(
-        "refuses commits with an unknown code",
-        OFFSET_COMMIT,
-        of_lookup(set_to(error_code=999)),
-        None,
-        _WELL,
-    ),
-    Case("answers commits with nonsense", OFFSET_COMMIT, bound(body_of, b"\xff" * 64), None, _WELL),
+    commit("refuses commits with an unknown code", of_lookup(set_to(error_code=999)), None, _WELL),
+    commit("answers commits with nonsense", nonsense, None, _WELL),
 )
 
 
