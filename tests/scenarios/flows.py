@@ -31,6 +31,18 @@ from tsoffset.testing.embedded import (
 )
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+# Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.
+CHECKPOINTS = {
+    "emit.offset-syncs.enabled": "true",
+    "offset-syncs.topic.replication.factor": "1",
+    "emit.checkpoints.enabled": "true",
+    "emit.checkpoints.interval.seconds": "1",
+}
+SYNCED_GROUPS = {
+    **CHECKPOINTS,
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "1",
+}
 
 
 def prepare_mirror(

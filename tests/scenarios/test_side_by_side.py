@@ -19,6 +19,7 @@ from tests.copies import CopiedPartition
 from tests.daemons import Daemon, named
 from tests.invoking import invoke
 from tests.producing import Contents
+from tests.scenarios.flows import SYNCED_GROUPS
 from tests.soak.soaking import FLOW, GROUPS, MEMBERS, two_clusters
 from tests.traffic import StepBack, Traffic
 from tsoffset.history.files import HistoryTable, days, files_of_day
@@ -30,14 +31,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 SECONDS = 75.0
 CHECKPOINTS = "A.checkpoints.internal"
-SYNCING = {
-    "groups": f"{GROUPS[0].partition('-')[0]}-.*",
-    "emit.offset-syncs.enabled": "true",
-    "emit.checkpoints.enabled": "true",
-    "emit.checkpoints.interval.seconds": "1",
-    "sync.group.offsets.enabled": "true",
-    "sync.group.offsets.interval.seconds": "1",
-}
+SYNCING = {"groups": f"{GROUPS[0].partition('-')[0]}-.*", **SYNCED_GROUPS}
 Commit = tuple[str, str, int, int]
 
 
