@@ -482,30 +482,20 @@ def elsewhere(topic: str, number: int) -> Lie:
     return change(change_place)
 
 
-def sized(size: int) -> Lie:
-    """A Fetch answer that says another size of its records."""
+def before_records(distance: int, number: int) -> Lie:
+    """A Fetch answer with another number so many bytes before its records."""
 
     def lie(asked: Asked) -> bytes:
         frame = bytearray(asked.frame())
         records = asked.answer.responses[0].partitions[0].records
-        struct.pack_into(">i", frame, len(frame) - len(records) - 4, size)
+        struct.pack_into(">i", frame, len(frame) - len(records) - distance, number)
         return bytes(frame)
 
     return lie
 
 
-def aborted(count: int) -> Lie:
-    """A Fetch answer that says it lists so many aborted transactions."""
-
-    def lie(asked: Asked) -> bytes:
-        frame = bytearray(asked.frame())
-        records = asked.answer.responses[0].partitions[0].records
-        struct.pack_into(">i", frame, len(frame) - len(records) - 12, count)
-        return bytes(frame)
-
-    return lie
-
-
+# Their size, and how many aborted transactions are listed.
+sized, aborted = bound(before_records, 4), bound(before_records, 12)
 nonsense = bound(body_of, b"\xff" * 64)
 
 _HUGE = 2**31 - 1

@@ -34,6 +34,19 @@ DEFAULT = DefaultReplicationPolicy()
 Commit = tuple[str, TopicPartition, CommittedOffset]
 
 
+class LoweringPolicy(DefaultReplicationPolicy):
+    """A user's own, whose names cannot be told backwards: `Orders` becomes `orders`."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic.lower()
+
+    def topic_source(self, topic: str) -> str | None:
+        return None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return None
+
+
 def flow(
     source: str = "A",
     target: str = "B",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.memory_flows import Estate, flow, identity_flow
+from tests.memory_flows import Estate, LoweringPolicy, flow, identity_flow
 from tests.random_examples import scaled
 from tests.reference_cycle import LastCommit, planned_rows, read_commits
 from tsoffset.cycle.rounds import translate_partitions
@@ -45,25 +45,12 @@ TOPICS = {"orders": 2, "payments": 1, "twice": 1, "TWICE": 1, "shared": 1, "unsy
 NO = Failed(FailureKind.AUTHORIZATION, "made to fail")
 
 
-class Lowering(DefaultReplicationPolicy):
-    """A user's own: two topics become one, `twice`."""
-
-    def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        return topic.lower()
-
-    def topic_source(self, topic: str) -> str | None:
-        return None
-
-    def upstream_topic(self, topic: str) -> str | None:
-        return None
-
-
 class Life:
     """An estate in which another flow writes `shared`, and what happens to it by chance."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        policies: tuple[ReplicationPolicy, ...] = (Lowering(), DefaultReplicationPolicy())
+        policies: tuple[ReplicationPolicy, ...] = (LoweringPolicy(), DefaultReplicationPolicy())
         self.settings: FlowSettings = flow(
             policy=self.rng.choice(policies), topic_filter=DefaultTopicFilter(exclude=("unsynced",))
         )

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.flow.test_policy import SuffixPolicy
 from tests.memory_flows import (
     COMMITTED,
     NOW_MS,
     UNCHANGED,
     WOULD_COMMIT,
     Estate,
+    LoweringPolicy,
     failed,
     flow,
     identity_flow,
@@ -777,19 +777,6 @@ def test_flows_with_different_policies_can_meet():
     for one, other in ((from_a, from_b), (from_b, from_a)):
         row = row_of(estate.sync(one, competing_flows=[other]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
-
-
-class LoweringPolicy(SuffixPolicy):
-    """A user's own, whose names cannot be told backwards: `Orders` becomes `orders`."""
-
-    def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        return topic.lower()
-
-    def topic_source(self, topic: str) -> str | None:
-        return None
-
-    def upstream_topic(self, topic: str) -> str | None:
-        return None
 
 
 def test_flows_with_policies_of_ones_own_are_compared_by_what_they_write():

@@ -354,6 +354,14 @@ def left_of(folder: Path) -> tuple[list[str], list[str]]:
     return processes, [path.name for path in folder.glob("tsoffset-*")]
 
 
+def played(folder: Path, *options: str) -> str:
+    """What it prints, played to its end; it has to end well."""
+    with demo(folder, *options) as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    return output
+
+
 def rows_in(output: str) -> Mapping[str, list[str]]:
     """The lines of the outcome table by the group they begin with."""
     (_, table) = output.split("GROUP  ", 1)
@@ -372,9 +380,7 @@ SECURE = pytest.param(("--secure",), id="secure", marks=pytest.mark.thorough)
 @pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
 def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path, options: Sequence[str]) -> None:
     """Exit status 0, the whole outcome table, a verdict, plain text; and no process, no file."""
-    with demo(tmp_path, *options) as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, *options)
     assert "\x1b" not in output
     rows = rows_in(output)
     assert rows.keys() == {group.name for group in GROUPS}
@@ -396,9 +402,7 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path, options: Sequen
 def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None:
     """Groups that worked on the target resume on the source, records that were never mirrored
     included; each row of the way back is in place, and exact."""
-    with demo(tmp_path, "--scenario", "failback") as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, "--scenario", "failback")
     rows = rows_in(output)
     assert rows.keys() == {g.name for g in GROUPS if g.on_target is None and not g.early}
     assert all(" exact " in line for lines in rows.values() for line in lines), output
@@ -410,9 +414,7 @@ def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None
 @pytest.mark.thorough
 def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
     """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
-    with demo(tmp_path, "--scenario", "compare") as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, "--scenario", "compare")
     rows = rows_in(output)
     assert rows.keys() == {group.name for group in GROUPS}
     assert re.search(
@@ -428,9 +430,7 @@ def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
 def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
     """Each printed step is taken in its order; tsoffset moves groups on from where MirrorMaker 2
     had them, and goes on without what is deleted in the end."""
-    with demo(tmp_path, "--scenario", "migration") as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, "--scenario", "migration")
     printed = re.findall(r"(?m)^     \d\. (.+)$", output)
     assert len(printed) == 7
     assert [
@@ -461,9 +461,7 @@ def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_streaming_query_counts_each_record_once(tmp_path: Path) -> None:
     """A query's checkpoint is migrated between secured clusters; every offset in it is exact."""
-    with demo(tmp_path, "--scenario", "streaming", "--secure") as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, "--scenario", "streaming", "--secure")
     assert len(re.findall(r"would_commit  -       exact            0 ", output)) == 16, output
     words = " ".join(output.split())
     assert "8,000 records that it had not counted before" in words
@@ -528,9 +526,7 @@ def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
 def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path, options: Sequence[str]) -> None:
     """With --keep the clusters outlive the demo, and the commands it prints work as they are."""
-    with demo(tmp_path, "--keep", *options) as process:
-        output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, ""), output + errors
+    output = played(tmp_path, "--keep", *options)
     commands = [line.strip() for line in output.split("To look around", 1)[1].splitlines()]
     (end,) = [line for line in commands if line.endswith(" demo --stop")]
     try:
