@@ -104,7 +104,7 @@ def check_setting(
 
 
 def _in_effect(place: ScopedKey, near: str | None, entries: Mapping[ScopedKey, Entry]) -> str:
-    """The current value of the key that may be meant: a misspelt list changes what is synced."""
+    """The current value of the key that may be meant: a misspelled list changes what is synced."""
     key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
     if key is None:
         return ""
