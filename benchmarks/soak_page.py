@@ -57,7 +57,9 @@ def soak(result: Result) -> str:
         )
     head = ("second half", "median", "lowest to highest", "grew by", "may grow by")
     machine, cycle = result["machine"], result["cycle_seconds"]
-    faults = ", ".join(f"{name} {count} times" for name, count in result["troubles"].items())
+    faults = " ".join(
+        f"{name[0].upper()}{name[1:]} {count} times." for name, count in result["troubles"].items()
+    )
     traffic = ", ".join(f"{count:,} {name}" for name, count in sorted(result["traffic"].items()))
     words = (
         f"{result['taken']}, {result['minutes']:g} minutes on {machine['cores']} cores shared with "
@@ -66,7 +68,7 @@ def soak(result: Result) -> str:
         f" longest {cycle['high']:.3g} s.",
         f"{result['commits_judged']:,} commits on the target were checked: none skipped a "
         "record or moved backwards.",
-        f"Meanwhile {traffic}. Faults: {faults}.",
+        f"Meanwhile {traffic}. {faults}",
     )
     return f"{' '.join(words)}\n\n{table(head, rows)}"
 
