@@ -3,6 +3,7 @@ hand, or of `kafka-consumer-groups --export`."""
 
 import csv
 from dataclasses import dataclass
+from io import StringIO
 
 from tsoffset.offset_files.document import (
     LARGEST_OFFSET,
@@ -41,7 +42,7 @@ def read_csv(place: str, text: str) -> CsvOffsets:
     header: tuple[str, ...] = ()
     found: list[StoredOffset] = []
     fields = 0
-    lines = csv.reader(text.splitlines(keepends=True), strict=True)
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
     try:
         for values in lines:
             if not values:

@@ -1,5 +1,6 @@
 """What all formats share: offsets to translate, and the same text with target offsets."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ LOG_END, LOG_START = -1, -2
 
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def is_offset(value: object) -> bool:
 
 def is_topic(value: object) -> bool:
     """Whether this can be a topic's name."""
-    return isinstance(value, str) and 0 < len(value) <= 249
+    return isinstance(value, str) and _TOPIC.fullmatch(value) is not None
 
 
 def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
         return []
     try:
         value = json.loads(text, object_pairs_hook=without_repeated_keys)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise malformed(where, line, str(error), "the JSON of a source's offsets, or `-`") from None
     if not looks_like_offsets(value):
         return []
