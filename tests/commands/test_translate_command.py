@@ -130,7 +130,8 @@ def test_a_mirror_that_is_behind_needs_to_be_accepted(
     status, rows = translate(document, out)
     assert (status, rows[0]["precision"], rows[0]["reread_bound"]) == (1, "frontier", 20)
     assert not out.exists()
-    assert "--accept frontier" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "with --accept frontier: at most 20 records re-read then" in said
     assert translate(document, out, accepted=(Precision.BOUNDED,))[0] == 1
     assert translate(document, out, accepted=(Precision.FRONTIER,))[0] == 0
     assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
