@@ -62,7 +62,7 @@ def test_flink_offsets_are_written_as_they_were_read():
         ("o,0,1\ng,o,1,1", "in:2: 4 fields"),
         ("o,0,1\no,1,x", "in:2: the offset 'x'"),
         ("o,0,-1", "in:1: the offset '-1'"),
-        ("o,0,1\no,0,2", "o-0 occurs twice"),
+        ("o,0,1\no,0,2", "in:2: o-0 occurs twice"),
         ("", "no offset"),
     ],
 )

@@ -310,8 +310,8 @@ TARGETS = {
         (
             b'\0{"orders":{"0":23,"1":-1},\n"p":{"0":7}}',
             b'\0{"partitions":[{"topic":"orders","partition":0,"offset":23}],"version":1}',
-            b'\0topic,partition,offset\norders,0,23\r\norders,1,7\n',
-            b'\0"g,\n\"1",orders,0,23\n',
+            b"\0topic,partition,offset\norders,0,23\r\norders,1,7\n",
+            b'\0"g,\n"1",orders,0,23\n',
             b"\1partition:0,offset:42;partition:1,offset:300",
             b'\2v1\n{}\n{"orders":{"0":20}}\n-\n{"logOffset":1}',
             b"\2v1\n{}\n" + b"[" * 2_000,

@@ -39,8 +39,8 @@ def test_a_share_group_fails_over_in_mid_stream(
 ) -> None:
     """Consumers acknowledge out of order while cycles run and the mirror is behind. After the last
     cycle consumers on the target get every record that was not acknowledged, by content. What they
-    get again lies within the rows' bounds, which `failover` adds up. They begin at the start offset that was set, although
-    `share.auto.offset.reset` is `latest`."""
+    get again lies within the rows' bounds, which `failover` adds up. They begin at the start offset
+    that was set, although `share.auto.offset.reset` is `latest`."""
     topic, group = unique("shared"), unique("sharing")
     remote = f"A.{topic}"
     records = {number: numbered(RECORDS, first=number * 10_000) for number in PARTITIONS}

@@ -41,6 +41,7 @@ def read_csv(place: str, text: str) -> CsvOffsets:
     """The offsets of the lines. Raises UsageError."""
     header: tuple[str, ...] = ()
     found: list[StoredOffset] = []
+    found_at: list[int] = []
     fields = 0
     lines = csv.reader(StringIO(text, newline=""), strict=True)
     try:
@@ -54,11 +55,12 @@ def read_csv(place: str, text: str) -> CsvOffsets:
             if len(values) != fields or fields not in (3, 4):
                 raise malformed(place, lines.line_num, f"{len(values)} fields", _EXPECTED)
             found.append(_offset(place, lines.line_num, values))
+            found_at.append(lines.line_num)
     except csv.Error as error:
         raise malformed(place, lines.line_num, str(error), _EXPECTED) from error
     if not found:
         raise malformed(place, None, "no offset", _EXPECTED)
-    require_distinct(place, tuple(found))
+    require_distinct(place, found, found_at)
     return CsvOffsets(header, tuple(found))
 
 

@@ -1,7 +1,7 @@
 """What all formats share: offsets to translate, and the same text with target offsets."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,13 +90,15 @@ def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def require_distinct(place: str, offsets: tuple[StoredOffset, ...]) -> None:
-    """Raise UsageError where a log names a partition twice."""
+def require_distinct(
+    place: str, offsets: Sequence[StoredOffset], lines: Sequence[int] | None = None
+) -> None:
+    """Raise UsageError where a log names a partition twice; `lines` are those of the offsets."""
     seen = set()
-    for one in offsets:
+    for number, one in enumerate(offsets):
         key = (one.group, one.log, one.topic, one.partition)
         if key in seen:
-            raise malformed(
-                place, None, f"{one.topic}-{one.partition} occurs twice", "each partition once"
-            )
+            line = None if lines is None else lines[number]
+            what = f"{one.topic}-{one.partition} occurs twice"
+            raise malformed(place, line, what, "each partition once")
         seen.add(key)
