@@ -69,7 +69,8 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
         yield from _heading(one.position, width)
         yield from _steps(one.steps, width)
         pairs = [_item("pair" if pair.proves else "equal", _pair(pair)) for pair in one.pairs]
-        shown = [*pairs, *_answer(one.translation), *shown, _item("cost", _cost(one), "dim")]
+        answer = [*_answer(one.translation), *_acknowledged(one)]
+        shown = [*pairs, *answer, *shown, _item("cost", _cost(one), "dim")]
     yield from items(shown, width, below=_LABEL)
 
 
@@ -234,6 +235,18 @@ def _precision(translation: TranslationStatement) -> str:
             return f"frontier: past the last mirrored record; {repeated}, {and_none}"
         case _:
             return "unproven: an unknown number of records may be re-read or skipped"
+
+
+def _acknowledged(one: Explanation) -> Iterator[Item]:
+    """What the row's bound has beyond the translation's, which is of the start offset alone."""
+    if one.translation is None or one.translation.reread_bound is None:
+        return
+    if count := (one.row.reread_bound or 0) - one.translation.reread_bound:
+        yield _item(
+            "shared",
+            f"the share group has acknowledged at most {counted(count, 'record')} after its start"
+            " offset, which the target delivers again",
+        )
 
 
 def _outcome(one: Explanation) -> str:

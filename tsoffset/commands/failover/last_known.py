@@ -111,8 +111,8 @@ def _verdict(
         verdict, reason = FailoverVerdict.NOT_READY, "NO_COMMIT"
         message = (
             f"it has no committed offset on {flow.target.alias} in"
-            f" {few([*map(str, without)], 3)}: its"
-            " consumers start at their auto.offset.reset, and `latest` skips unread records"
+            f" {few([*map(str, without)], 3)}: its consumers start at their auto.offset.reset"
+            " (a share group at its share.auto.offset.reset), and `latest` skips unread records"
         )
     elif diverged := [place for place in commits if place in known and known[place].diverged]:
         verdict, reason = FailoverVerdict.NOT_READY, str(Reason.DIVERGED)
