@@ -40,8 +40,6 @@ def on_cluster(
 ) -> NamesOf:
     """The names on one cluster of a flow. They are unknown if it cannot be reached or a broker does
     not list its groups; the command reports that itself."""
-    from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
-
     def names(flow: "FlowSettings") -> Names | None:
         settings = flow.source if side is Side.SOURCE else flow.target
         try:
@@ -52,8 +50,7 @@ def on_cluster(
             return None
         if listings.failed_brokers:
             return None
-        found = [name for name, one in listings.groups.items() if one.type in SUPPORTED_GROUPS]
-        return Names(f"Cluster {settings.alias}", found, topics)
+        return Names(f"Cluster {settings.alias}", listings.groups, topics)
 
     return names
 

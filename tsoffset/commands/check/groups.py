@@ -14,7 +14,6 @@ from tsoffset.commands.check.survey import (
     passing_groups,
     renamed,
 )
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
@@ -43,8 +42,7 @@ def source_groups(
     at = Scope(flow.name, flow.source.alias)
     yield from _failed_brokers(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
-    supported = [group for group in passing if group.type in SUPPORTED_GROUPS]
-    found = f"{len(supported)} of {len(survey.listings.groups)} groups selected"
+    found = f"{len(passing)} of {len(survey.listings.groups)} groups selected"
     flows = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
     left = [
         group
@@ -53,7 +51,7 @@ def source_groups(
     ]
     if left:
         found += f"; selected by no flow: {few(left)}"
-    if supported:
+    if passing:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
         yield at.warning(
@@ -68,7 +66,6 @@ def source_groups(
             found,
             "correct groups and groups.exclude (or --groups), unless groups will be created later",
         )
-    yield from _unsupported(at, passing)
     yield from _commits(flow, at, survey)
 
 
@@ -106,9 +103,8 @@ def target_groups(
         for group in passing_groups(flow, source)
         if group.group in survey.listings.groups
     ]
-    yield from _unsupported(at, known)
     yield from _other_types(at, known, source)
-    active = [group.group for group in known if group.active and group.type in SUPPORTED_GROUPS]
+    active = [group.group for group in known if group.active]
     if active:
         yield at.ok(
             "groups",
@@ -170,19 +166,6 @@ def _failed_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:
         yield at.failure(f"broker {node}", failed)
 
 
-def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]:
-    unsupported = [
-        f"{group.group} ({group.type})" for group in groups if group.type not in SUPPORTED_GROUPS
-    ]
-    if unsupported:
-        yield at.warning(
-            "groups",
-            f"{counted(len(unsupported), 'group')} of a type that tsoffset does not sync:"
-            f" {few(unsupported)} (UNSUPPORTED_GROUP)",
-            "exclude them with groups.exclude",
-        )
-
-
 def _other_types(
     at: Scope, known: Iterable[GroupListing], source: GroupListings
 ) -> Iterator[Finding]:
@@ -190,8 +173,7 @@ def _other_types(
     other = [
         f"{group.group} ({group.type})"
         for group in known
-        if group.type in SUPPORTED_GROUPS
-        and (group.type is GroupType.SHARE) != (group.group in source.share_groups)
+        if (group.type is GroupType.SHARE) != (group.group in source.share_groups)
     ]
     if other:
         yield at.warning(

@@ -7,11 +7,7 @@ from typing import Any
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import (
-    SUPPORTED_GROUPS,
-    is_written_by,
-    renaming_of,
-)
+from tsoffset.cycle.source_commits import is_written_by, renaming_of
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
@@ -55,8 +51,7 @@ def unverified(
     ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
-    names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
-    names |= {group for group, _ in known}
+    names = {*listings, *(group for group, _ in known)}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
@@ -195,12 +194,7 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     listings = target.groups()
     for failed in listings.failed_brokers.values():
         raise _incomplete(target, failed)
-    names = sorted(
-        listing.group
-        for listing in listings.groups.values()
-        if listing.type in SUPPORTED_GROUPS
-        and flow.group_filter.should_replicate_group(listing.group)
-    )
+    names = sorted(filter(flow.group_filter.should_replicate_group, listings.groups))
     commits = []
     share_groups = listings.share_groups
     found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)

@@ -8,7 +8,6 @@ from enum import StrEnum
 from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -81,11 +80,7 @@ def read_target(
     listed = target.groups()
     listings = listed.groups
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
-    others = {
-        name
-        for name, one in listings.items()
-        if one.type in SUPPORTED_GROUPS and is_group(name) and was_in_scope(name)
-    }
+    others = {name for name in listings if is_group(name) and was_in_scope(name)}
     groups = sorted({commit.group for commit in commits} | others)
     offsets = {
         group: found
