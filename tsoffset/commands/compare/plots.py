@@ -3,11 +3,11 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from math import log10
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 from matplotlib import rc_context
@@ -18,14 +18,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.totals import ComparisonTotals
-from tsoffset.printable import printable
 from tsoffset.terminal.output import in_utc
-from tsoffset.terminal.tables import elided, place
 
-# The most marks of each kind; with more pairs, those that lie close share a mark.
+# The most marks of each kind; with more places, those that lie close share a mark.
 MARKS = 1_500
 _CELLS_PER_DECADE = (24, 12, 8, 6, 4)
-_SIZES = ((1, 5.0), (10, 7.5), (100, 10.5), (1_000, 14.0), (10_000, 18.0))
 # Placeholders for the colors of the page; matplotlib uses none of them.
 _COLORS = {
     "#010203": "var(--ink)",
@@ -56,42 +53,13 @@ _STYLE: dict[Any, Any] = {
     "ytick.labelcolor": _INK,
     "legend.frameon": False,
 }
-_MARK = re.compile(r"(<use [^<>]*?)/>")
-# Longest name of a group-partition in a tooltip, in characters.
-_NAME = 60
+_REREADS = (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
 # Names that nothing refers to, and that are the same in all plots.
 _NAMES = re.compile(r'<g id="[^"]*"')
 
 
-class PlotPoint(NamedTuple):
-    """A group-partition in a plot."""
-
-    x: int
-    y: int
-    pair: ComparedPair
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A mark for `pairs` group-partitions at the same place; `pair` is the first."""
-
-    x: float
-    y: float
-    pairs: int
-    pair: ComparedPair
-
-    @property
-    def words(self) -> str:
-        """The tooltip."""
-        pair = self.pair
-        where = f"{pair.group}, {place(pair.source_topic, pair.partition)}"
-        about = f"{self.y:,.0f} at a consumer lag of {self.x:,.0f}"
-        name = elided(printable(where), _NAME)
-        return (
-            f"{about}, {name}"
-            if self.pairs == 1
-            else (f"about {about}, {self.pairs:,} group-partitions, such as {name}")
-        )
+Place = tuple[float, float]
+"""A consumer lag, and a number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +72,17 @@ class Plot:
 
 def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
     """Records re-read by consumer lag, for `other` and tsoffset; None if nothing can be drawn."""
-
-    def points(*verdicts: CheckpointVerdict) -> list[PlotPoint]:
-        return [
-            PlotPoint(pair.lag, pair.records, pair)
-            for pair in pairs
-            if pair.lag is not None and pair.records is not None and pair.verdict in verdicts
-        ]
-
-    again = points(CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
-    skipped = points(CheckpointVerdict.UNSAFE)
-    bounds = [
-        PlotPoint(pair.lag, pair.ours_reread_bound, pair)
-        for pair in pairs
-        if pair.lag is not None and pair.ours_reread_bound is not None
-    ]
-    if not (again or bounds or skipped):
+    known = [pair for pair in pairs if pair.lag is not None]
+    of_other = marked_places((p.lag, p.records) for p in known if p.verdict in _REREADS)
+    of_tsoffset = marked_places((pair.lag, pair.ours_reread_bound) for pair in known)
+    unsafe = marked_places(
+        (pair.lag, pair.records) for pair in known if pair.verdict is CheckpointVerdict.UNSAFE
+    )
+    if not (of_other or of_tsoffset or unsafe):
         return None
     with rc_context(_STYLE | {"svg.hashsalt": f"lag {flow}"}):
         figure, axes = _figure(4.4)
-        top = max(max(point.x, point.y) for point in (*again, *skipped, *bounds))
+        top = max(map(max, of_other | of_tsoffset | unsafe))
         ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
         axes.plot(ends, ends, color=_QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
@@ -136,25 +95,39 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
             va="top",
             fontsize=10,
         )
-        tooltips = {
-            **_marks(axes, again, other, _OTHER, "o", hollow=True),
-            **_marks(axes, bounds, "tsoffset (upper bound)", _TSOFFSET, "o"),
-            **_marks(axes, skipped, "records skipped (unsafe)", _UNSAFE, "X"),
-        }
+        for places, name, color, shape, hollow in (
+            (of_other, other, _OTHER, "o", True),
+            (of_tsoffset, "tsoffset (upper bound)", _TSOFFSET, "o", False),
+            (unsafe, "records skipped (unsafe)", _UNSAFE, "X", False),
+        ):
+            if not places:
+                continue
+            axes.plot(
+                *zip(*sorted(places), strict=True),
+                linestyle="none",
+                marker=shape,
+                markersize=5,
+                markerfacecolor="none" if hollow else color,
+                markeredgecolor=color,
+                markeredgewidth=1.3 if hollow else 0,
+                alpha=0.8,
+                label=name,
+                clip_on=False,
+                zorder=3,
+            )
         for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
             set_scale("symlog", linthresh=1, linscale=0.6)
             axis.set_major_formatter(FuncFormatter(_number))
         axes.set_xlim(-0.35, ends[-1] * 1.3)
         axes.set_ylim(-0.35, ends[-1] * 1.3)
         axes.set_xlabel("consumer lag on the source, in offsets")
-        axes.set_ylabel("records re-read (or skipped)" if skipped else "records re-read")
+        axes.set_ylabel("records re-read (or skipped)" if unsafe else "records re-read")
         _legend(figure, axes)
         return _plot(
             figure,
             "Records re-read by consumer lag",
-            f"{len(again)} group-partitions for {other}, {len(bounds)} for tsoffset. Both axes are"
+            f"{len(of_other)} marks for {other}, {len(of_tsoffset)} for tsoffset. Both axes are"
             " logarithmic above 1, with 0 at the bottom and at the left.",
-            tooltips,
         )
 
 
@@ -163,7 +136,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
     of_other = Counter(
         _decade(pair.records or 0)
         for pair in pairs
-        if pair.verdict in (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
+        if pair.verdict in _REREADS
     )
     of_tsoffset = Counter(
         _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
@@ -255,70 +228,18 @@ def over_time(
         )
 
 
-def grouped(points: Iterable[PlotPoint]) -> list[Mark]:
-    """The marks for the points: one for each place, or, if there are too many, for each cell of a
-    grid."""
-    found = _united((one.x, one.y, 1, one.pair) for one in points)
+def marked_places(points: Iterable[tuple[int | None, int | None]]) -> set[Place]:
+    """Where marks are drawn for the points that are known: at each place, or, if there are too
+    many, in each cell of a grid."""
+    found: set[Place] = {(x, y) for x, y in points if x is not None and y is not None}
     cells = iter(_CELLS_PER_DECADE)
     while len(found) > MARKS and (each := next(cells, 0)):
-        found = _united(
-            (_rounded(one.x, each), _rounded(one.y, each), one.pairs, one.pair) for one in found
-        )
+        found = {(_rounded(x, each), _rounded(y, each)) for x, y in found}
     return found
-
-
-def _united(marks: Iterable[tuple[float, float, int, ComparedPair]]) -> list[Mark]:
-    """One mark for each place, with the first pair there."""
-    found: dict[tuple[float, float], Mark] = {}
-    for x, y, number, pair in marks:
-        known = found.get((x, y))
-        found[x, y] = (
-            Mark(x, y, number, pair)
-            if known is None
-            else replace(known, pairs=known.pairs + number)
-        )
-    return list(found.values())
 
 
 def _rounded(value: float, cells: int) -> float:
     return 0.0 if value == 0 else float(10 ** (round(log10(value) * cells) / cells))
-
-
-def _marks(
-    axes: Axes,
-    points: Sequence[PlotPoint],
-    name: str,
-    color: str,
-    shape: str,
-    hollow: bool = False,
-) -> dict[str, Sequence[str]]:
-    """Draw marks whose size shows the number of pairs; the first one gets the legend. Returns the
-    tooltips by the names of their SVG elements."""
-    label: str | None = name
-    marks = grouped(points)
-    tooltips: dict[str, Sequence[str]] = {}
-    for (least, size), (below, _) in zip(_SIZES, (*_SIZES[1:], (1 << 62, 0.0)), strict=True):
-        some = [one for one in marks if least <= one.pairs < below]
-        if some:
-            element = f"{color} {least}"
-            axes.plot(
-                [one.x for one in some],
-                [one.y for one in some],
-                linestyle="none",
-                marker=shape,
-                markersize=size,
-                markerfacecolor="none" if hollow else color,
-                markeredgecolor=color,
-                markeredgewidth=1.3 if hollow else 0,
-                alpha=0.8,
-                label=label,
-                clip_on=False,
-                zorder=3,
-                gid=element,
-            )
-            label = None
-            tooltips[element] = [f"{name}: {one.words}" for one in some]
-    return tooltips
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
@@ -350,33 +271,17 @@ def _number(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _plot(
-    figure: Figure, title: str, words: str, tooltips: Mapping[str, Sequence[str]] | None = None
-) -> Plot:
-    """The figure as an SVG element with `words` for screen readers. `tooltips` are those of the
-    marks, by the names of their elements."""
+def _plot(figure: Figure, title: str, words: str) -> Plot:
+    """The figure as an SVG element with `words` for screen readers."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     _, element, text = out.getvalue().partition("<svg ")
     before, _, behind = text.partition("<metadata>")
     text = element + before.rstrip() + behind.partition("</metadata>")[2]
-    for element, of_marks in (tooltips or {}).items():
-        text = _with_titles(text, element, of_marks)
     text = _NAMES.sub("<g", text)
     for color, variable in _COLORS.items():
         text = text.replace(color, variable)
     head, _, rest = text.partition(">")
     says = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
-    # Made by matplotlib of numbers and our own words; names are escaped.
+    # Made by matplotlib of numbers and our own words.
     return Plot(title, Markup(f'{head} role="img">{says}{rest}'))  # noqa: S704
-
-
-def _with_titles(text: str, element: str, tooltips: Sequence[str]) -> str:
-    """Add the tooltips to the marks of an element, in their order."""
-    before, name, behind = text.partition(f'<g id="{element}"')
-    titles = iter(tooltips)
-
-    def titled(mark: re.Match[str]) -> str:
-        return f"{mark[1]}><title>{escape(next(titles))}</title></use>"
-
-    return before + name + _MARK.sub(titled, behind, count=len(tooltips))

@@ -208,24 +208,15 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
 _MOMENTS_KEPT = 500
 
 
-@dataclass(slots=True)
 class PastTotals:
-    """The times and totals of each flow's comparisons, the oldest first. Of many only every other
-    one is kept, so that there are at most a few hundred."""
+    """The times and totals of each flow's comparisons, the oldest first; of many, fewer of the
+    older ones."""
 
-    moments: dict[str, list[tuple[int, ComparisonTotals]]] = field(default_factory=dict)
-    _every: dict[str, int] = field(default_factory=dict)
-    _seen: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.moments: defaultdict[str, list[tuple[int, ComparisonTotals]]] = defaultdict(list)
 
     def add(self, compared: FlowComparison) -> None:
-        flow = compared.flow
-        every, seen = self._every.get(flow, 1), self._seen.get(flow, 0)
-        self._seen[flow] = seen + 1
-        moments = self.moments.setdefault(flow, [])
-        # The last one is always there, also if the next one replaces it.
-        if moments and (seen - 1) % every:
-            moments.pop()
+        moments = self.moments[compared.flow]
         moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
         if len(moments) > _MOMENTS_KEPT:
-            del moments[1::2]
-            self._every[flow] = every * 2
+            del moments[1:-1:2]
