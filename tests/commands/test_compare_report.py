@@ -23,8 +23,7 @@ from tsoffset.commands.compare.html_report import html_report
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, marked_places
-from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.run import Repeating
+from tsoffset.commands.compare.run import Repeating, comparison_lines
 from tsoffset.commands.compare.totals import PastTotals, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format

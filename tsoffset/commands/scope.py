@@ -40,6 +40,7 @@ def on_cluster(
 ) -> NamesOf:
     """The names on one cluster of a flow. They are unknown if it cannot be reached or a broker does
     not list its groups; the command reports that itself."""
+
     def names(flow: "FlowSettings") -> Names | None:
         settings = flow.source if side is Side.SOURCE else flow.target
         try:

@@ -49,8 +49,8 @@ def run_check(
 ) -> int:
     """Check the flows, print the findings and return the exit status. Raises UsageError if no
     group or topic matches: after the findings, which may explain why this user sees no names."""
-    with notices.progress("checking") as report:
-        result = check(selection.flows, connect, all_flows=selection.settings.flows, report=report)
+    flows = notices.with_progress("checking", selection.flows)
+    result = check(flows, connect, all_flows=selection.settings.flows)
     warnings = tuple(
         Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )

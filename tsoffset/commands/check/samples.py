@@ -45,6 +45,9 @@ class RecordPart(StrEnum):
     KEY = "key"
     VALUE = "value"
 
+    def of(self, record: Record) -> object:
+        return getattr(record, "timestamp_ms" if self is RecordPart.TIMESTAMP else self.value)
+
 
 _ALL = frozenset(RecordPart)
 _LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPart.TIMESTAMP}))
@@ -92,6 +95,13 @@ class _Partition:
     target: TopicPartition
     source_range: LogRange
     target_range: LogRange
+
+    def work(self, offsets: Iterable[int]) -> PartitionWork:
+        found = tuple(sorted(offsets))
+        renaming = self.renaming
+        return PartitionWork(
+            self.source, self.target, found, renaming.is_remote_topic, renaming.failback
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -144,12 +154,7 @@ def _compared(original: Record, copy: Record) -> Copy:
 
 def _same(one: Record, other: Record) -> frozenset[RecordPart]:
     """The parts in which two records are equal."""
-    same = {
-        RecordPart.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
-        RecordPart.KEY: one.key == other.key,
-        RecordPart.VALUE: one.value == other.value,
-    }
-    return frozenset(part for part, is_same in same.items() if is_same)
+    return frozenset(part for part in RecordPart if part.of(one) == part.of(other))
 
 
 def _credible(copies: list[Copy]) -> list[Copy]:
@@ -239,8 +244,7 @@ def _find(
         for sample in samples
         if sample.copy is None and (whole or sample.is_unique(match))
     }
-    settings = TranslationSettings(match=frozenset(match), scan_bytes=_SCAN_BYTES)
-    flow = replace(flow, translation=settings)
+    flow = replace(flow, translation=TranslationSettings(match=match, scan_bytes=_SCAN_BYTES))
     found: dict[_Sample, ReadFrom] = {}
     for answer in translate_partitions(flow, source, target, _work(left.values())):
         sample = left[answer.partition, answer.offset]
@@ -271,16 +275,7 @@ def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
     offsets: defaultdict[_Partition, list[int]] = defaultdict(list)
     for sample in samples:
         offsets[sample.place].append(sample.record.offset)
-    return [
-        PartitionWork(
-            place.source,
-            place.target,
-            tuple(sorted(found)),
-            place.renaming.is_remote_topic,
-            place.renaming.failback,
-        )
-        for place, found in offsets.items()
-    ]
+    return [place.work(found) for place, found in offsets.items()]
 
 
 def _find_with_other_timestamps(

@@ -85,8 +85,13 @@ def target_topics(
         if isinstance(described, TopicDescription):
             yield from _fewer_partitions(flow, source.get(topic.source), described)
         if isinstance(described, TopicDescription) and may_read:
-            stamps.append(survey.stamps.get(topic.target))
-            yield from _target_timestamps(at, topic.target, stamps[-1])
+            stamp = survey.stamps.get(topic.target)
+            stamps.append(stamp)
+            if isinstance(stamp, Failed):
+                yield at.failure(f"topic {topic.target}", stamp)
+            elif stamp is TimestampType.LOG_APPEND_TIME:
+                message = rewritten(topic.target).message
+                yield at.error(f"topic {topic.target}", *cause_and_step(message))
     kept, unseen = stamps.count(TimestampType.CREATE_TIME), stamps.count(None)
     if kept or unseen:
         words = f"{kept} of {len(synced)} topics keep the source's timestamps on the target"
@@ -147,11 +152,11 @@ def _unavailable(
     """Report a topic that cannot be described, or partitions without a leader that groups read."""
     if isinstance(described, Failed):
         yield at.failure(f"topic {topic}", described)
-    if not isinstance(described, TopicDescription):
         return
+    partitions = described.partitions if described is not None else {}
     leaderless = [
         str(number)
-        for number, partition in sorted(described.partitions.items())
+        for number, partition in sorted(partitions.items())
         if partition.leader is None and number in read
     ]
     if leaderless:
@@ -160,13 +165,6 @@ def _unavailable(
             f"no leader for partition {few(leaderless)}",
             "start the brokers that hold its replicas",
         )
-
-
-def _target_timestamps(at: Scope, topic: str, stamp: Stamp) -> Iterator[Finding]:
-    if isinstance(stamp, Failed):
-        yield at.failure(f"topic {topic}", stamp)
-    elif stamp is TimestampType.LOG_APPEND_TIME:
-        yield at.error(f"topic {topic}", *cause_and_step(rewritten(topic).message))
 
 
 def _fewer_partitions(

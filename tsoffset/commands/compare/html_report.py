@@ -1,17 +1,17 @@
 """The comparison as one self-contained HTML file: no script, no font, no address."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.judgement import CheckpointVerdict
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
-from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
+from tsoffset.commands.compare.plots import MARKS, distribution, over_time, reread_over_lag
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import place
@@ -19,29 +19,12 @@ from tsoffset.version import __version__
 
 # The worst pairs, groups and topics that are listed; the totals and the plots include all.
 ROWS = 50
-_SEVERITY = {
-    CheckpointVerdict.FAILED: 0,
-    CheckpointVerdict.UNSAFE: 1,
-    CheckpointVerdict.BEYOND: 2,
-    CheckpointVerdict.REREAD: 3,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Flow:
-    name: str
-    at: str
-    known_at: str | None
-    totals: ComparisonTotals
-    plots: Sequence[Plot]
-    comparisons: int
-    worst: Sequence[ComparedPair]
-    groups: Sequence[Sum]
-    group_count: int
-    topics: Sequence[Sum]
-    topic_count: int
-    reasons: Sequence[tuple[str, int]]
-    warnings: Sequence[str]
+_SEVERITY = (
+    CheckpointVerdict.FAILED,
+    CheckpointVerdict.UNSAFE,
+    CheckpointVerdict.BEYOND,
+    CheckpointVerdict.REREAD,
+)
 
 
 def html_report(found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions) -> str:
@@ -60,7 +43,8 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
     )
 
 
-def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> _Flow:
+def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> dict[str, Any]:
+    """The values that the template has for a flow."""
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     totals = ComparisonTotals.of(pairs)
@@ -70,24 +54,25 @@ def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -
         distribution(compared.flow, pairs, options.other_name),
         over_time(compared.flow, moments, options.other_name),
     )
-    return _Flow(
-        compared.flow,
-        in_utc(compared.at_ms),
-        None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
-        totals,
-        [plot for plot in plots if plot is not None],
-        len(moments),
-        sorted(
-            (pair for pair in pairs if pair.verdict in _SEVERITY),
-            key=lambda pair: (_SEVERITY[pair.verdict], -(pair.records or 0)),
-        )[:ROWS],
-        by_group[:ROWS],
-        len(by_group),
-        by_topic[:ROWS],
-        len(by_topic),
-        totals.no_answer.most_common(),
-        compared.warnings,
+    worst = sorted(
+        (pair for pair in pairs if pair.verdict in _SEVERITY),
+        key=lambda pair: (_SEVERITY.index(pair.verdict), -(pair.records or 0)),
     )
+    return {
+        "name": compared.flow,
+        "at": in_utc(compared.at_ms),
+        "known_at": None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
+        "totals": totals,
+        "plots": [plot for plot in plots if plot is not None],
+        "comparisons": len(moments),
+        "worst": worst[:ROWS],
+        "groups": by_group[:ROWS],
+        "group_count": len(by_group),
+        "topics": by_topic[:ROWS],
+        "topic_count": len(by_topic),
+        "reasons": totals.no_answer.most_common(),
+        "warnings": compared.warnings,
+    }
 
 
 @cache

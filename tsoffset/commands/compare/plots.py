@@ -133,11 +133,7 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
 
 def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
     """A histogram of records re-read, by decades; None if nothing can be drawn."""
-    of_other = Counter(
-        _decade(pair.records or 0)
-        for pair in pairs
-        if pair.verdict in _REREADS
-    )
+    of_other = Counter(_decade(pair.records or 0) for pair in pairs if pair.verdict in _REREADS)
     of_tsoffset = Counter(
         _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
     )
