@@ -74,14 +74,13 @@ class Trace:
         return None
 
     def add(self, question: Question, answer: Answer) -> None:
-        side = question.side
+        side, position = question.side, self.position
+        of_source = side is Side.SOURCE
         at: dict[str, Any] = {
             **self.common,
             "step": len(self.steps) + 1,
             "side": side,
-            "cluster": self.position.source_cluster
-            if side is Side.SOURCE
-            else self.position.target_cluster,
+            "cluster": position.source_cluster if of_source else position.target_cluster,
             "topic": self._view(side).partition.topic,
         }
         self.steps.append((_request(question, at), self._answer(question, answer, at)))
