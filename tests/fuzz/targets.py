@@ -182,7 +182,7 @@ def migrated(data: bytes) -> None:
     parsed = parse(text, ConfigFormat.PROPERTIES, "ours", Findings())
     assert {entry.key: entry.text for entry in parsed} == {
         "clusters": ", ".join(setup.clusters),
-        **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
+        **{one.key: one.text.rstrip(" ") for one in migration.settings},
     }
 
 

@@ -41,7 +41,12 @@ def run_migrate(
             raise UsageError(f"{to} is what MirrorMaker 2 reads; name another file with -o")
         if not force:
             raise UsageError(f"{to} is there already; --force replaces it")
-    migration = _read(files, notices)
+    findings = Findings()
+    setup = read_setup(files, findings)
+    if setup is None or findings.problems:
+        raise ConfigurationError(findings.problems, findings.warnings)
+    notices.configuration_warnings(findings.warnings)
+    migration = migration_of(setup)
     text = configuration_text(migration)
     steps = partial(steps_lines, migration, str(to or DEFAULT_FILE))
     if to is not None:
@@ -52,26 +57,13 @@ def run_migrate(
         output.lines(map(Text, text.splitlines()))
     output.flush()
     notices.configuration_warnings(migration.warnings)
-    _report(migration, to, steps_alone, notices)
-    return ConfigurationError.exit_status if migration.problems else 0
-
-
-def _read(files: Sequence[str], notices: Notices) -> MigrationPlan:
-    findings = Findings()
-    setup = read_setup(files, findings)
-    if setup is None or findings.problems:
-        raise ConfigurationError(findings.problems, findings.warnings)
-    notices.configuration_warnings(findings.warnings)
-    return migration_of(setup)
-
-
-def _report(migration: MigrationPlan, to: Path | None, steps_alone: bool, notices: Notices) -> None:
     if not steps_alone:
         notices.note(_in_words(migration))
-    if to is None and not steps_alone:
-        notices.note(f"Next: -o {DEFAULT_FILE} writes it to a file and prints the steps.")
+        if to is None:
+            notices.note(f"Next: -o {DEFAULT_FILE} writes it to a file and prints the steps.")
     if migration.problems:
         notices.error(ConfigurationError(migration.problems), trace=False)
+    return ConfigurationError.exit_status if migration.problems else 0
 
 
 def _write(path: Path, text: str) -> None:
@@ -85,11 +77,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _in_words(migration: MigrationPlan) -> str:
-    counts = Counter(left.heading for left in migration.left)
-    words = [
-        f"{counted(len(migration.taken), 'setting')} taken over",
-        f"{counts[Heading.CHECKPOINTS]} no longer needed",
-        f"{counts[Heading.REPLICATOR]} used by the replicator only",
-        f"{counts[Heading.REFUSED]} not taken over",
-    ]
-    return ", ".join(words)
+    counts = Counter(one.heading for one in migration.omitted)
+    return (
+        f"{counted(len(migration.settings), 'setting')} taken over,"
+        f" {counts[Heading.CHECKPOINTS]} no longer needed,"
+        f" {counts[Heading.REPLICATOR]} used by the replicator only,"
+        f" {counts[Heading.REFUSED]} not taken over"
+    )

@@ -69,10 +69,10 @@ def migration_steps(migration: MigrationPlan, config: str) -> list[Step]:
 
 
 def _check_clusters(migration: MigrationPlan, config: str, file: str) -> Step:
-    texts = " ".join(moved.text for moved in migration.taken)
+    texts = " ".join(setting.text for setting in migration.settings)
     variables = list(dict.fromkeys(_REFERENCE.findall(texts)))
     resource = migration.setup.resource
-    refused = sum(left.heading is Heading.REFUSED for left in migration.left)
+    refused = sum(one.heading is Heading.REFUSED for one in migration.omitted)
     todo = [f"Read {config}: its comments say what has changed, and what was not taken over."]
     if migration.problems:
         todo.append(f"Change what is marked {TO_BE_CHANGED.rstrip(':')} in it.")

@@ -7,6 +7,7 @@ operator's KafkaMirrorMaker2Connectors.
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tsoffset.commands.migrate.connectors import setup_of_connectors
 from tsoffset.commands.migrate.setup import (
@@ -14,8 +15,8 @@ from tsoffset.commands.migrate.setup import (
     ConnectorRole,
     Heading,
     InputKind,
-    LeftSetting,
     MirrorSetting,
+    OmittedSetting,
     Setup,
     StrimziResource,
 )
@@ -44,18 +45,8 @@ _PATTERNS = {
     "groupsBlacklistPattern": keys.GROUPS_EXCLUDE,
 }
 _OF_MIRROR = frozenset({*_CONNECTORS, *_PATTERNS, "source", "sourceCluster", "targetCluster"})
-_OF_CONNECTOR = frozenset(
-    (
-        "config",
-        "tasksMax",
-        "state",
-        "pause",
-        "version",
-        "autoRestart",
-        "listOffsets",
-        "alterOffsets",
-    )
-)
+_OF_CONNECTOR = frozenset(("config", "tasksMax", "state", "pause", "version"))
+_OF_CONNECTOR |= {"autoRestart", "listOffsets", "alterOffsets"}
 # The topic for the connectors' progress: the field of v1, the setting, and the operator's default
 # for v1beta2.
 _PROGRESS = "offsetStorageTopic"
@@ -121,7 +112,7 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
         file,
         connectors,
         findings,
-        left=notes.left,
+        omitted=notes.omitted,
         resource=StrimziResource(
             name or "NAME",
             (metadata.member_text("namespace") or None) if metadata is not None else None,
@@ -144,10 +135,11 @@ def _named(mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]) -> 
 
 
 def _progress_topic(cluster: YamlValue | None) -> str:
-    config = None if cluster is None else cluster.get("config")
-    in_field = "" if cluster is None else cluster.member_text(_PROGRESS)
+    if cluster is None:
+        return _PROGRESS_DEFAULT
+    config = cluster.get("config")
     in_config = "" if config is None else config.member_text(_PROGRESS_SETTING)
-    return in_field or in_config or _PROGRESS_DEFAULT
+    return cluster.member_text(_PROGRESS) or in_config or _PROGRESS_DEFAULT
 
 
 def _connectors(
@@ -160,7 +152,7 @@ def _connectors(
             return
     shared = (*_of_cluster(source, "source", notes), *_of_cluster(target, "target", notes))
     patterns = [
-        MirrorSetting(part.entry(part.text()), key.name, part.text())
+        part.setting(key.name)
         for field, key in _PATTERNS.items()
         if (part := mirror.get(field)) is not None
     ]
@@ -171,7 +163,7 @@ def _connectors(
         config, tasks = part.get("config"), part.get("tasksMax")
         own = list(own_settings(config, notes))
         if tasks is not None:
-            own.append(MirrorSetting(tasks.entry(tasks.text()), "tasks.max", tasks.text()))
+            own.append(tasks.setting("tasks.max"))
         # Later ones take precedence, as for the operator.
         settings = {one.key: one for one in (*shared, *own, *patterns)}
         yield Connector(
@@ -184,11 +176,11 @@ def _connectors(
         )
 
 
-def _with_kafka_policy(moved: MirrorSetting) -> MirrorSetting:
-    if moved.key != keys.POLICY.name or moved.text not in _POLICIES:
-        return moved
+def _with_kafka_policy(setting: MirrorSetting) -> MirrorSetting:
+    if setting.key != keys.POLICY.name or setting.text not in _POLICIES:
+        return setting
     change = "Strimzi's class is Kafka's own since Kafka 3.0."
-    return MirrorSetting(moved.entry, moved.key, _POLICIES[moved.text], change)
+    return replace(setting, text=_POLICIES[setting.text], change=change)
 
 
 def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator[MirrorSetting]:
@@ -197,9 +189,9 @@ def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
         if (part := cluster.get(field)) is not None:
-            settings.insert(0, MirrorSetting(part.entry(part.text()), name, part.text()))
-    for moved in settings:
-        yield MirrorSetting(moved.entry, f"{side}.cluster.{moved.key}", moved.text, moved.change)
+            settings.insert(0, part.setting(name))
+    for setting in settings:
+        yield replace(setting, key=f"{side}.cluster.{setting.key}")
 
 
 def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes) -> None:
@@ -207,6 +199,7 @@ def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes)
         if name not in known:
             close = difflib.get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            left = LeftSetting(member.entry(), Heading.REFUSED, f"Strimzi has no such field{hint}")
-            if left not in notes.left:
-                notes.left.append(left)
+            why = f"Strimzi has no such field{hint}"
+            omitted = OmittedSetting(member.entry(), Heading.REFUSED, why)
+            if omitted not in notes.omitted:
+                notes.omitted.append(omitted)

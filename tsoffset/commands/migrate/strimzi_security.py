@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.commands.migrate.secrets import jaas
-from tsoffset.commands.migrate.setup import Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.setup import Heading, MirrorSetting, OmittedSetting
 from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import security_keys as keys
 
@@ -46,7 +46,7 @@ class ResourceNotes:
     """The secrets that have to be mounted, and the fields that have no equivalent setting."""
 
     secrets: dict[str, None] = field(default_factory=dict)
-    left: list[LeftSetting] = field(default_factory=list)
+    omitted: list[OmittedSetting] = field(default_factory=list)
 
     def path(self, secret: str, key: str) -> str:
         self.secrets[secret] = None
@@ -67,10 +67,9 @@ def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[Mirr
     """The settings of a cluster's `tls` and `authentication`, by their names without prefixes."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
     kind = None if authentication is None else authentication.member_text("type")
+    custom = authentication if kind == "custom" else None
     sasl = kind in (*_PASSWORD_LOGINS, "oauth") or (
-        authentication is not None
-        and kind == "custom"
-        and authentication.member_text("sasl") == "true"
+        custom is not None and custom.member_text("sasl") == "true"
     )
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
     yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
@@ -97,10 +96,8 @@ def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[Mir
     for name, part in ({} if config is None else config.members()).items():
         text = part.text()
         referred = notes.convert_references(text)
-        change = (
-            None if text == referred else "tsoffset does not have the operator's secret provider."
-        )
-        yield MirrorSetting(part.entry(text), name, referred, change)
+        change = "tsoffset does not have the operator's secret provider."
+        yield MirrorSetting(part.entry(text), name, referred, None if text == referred else change)
 
 
 def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
@@ -127,15 +124,15 @@ def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[Mi
     if part is None:
         authentication.refuse("must have `certificateAndKey`")
         return
-    secret = part.required_text("secretName")
     entry = part.entry()
     yield MirrorSetting(entry, keys.OWN_TYPE.name, "PEM")
     for key, name in ((keys.OWN_CHAIN, "certificate"), (keys.OWN_KEY, "key")):
-        yield MirrorSetting(entry, key.name, notes.reference(secret, part.required_text(name)))
+        yield MirrorSetting(entry, key.name, notes.reference(*_secret(part, name)))
 
 
-def _secret(part: YamlValue, key: str, notes: ResourceNotes) -> str:
-    return notes.reference(part.required_text("secretName"), part.required_text(key))
+def _secret(part: YamlValue, key: str) -> tuple[str, str]:
+    """The name of a secret, and the key in it that a member names."""
+    return part.required_text("secretName"), part.required_text(key)
 
 
 def _password_login(
@@ -148,7 +145,7 @@ def _password_login(
     if password is None:
         authentication.refuse("must have `passwordSecret`")
     else:
-        options["password"] = _secret(password, "password", notes)
+        options["password"] = notes.reference(*_secret(password, "password"))
     yield MirrorSetting(entry, keys.MECHANISM.name, mechanism)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(module, options))
 
@@ -160,25 +157,22 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
     for name in _OAUTH_UNSUPPORTED:
         if name in members:
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
-            notes.left.append(LeftSetting(members[name].entry(), Heading.REFUSED, why))
+            notes.omitted.append(OmittedSetting(members[name].entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
     yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
-    token, place = members.get("accessToken"), members.get("accessTokenLocation")
-    if token is not None or place is not None:
-        path = place.text() if place is not None else ""
-        if token is not None:
-            path = notes.path(token.required_text("secretName"), token.required_text("key"))
-        yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
+    if token := members.get("accessToken"):
+        address = f"file:{notes.path(*_secret(token, 'key'))}"
+    elif place := members.get("accessTokenLocation"):
+        address = f"file:{place.text()}"
     else:
-        yield MirrorSetting(
-            entry, keys.TOKEN_ADDRESS.name, authentication.required_text("tokenEndpointUri")
-        )
+        address = authentication.required_text("tokenEndpointUri")
         options["clientId"] = authentication.required_text("clientId")
         if (secret := members.get("clientSecret")) is not None:
-            options["clientSecret"] = _secret(secret, "key", notes)
+            options["clientSecret"] = notes.reference(*_secret(secret, "key"))
         if scope := authentication.member_text("scope"):
             options["scope"] = scope
         options |= _tls_of_tokens(members, notes)
+    yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, address)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
@@ -191,16 +185,15 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
 def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
     """The certificates for the token endpoint, which belong into `sasl.jaas.config`."""
     options: dict[str, str] = {}
-    listed = (
-        members["tlsTrustedCertificates"].items() if "tlsTrustedCertificates" in members else []
-    )
-    if listed:
-        if len(listed) > 1:
-            members["tlsTrustedCertificates"].refuse(
+    certificates = members.get("tlsTrustedCertificates")
+    if certificates is not None and (listed := certificates.items()):
+        first, *others = listed
+        if others:
+            certificates.refuse(
                 "may have one certificate here; put all of them into one secret's key"
             )
         path = notes.path(
-            listed[0].required_text("secretName"), listed[0].member_text("certificate", "ca.crt")
+            first.required_text("secretName"), first.member_text("certificate", "ca.crt")
         )
         options |= {keys.TRUST_TYPE.name: "PEM", keys.TRUST_LOCATION.name: path}
     unverified = members.get("disableTlsHostnameVerification")

@@ -2,11 +2,11 @@
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import javaproperties
 
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, MirrorSetting, OmittedSetting
 from tsoffset.commands.migrate.sorting import MigrationPlan
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import shown_value
@@ -29,7 +29,7 @@ _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 def configuration_text(migration: MigrationPlan) -> str:
     """The text of the file. It copies no secret of the input, and has no date: the same input gives
     the same text."""
-    lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_left(migration)]
+    lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_omitted(migration)]
     return "\n".join(lines) + "\n"
 
 
@@ -51,50 +51,45 @@ def _head(migration: MigrationPlan) -> Iterator[str]:
 
 def _settings(migration: MigrationPlan) -> Iterator[str]:
     clusters = migration.setup.clusters
-    places = {moved: scoped_key(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
-    yield ""
-    yield _line(CLUSTERS, ", ".join(clusters))
-    for alias in clusters:
-        own = [moved for moved, place in places.items() if place.cluster == alias]
-        yield from _section(f"cluster {alias}", own)
-    flows = dict.fromkeys(place.flow for place in places.values() if place.flow is not None)
-    for flow in flows:
-        own = [moved for moved, place in places.items() if place.flow == flow]
-        yield from _section(f"flow {'->'.join(flow)}", own)
-    yield from _section(
-        "all clusters and flows", [moved for moved, place in places.items() if place.top]
-    )
+    sections: dict[str, list[MirrorSetting]] = {f"cluster {alias}": [] for alias in clusters}
+    of_all = []
+    for setting in migration.settings:
+        place = scoped_key(setting.key, clusters, TOP_NAMES)
+        if place.cluster is not None:
+            sections[f"cluster {place.cluster}"].append(setting)
+        elif place.flow is not None:
+            sections.setdefault(f"flow {'->'.join(place.flow)}", []).append(setting)
+        else:
+            of_all.append(setting)
+    yield from ("", _line(CLUSTERS, ", ".join(clusters)))
+    for title, settings in (*sections.items(), ("all clusters and flows", of_all)):
+        if settings:
+            yield from ("", f"# --- {title} ---")
+        for setting in settings:
+            if setting.change is not None:
+                yield from _comment(setting.change)
+            yield _line(setting.key, setting.text)
 
 
-def _section(title: str, settings: Sequence[MirrorSetting]) -> Iterator[str]:
-    if settings:
-        yield ""
-        yield f"# --- {title} ---"
-    for moved in settings:
-        if moved.change is not None:
-            yield from _comment(moved.change)
-        yield _line(moved.key, moved.text)
-
-
-def _left(migration: MigrationPlan) -> Iterator[str]:
+def _omitted(migration: MigrationPlan) -> Iterator[str]:
     for heading in Heading:
-        left = [one for one in migration.left if one.heading is heading]
-        if left:
-            yield ""
-            yield f"# --- {heading}. ---"
-        for one in left:
+        omitted = [one for one in migration.omitted if one.heading is heading]
+        if omitted:
+            yield from ("", f"# --- {heading}. ---")
+        for one in omitted:
             yield from _comment(_in_words(one, migration.setup.file), hanging="#     ")
 
 
-def _in_words(left: LeftSetting, file: str) -> str:
+def _in_words(one: OmittedSetting, file: str) -> str:
     """A setting with its line, its value unless it may be a secret, and why it is left out. Any
     unknown key may hold a secret."""
-    line = "" if left.entry.line is None else f"line {left.entry.line}: "
-    if left.entry.file != file:  # one of several
-        line = f"{left.entry.location}: "
-    show = left.entry.text and left.heading is not Heading.REFUSED
-    value = f" = {shown_value(left.entry)}" if show else ""
-    return f"{line}{printable(left.entry.key)}{value}: {left.why}"
+    entry = one.entry
+    line = "" if entry.line is None else f"line {entry.line}: "
+    if entry.file != file:  # one of several
+        line = f"{entry.location}: "
+    show = entry.text and one.heading is not Heading.REFUSED
+    value = f" = {shown_value(entry)}" if show else ""
+    return f"{line}{printable(entry.key)}{value}: {one.why}"
 
 
 def _comment(text: str, hanging: str = "# ") -> list[str]:

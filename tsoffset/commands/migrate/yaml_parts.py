@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from tsoffset.commands.migrate.setup import MirrorSetting
 from tsoffset.config.findings import Entry, Findings
 
 # etcd takes 1.5 MiB at most, and a resource written by hand has a few KiB.
@@ -41,6 +42,11 @@ class YamlValue:
     def entry(self, text: str = "") -> Entry:
         """The value as an entry of a configuration, with its path as key."""
         return Entry(self.path, text, self._file, self.line)
+
+    def setting(self, name: str) -> MirrorSetting:
+        """The text as the setting of that name."""
+        text = self.text()
+        return MirrorSetting(self.entry(text), name, text)
 
     def refuse(self, allowed: str) -> None:
         self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
