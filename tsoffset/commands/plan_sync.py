@@ -188,10 +188,8 @@ def run_once(
             finished.append((flow, result.rows))
     for flow, rows in finished:
         if rewinding is not None and flow.commits:
-            rewound = rewinding.rows(flow, rows, notices)
-            if rewound:
-                tally = Tally.of(rewound)
-                title = f"{flow.name}, rewound"
+            if rewound := rewinding.rows(flow, rows, notices):
+                tally, title = Tally.of(rewound), f"{flow.name}, rewound"
                 lines = partial(cycle_lines, title, rewound, tally.in_words, config)
                 output.show(Row, rewound, lines)
                 statuses.append(exit_status(tally, unreachable=False))

@@ -134,9 +134,8 @@ def _why_empty(selection: "Selection", flow: "FlowSettings", names: Names) -> st
         )
     # As the configuration has it, without --groups and --topics.
     whole = selection.settings.flow(flow.name)
-    chosen = whole.group_filter.should_replicate_group
     if not any(map(flow.group_filter.should_replicate_group, names.groups)):
-        passing = list(filter(chosen, names.groups))
+        passing = list(filter(whole.group_filter.should_replicate_group, names.groups))
         return _no_name("group", selection.narrowing.groups, names, names.groups, passing, whole)
     if selection.narrowing.topics is None:
         return None

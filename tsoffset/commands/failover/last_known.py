@@ -12,7 +12,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, TopicPartition
 from tsoffset.terminal.output import few, in_utc
 
 Pair = tuple[str, TopicPartition]
@@ -98,29 +98,33 @@ def _verdict(
     times = [same[place].in_sync_at if place in same else None for place in commits]
     dated = [time for time in times if time is not None]
     oldest = min(dated) if dated and len(dated) == len(times) else None
-    verdict, reason, message = FailoverVerdict.UNVERIFIED, None, _aged(flow, oldest)
+    target, reason = flow.target.alias, None
     if is_active:
-        skip = Skipped(Reason.GROUP_ACTIVE, GROUP_ACTIVE.format(group))
-        verdict, reason, message = FailoverVerdict.NOT_READY, str(skip.reason), skip.message
+        reason, message = str(Reason.GROUP_ACTIVE), GROUP_ACTIVE.format(group)
     elif without:
-        verdict, reason = FailoverVerdict.NOT_READY, "NO_COMMIT"
+        reason = "NO_COMMIT"
         message = (
-            f"it has no committed offset on {flow.target.alias} in"
-            f" {few([*map(str, without)], 3)}: its"
+            f"it has no committed offset on {target} in {few([*map(str, without)], 3)}: its"
             " consumers start at their auto.offset.reset, and `latest` skips unread records"
         )
-    elif diverged := [place for place in commits if place in known and known[place].diverged]:
-        verdict, reason = FailoverVerdict.NOT_READY, str(Reason.DIVERGED)
+    elif diverged := [str(place) for place in commits if place in known and known[place].diverged]:
+        reason = str(Reason.DIVERGED)
         message = (
-            "in the last cycle,"
-            f" {few([*map(str, diverged)], 3)} had"
-            f" other records on {flow.target.alias} than on {flow.source.alias}: find out which are"
-            f" right before its consumers start on {flow.target.alias}"
+            f"in the last cycle, {few(diverged, 3)} had other records on {target} than on"
+            f" {flow.source.alias}: find out which are right before its consumers start on {target}"
+        )
+    else:
+        since = "last committed offsets, whose age is not known"
+        if oldest is not None:
+            since = f"committed offsets of {in_utc(oldest * 1000)}"
+        message = (
+            f"it resumes from its {since}; records that it has processed on {flow.source.alias}"
+            " since are re-read"
         )
     return GroupVerdict(
         flow.name,
         group,
-        verdict,
+        FailoverVerdict.NOT_READY if reason else FailoverVerdict.UNVERIFIED,
         None,
         len(commits.keys() | known.keys()),
         words(commits.items()),
@@ -130,13 +134,6 @@ def _verdict(
         reason,
         message,
     )
-
-
-def _aged(flow: FlowSettings, oldest: float | None) -> str:
-    again = f"records that it has processed on {flow.source.alias} since are re-read"
-    if oldest is None:
-        return f"it resumes from its last committed offsets, whose age is not known; {again}"
-    return f"it resumes from its committed offsets of {in_utc(oldest * 1000)}; {again}"
 
 
 def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:

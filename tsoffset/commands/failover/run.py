@@ -29,7 +29,7 @@ from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, in_utc
@@ -40,10 +40,13 @@ log = structlog.get_logger(__name__)
 # progress in that time.
 _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
-_NOTHING_COMMITTED = (
-    "failover {flow}: the selected groups have no committed offset in the selected topics on "
-    "cluster {cluster}, so there is nothing to fail over."
-)
+
+
+def _nothing_committed(flow: FlowSettings, cluster: str) -> UsageError:
+    return UsageError(
+        f"failover {flow.name}: the selected groups have no committed offset in the selected topics"
+        f" on cluster {cluster}, so there is nothing to fail over."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def _judge(
     """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
     timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
-    source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
+    source_error, target_error = _errors(flow, connect)
     if source_error is None and target_error is None:
         names_of = on_cluster(selection.narrowing, connect)
         require_match(selection, notices, names_of, must_have_groups=True)
@@ -146,13 +149,10 @@ def _judge(
         with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
         if found == []:
-            raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
+            raise _nothing_committed(flow, flow.source.alias)
         if found is not None:
             return FailoverResult(found)
-        source_error, target_error = (
-            _error_of(flow.source, connect),
-            _error_of(flow.target, connect),
-        )
+        source_error, target_error = _errors(flow, connect)
         if source_error is None and target_error is None:
             raise ClusterUnreachable(
                 f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
@@ -167,18 +167,22 @@ def _judge(
         notices.warning("cluster_unreachable", str(source_error))
         listed = on_cluster(Narrowing(), connect, Side.TARGET)
         require_match(selection, notices, listed, must_have_groups=True)
-        raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
+        raise _nothing_committed(flow, flow.target.alias)
     return FailoverResult(found, source_error)
 
 
-def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
-    """Why a cluster is unreachable; None if it is reachable."""
-    with connect(settings) as cluster:
-        try:
-            cluster.describe()
-        except ClusterUnreachable as error:
-            return error
-    return None
+def _errors(flow: FlowSettings, connect: Connect) -> list[ClusterUnreachable | None]:
+    """Why source and target are unreachable; None for one that is reachable."""
+    found: list[ClusterUnreachable | None] = []
+    for settings in (flow.source, flow.target):
+        with connect(settings) as cluster:
+            try:
+                cluster.describe()
+            except ClusterUnreachable as error:
+                found.append(error)
+            else:
+                found.append(None)
+    return found
 
 
 def final_cycles(

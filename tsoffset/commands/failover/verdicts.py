@@ -1,6 +1,5 @@
 """Judges by the rows of a cycle whether each group can move to the target now (pure)."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,9 +56,9 @@ def verdicts(
 ) -> list[GroupVerdict]:
     """The verdicts on the groups of a cycle's rows. `source_active` are groups that may have had
     members on the source before the cycle: its rows lack what they commit later."""
-    by_group: defaultdict[str | None, list[Row]] = defaultdict(list)
+    by_group: dict[str | None, list[Row]] = {}
     for row in rows:
-        by_group[row.group].append(row)
+        by_group.setdefault(row.group, []).append(row)
     return [
         _verdict(flow, group, of_group, group in source_active, as_of)
         for group, of_group in by_group.items()

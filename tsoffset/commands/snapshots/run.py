@@ -1,7 +1,7 @@
 """Runs `tsoffset snapshot` and `tsoffset restore`."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -84,31 +84,22 @@ def run_restore(
     another cluster, and ClusterUnreachable."""
     snapshot = Snapshot.read(path)
     flow = settings.flow(snapshot.flow)
-    chosen = expression("--groups", groups)
-    in_snapshot = expression("--groups", snapshot.groups)
-    chosen_topics = expression("--topics", topics)
+    is_group, is_topic = _matching("--groups", groups), _matching("--topics", topics)
+    in_snapshot = _matching("--groups", snapshot.groups)
 
     def was_in_scope(name: str) -> bool:
-        return flow.group_filter.should_replicate_group(name) and (
-            in_snapshot is None or matches(in_snapshot, name)
-        )
+        return flow.group_filter.should_replicate_group(name) and in_snapshot(name)
 
-    known_groups = {commit.group for commit in snapshot.commits}
-    known_topics = {commit.topic for commit in snapshot.commits}
-    for noun, wanted, pattern, names in (
-        ("group", groups, chosen, known_groups),
-        ("topic", topics, chosen_topics, known_topics),
+    for noun, wanted, matching, names in (
+        ("group", groups, is_group, {commit.group for commit in snapshot.commits}),
+        ("topic", topics, is_topic, {commit.topic for commit in snapshot.commits}),
     ):
-        if wanted is not None and not any(matches(pattern, name) for name in names):
+        if wanted is not None and not any(map(matching, names)):
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         snapshot, now = read_target(
-            snapshot,
-            target,
-            is_group=lambda group: chosen is None or matches(chosen, group),
-            is_topic=lambda topic: chosen_topics is None or matches(chosen_topics, topic),
-            was_in_scope=was_in_scope,
+            snapshot, target, is_group=is_group, is_topic=is_topic, was_in_scope=was_in_scope
         )
         rows = plan(snapshot, now)
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
@@ -116,7 +107,7 @@ def run_restore(
             notices.warning("flow_only_planned", only_planned(flow))
         if moving and flow.commits and not dry_run:
             if output.format is Format.TABLE and not yes:
-                _print(rows, snapshot, output)
+                output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
             question = (
                 f"Set {counted(len(moving), 'committed offset')} of"
                 f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
@@ -126,8 +117,14 @@ def run_restore(
                 notices.note("nothing was restored")
                 return 1
             rows = commit_restored(rows, snapshot, target)
-    _print(rows, snapshot, output)
+    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     return int(any(row.not_restored for row in rows))
+
+
+def _matching(option: str, text: str | None) -> Callable[[str], bool]:
+    """Whether a name matches the option's regular expression; without one all do."""
+    pattern = expression(option, text)
+    return lambda name: pattern is None or matches(pattern, name)
 
 
 def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
@@ -138,10 +135,6 @@ def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> Non
             f"snapshot {path}: it was taken of the cluster with id {snapshot.cluster_id}, but"
             f" {target.alias} has id {cluster_id}; use the snapshot of {target.alias}"
         )
-
-
-def _print(rows: Sequence[RestoredCommit], snapshot: Snapshot, output: Output) -> None:
-    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
 
 
 def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None) -> Iterator[Text]:
