@@ -31,7 +31,7 @@ from tsoffset.terminal.output import Format, Output, Tally
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
-    from tsoffset.commands.snapshots.rewinding import Rewinding
+    from tsoffset.commands.snapshots.run import Rewinding
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
@@ -118,7 +118,7 @@ def sync(
         )
     rewinding = None
     if allow_rewind:
-        from tsoffset.commands.snapshots.rewinding import Rewinding
+        from tsoffset.commands.snapshots.run import Rewinding
 
         rewinding = Rewinding.of(selection, snapshot, yes=yes)
     only = _only(outcomes, reasons)
@@ -187,12 +187,12 @@ def run_once(
             )
             finished.append((flow, result.rows))
     for flow, rows in finished:
-        if rewinding is not None and flow.commits:
-            if rewound := rewinding.rows(flow, rows, notices):
-                tally, title = Tally.of(rewound), f"{flow.name}, rewound"
-                lines = partial(cycle_lines, title, rewound, tally.in_words, config)
-                output.show(Row, rewound, lines)
-                statuses.append(exit_status(tally, unreachable=False))
+        if rewinding is None or not flow.commits:
+            continue
+        if rewound := rewinding.rows(flow, rows, notices):
+            tally, title = Tally.of(rewound), f"{flow.name}, rewound"
+            output.show(Row, rewound, partial(cycle_lines, title, rewound, tally.in_words, config))
+            statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
 
 

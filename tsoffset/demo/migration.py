@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tsoffset.commands.check.report import run_check
+from tsoffset.commands.check.flow_check import run_check
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.migrate.reading import read_setup

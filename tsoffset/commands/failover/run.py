@@ -16,11 +16,12 @@ import structlog
 from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import FlowCycles, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
-from tsoffset.commands.failover.report import failover_lines, in_words
 from tsoffset.commands.failover.verdicts import (
     SOURCE_ACTIVE,
     FailoverVerdict,
     GroupVerdict,
+    failover_lines,
+    in_words,
     verdicts,
 )
 from tsoffset.commands.options import kafka_cluster, only_flow
