@@ -19,10 +19,9 @@ from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.html_report import html_report
+from tsoffset.commands.compare.html_report import MARKS, html_report, marked_places
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.plots import MARKS, marked_places
 from tsoffset.commands.compare.run import Repeating, comparison_lines
 from tsoffset.commands.compare.totals import PastTotals, sums
 from tsoffset.model import Precision

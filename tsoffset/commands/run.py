@@ -104,13 +104,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
         return None if kept.directory is None else last_known_and_when(kept.directory, flow)
 
     daemon = Daemon(
-        selector,
-        selection,
-        cycles,
-        board,
-        observers=(metrics, past),
-        peers=peers,
-        last_known=known,
+        selector, selection, cycles, board, observers=(metrics, past), peers=peers, last_known=known
     )
 
     def work() -> None:

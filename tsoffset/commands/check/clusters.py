@@ -18,7 +18,6 @@ _CLOCKS_APART_MS = 5_000
 
 
 def unreachable(flow: str, cluster: str, message: str) -> Finding:
-    """Report a cluster that cannot be reached at all."""
     return Scope(flow, cluster).error("connection", *cause_and_step(message))
 
 
@@ -60,7 +59,6 @@ def connection(
 def same_cluster(
     flow: FlowSettings, source: ClusterDescription, target: ClusterDescription
 ) -> Iterator[Finding]:
-    """Report a source and a target that are one cluster."""
     if not is_same(source, target):
         return
     at, source_alias, target_alias = Scope(flow.name), flow.source.alias, flow.target.alias
@@ -100,7 +98,6 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
 def is_same(
     one: ClusterDescription | ClusterUnreachable, other: ClusterDescription | ClusterUnreachable
 ) -> bool:
-    """Whether both are known to be one cluster."""
     if isinstance(one, ClusterUnreachable) or isinstance(other, ClusterUnreachable):
         return False
     return one.cluster_id is not None and one.cluster_id == other.cluster_id

@@ -24,7 +24,6 @@ from tsoffset.commands.check.survey import (
     record_times,
     survey_source,
     survey_target,
-    synced_topics,
 )
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import on_cluster, require_match
@@ -41,8 +40,6 @@ from tsoffset.terminal.report import Item, head, items, total
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """All findings, and whether a cluster could not be reached at all."""
-
     findings: tuple[Finding, ...]
     unreachable: bool
 
@@ -114,8 +111,6 @@ class _Clusters(ExitStack):
 
 
 class _FlowCheck:
-    """The check of one flow."""
-
     def __init__(
         self, flow: FlowSettings, connections: _Clusters, all_flows: Sequence[FlowSettings]
     ) -> None:
@@ -160,15 +155,14 @@ class _FlowCheck:
     def _of_source(self, target: ClusterDescription | None) -> Iterator[Finding]:
         flow = self.flow
         survey = survey_source(flow, self._source.cluster)
-        synced = synced_topics(flow, survey.commits)
         yield from groups.source_groups(flow, survey, self._all_flows)
-        yield from topics.source_topics(flow, survey, synced)
+        yield from topics.source_topics(flow, survey)
         yield from self._source_rights(survey)
         if target is not None:
-            yield from self._part(flow.target, self._of_target(survey, synced))
-            yield from self._competing_flows(target, synced)
+            yield from self._part(flow.target, self._of_target(survey))
+            yield from self._competing_flows(target, survey.synced)
             if (reverse := reverse_of(flow, self._all_flows)) is not None:
-                yield from groups.replication_loop(flow, synced, reverse)
+                yield from groups.replication_loop(flow, survey.synced, reverse)
 
     def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, rights, at = self.flow, survey.rights, self._at_source
@@ -187,39 +181,37 @@ class _FlowCheck:
         open_ended = [resource for resource, names in written.items() if not names.only]
         yield from partial_listings(at, granting, rights.answer, rights.probe, open_ended)
 
-    def _of_target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
+    def _of_target(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, target = self.flow, self._target.cluster
-        surveyed = survey_target(flow, target, synced, survey.listings)
+        surveyed = survey_target(flow, target, survey)
         every, rights = self._target.topics(), surveyed.rights
-        yield from topics.target_topics(flow, survey.topics, surveyed, synced, every)
-        yield from self._part(flow.target, self._samples(surveyed, synced))
+        yield from topics.target_topics(flow, survey, surveyed, every)
+        yield from self._part(flow.target, self._samples(survey, surveyed))
         yield from groups.target_groups(flow, surveyed, survey.listings)
-        yield from topics.streams_applications(flow, survey, synced, every)
+        yield from topics.streams_applications(flow, survey, every)
         granting = Granting(flow.target, rights.principal)
         yield from missing_rights(
             self._at_target, Side.TARGET, granting, rights.topics, rights.groups
         )
         yield from groups.skipped_commits(flow, survey, surveyed.topics)
-        yield from self._part(flow.target, self._configs(survey, surveyed, synced))
+        yield from self._part(flow.target, self._configs(survey, surveyed))
         yield from groups.other_committer(flow, groups.checkpoints_seen(flow, target), _now_ms())
 
-    def _samples(self, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
+    def _samples(self, survey: SourceSurvey, surveyed: TargetSurvey) -> Iterator[Finding]:
         mirrored = [
             topic
-            for topic in synced
+            for topic in survey.synced
             if isinstance(described := surveyed.topics.get(topic.target), TopicDescription)
             and topic.partitions & described.partitions.keys()
         ]
         samples = sample_topics(self.flow, self._source.cluster, self._target.cluster, mirrored)
         yield from copies.sampled_copies(self.flow, samples, surveyed.stamps, len(mirrored))
 
-    def _configs(
-        self, survey: SourceSurvey, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]
-    ) -> Iterator[Finding]:
+    def _configs(self, survey: SourceSurvey, surveyed: TargetSurvey) -> Iterator[Finding]:
         flow, source = self.flow, self._source.cluster
         pairs = [
             topic
-            for topic in synced
+            for topic in survey.synced
             if isinstance(surveyed.topics.get(topic.target), TopicDescription)
             and isinstance(survey.topics.get(topic.source), TopicDescription)
         ]

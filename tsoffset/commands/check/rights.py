@@ -101,7 +101,6 @@ class Granting:
     def remedy(
         self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
     ) -> str:
-        """Advice to run that command."""
         advice = f"run {self.command(resource, of, operations)}"
         if self.principal is None:
             advice += (

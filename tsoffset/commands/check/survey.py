@@ -69,12 +69,13 @@ class SourceRights:
 
 @dataclass(frozen=True, slots=True)
 class SourceSurvey:
-    """The source of a flow: groups, topics, the committed offsets of the selected groups with their
-    logs, and rights."""
+    """The source of a flow: groups, topics, the committed offsets of the selected groups, the
+    topics with such offsets (`synced`) with their logs, and rights."""
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
+    synced: tuple[SyncedTopic, ...]
     logs: Mapping[TopicPartition, LogRange | Failed]
     rights: SourceRights
 
@@ -92,23 +93,18 @@ class TargetSurvey:
 def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     """Read from the source. Raises ClusterUnreachable."""
     listings, topics = source.groups(), source.topics()
-    commits = source.committed(
-        [one.group for one in passing_groups(flow, listings)],
-        share_groups=listings.share_groups,
-        require_stable=False,
-    ).by_group()
+    groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
+    commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
-    logs = source.log_ranges(
-        [
-            TopicPartition(topic.source, number)
-            for topic in synced
-            if topic.source in topics
-            for number in topic.partitions
-        ],
-        Isolation.READ_UNCOMMITTED,
-    )
+    places = [
+        TopicPartition(topic.source, number)
+        for topic in synced
+        if topic.source in topics
+        for number in topic.partitions
+    ]
+    logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
     rights = _source_rights(flow, source, listings, topics, commits, synced)
-    return SourceSurvey(listings, topics, commits, logs, rights)
+    return SourceSurvey(listings, topics, commits, synced, logs, rights)
 
 
 def _source_rights(
@@ -144,20 +140,14 @@ def _source_rights(
     )
 
 
-def survey_target(
-    flow: FlowSettings,
-    target: Cluster,
-    synced: Sequence[SyncedTopic],
-    source: GroupListings,
-) -> TargetSurvey:
-    """Read the synced topics and the source's groups from the target. Raises
-    ClusterUnreachable."""
+def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
+    """Read the synced topics and the source's groups from the target. Raises ClusterUnreachable."""
     listings = target.groups()
-    names = {topic.target for topic in synced}
+    names = {topic.target for topic in source.synced}
     topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     election = [flow.election_group] if flow.leader_election else []
-    groups = [one.group for one in passing_groups(flow, source)]
+    groups = [one.group for one in passing_groups(flow, source.listings)]
     rights = target.rights(names, [*groups, *election])
     return TargetSurvey(listings, topics, stamps(target, described), rights)
 

@@ -7,13 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import lacking, needed
-from tsoffset.commands.check.survey import (
-    SourceSurvey,
-    Stamp,
-    SyncedTopic,
-    TargetSurvey,
-    renamed,
-)
+from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, TargetSurvey, renamed
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, GroupType, Resource, Side, TimestampType, TopicDescription
@@ -21,11 +15,9 @@ from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted, few
 
 
-def source_topics(
-    flow: FlowSettings, survey: SourceSurvey, synced: Sequence[SyncedTopic]
-) -> Iterator[Finding]:
+def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
     """Report which topics are selected, and topics with committed offsets that do not exist."""
-    at = Scope(flow.name, flow.source.alias)
+    at, synced = Scope(flow.name, flow.source.alias), survey.synced
     passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
     found = (
         f"{len(passing)} of {len(survey.topics)} topics selected; selected groups have committed"
@@ -53,15 +45,11 @@ def source_topics(
 
 
 def target_topics(
-    flow: FlowSettings,
-    source: Mapping[str, TopicDescription | Failed],
-    survey: TargetSurvey,
-    synced: Sequence[SyncedTopic],
-    every: Collection[str],
+    flow: FlowSettings, source: SourceSurvey, survey: TargetSurvey, every: Collection[str]
 ) -> Iterator[Finding]:
     """Report target topics that are missing, have fewer partitions, or set timestamps themselves.
     `every` has the names of all topics on the target."""
-    at = Scope(flow.name, flow.target.alias)
+    at, synced = Scope(flow.name, flow.target.alias), source.synced
     missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
     named_otherwise = False
     if missing and len(missing) == len(synced):
@@ -85,7 +73,7 @@ def target_topics(
         if may_read or not isinstance(described, Failed):
             yield from _unavailable(at, described, topic.target, topic.partitions)
         if isinstance(described, TopicDescription):
-            yield from _fewer_partitions(flow, source.get(topic.source), described)
+            yield from _fewer_partitions(flow, source.topics.get(topic.source), described)
         if isinstance(described, TopicDescription) and may_read:
             stamp = survey.stamps.get(topic.target)
             stamps.append(stamp)
@@ -190,14 +178,11 @@ _REPARTITION = re.compile(
 
 
 def streams_applications(
-    flow: FlowSettings,
-    survey: SourceSurvey,
-    synced: Sequence[SyncedTopic],
-    every: Collection[str],
+    flow: FlowSettings, survey: SourceSurvey, every: Collection[str]
 ) -> Iterator[Finding]:
     """Report whether the target has the internal topics of Streams applications under the names
     that they expect. `every` has the names of all topics on the target."""
-    applications = internal_topics(survey, {group for topic in synced for group in topic.groups})
+    applications = streams_topics(survey)
     lacking = {
         group: missing
         for group, topics in applications.items()
@@ -232,9 +217,15 @@ def streams_applications(
         )
 
 
-def internal_topics(survey: SourceSurvey, groups: Collection[str]) -> Mapping[str, list[str]]:
+def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
     """The changelog and repartition topics of those groups that are Streams applications. Only the
     names tell a classic group's application from a consumer."""
+    groups = {group for topic in survey.synced for group in topic.groups}
+    committed = {
+        (group, place.topic)
+        for group, offsets in survey.commits.items()
+        for place in (() if isinstance(offsets, Failed) else offsets)
+    }
     found: defaultdict[str, list[str]] = defaultdict(list)
     for topic in sorted(survey.topics):
         is_changelog = _CHANGELOG.fullmatch(topic) is not None
@@ -245,14 +236,9 @@ def internal_topics(survey: SourceSurvey, groups: Collection[str]) -> Mapping[st
         owner = max((topic[:at] for at in hyphens if topic[:at] in groups), key=len, default=None)
         # An application restores its changelogs without a committed offset. A group that has one
         # consumes the topic, which only looks like a changelog of its own.
-        if owner is not None and not (is_changelog and _has_committed(survey, owner, topic)):
+        if owner is not None and not (is_changelog and (owner, topic) in committed):
             found[owner].append(topic)
     return found
-
-
-def _has_committed(survey: SourceSurvey, group: str, topic: str) -> bool:
-    offsets = survey.commits.get(group, {})
-    return not isinstance(offsets, Failed) and any(place.topic == topic for place in offsets)
 
 
 def _applications(survey: SourceSurvey, groups: Collection[str]) -> str:

@@ -98,7 +98,6 @@ def by_timestamps(
 
 
 def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
-    """The flow translated by another rule."""
     flow = opened.settings
     changed = replace(flow, translation=replace(flow.translation, proof=proof))
     return replace(opened, settings=changed)

@@ -112,7 +112,6 @@ class ComparisonTotals:
         return {name: ", ".join(words) for name, words in phrases.items()}
 
     def in_fields(self) -> dict[str, int]:
-        """The numbers as fields of a log event."""
         return {
             "pairs": self.pairs,
             **{f"mirrormaker_{one.value}": self.verdicts[one] for one in CheckpointVerdict},

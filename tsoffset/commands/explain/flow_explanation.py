@@ -69,11 +69,7 @@ class ExplainResult:
 
 
 def explain(
-    options: ExplainOptions,
-    flows: Iterable[FlowSettings],
-    connect: Connect,
-    *,
-    settings: Settings,
+    options: ExplainOptions, flows: Iterable[FlowSettings], connect: Connect, *, settings: Settings
 ) -> ExplainResult:
     """Explain the group in each of `flows`; `settings` have their competing flows. Raises
     UsageError if there is nothing to explain: the group does not exist, is not selected, or has no
@@ -143,7 +139,6 @@ class _FlowExplanation:
         ]
 
     def _preflight(self, listings: GroupListings) -> Preflight:
-        """Run the preflight of a cycle for this group."""
         group, flow, source = self.options.group, self.flow, self.opened.source
         listed = listings.groups.get(group)
         if listed is None and not listings.failed_brokers:

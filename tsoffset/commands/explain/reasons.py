@@ -215,7 +215,6 @@ _PROVEN = {Basis.NEXT_RECORD, Basis.BETWEEN, Basis.BEHIND, Basis.MIRROR_END}
 
 
 def _proof(trace: Trace, answer: Translated, safety: Safety) -> str:
-    """The proof that the translation skips nothing."""
     if safety.proof is Proof.TIME:
         return f"Safe by time: {_by_time(trace, safety)}."
     assert safety.pair is not None

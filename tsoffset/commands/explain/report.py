@@ -37,7 +37,6 @@ _LABEL = 10
 
 
 def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
-    """All explanations by flow, and a summary if there are several."""
     for flow, some in groupby(explanations, key=lambda one: one.row.flow):
         members = list(some)
         if members[0] is not explanations[0]:

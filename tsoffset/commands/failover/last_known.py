@@ -56,14 +56,11 @@ def unverified(
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False
     )
-    found = [
-        _not_ready(flow, None, failed.kind, failed.message)
-        for failed in listed.failed_brokers.values()
-    ]
+    found = [_not_ready(flow, None, failed) for failed in listed.failed_brokers.values()]
     for group in wanted:
         committed = offsets[group]
         if isinstance(committed, Failed):
-            found.append(_not_ready(flow, group, committed.kind, committed.message))
+            found.append(_not_ready(flow, group, committed))
             continue
         # Only past cycles can tell whether the source has a copy of a topic, for failback.
         commits = {
@@ -136,10 +133,9 @@ def _verdict(
     )
 
 
-def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:
-    return GroupVerdict(
-        flow.name, group, FailoverVerdict.NOT_READY, None, 0, "", "", None, None, reason, message
-    )
+def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
+    nothing, why = (None, 0, "", "", None, None), (failed.kind, failed.message)
+    return GroupVerdict(flow.name, group, FailoverVerdict.NOT_READY, *nothing, *why)
 
 
 def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, KnownOffset]]:

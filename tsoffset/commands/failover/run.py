@@ -30,7 +30,7 @@ from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, in_utc
@@ -52,8 +52,6 @@ def _nothing_committed(flow: FlowSettings, cluster: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True)
 class FailoverResult:
-    """The verdicts, and why a cluster was unreachable."""
-
     verdicts: Sequence[GroupVerdict]
     source_error: ClusterUnreachable | None = None
     target_error: ClusterUnreachable | None = None
@@ -68,7 +66,6 @@ class FailoverResult:
 
     @property
     def still_read(self) -> bool:
-        """Whether a group still has consumers on the source."""
         return any(SOURCE_ACTIVE in (one.reason or "").split() for one in self.verdicts)
 
     @property
@@ -142,7 +139,7 @@ def _judge(
     """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
     timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
-    source_error, target_error = _errors(flow, connect)
+    source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
     if source_error is None and target_error is None:
         names_of = on_cluster(selection.narrowing, connect)
         require_match(selection, notices, names_of, must_have_groups=True)
@@ -153,12 +150,11 @@ def _judge(
             raise _nothing_committed(flow, flow.source.alias)
         if found is not None:
             return FailoverResult(found)
-        source_error, target_error = _errors(flow, connect)
+        source_error = _error_of(flow.source, connect)
+        target_error = _error_of(flow.target, connect)
         if source_error is None and target_error is None:
-            raise ClusterUnreachable(
-                f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
-                " again"
-            )
+            why = "a cluster was unreachable for a moment; run this command again"
+            raise ClusterUnreachable(f"failover {flow.name}: {why}")
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
     with connect(flow.target) as target:
@@ -172,18 +168,14 @@ def _judge(
     return FailoverResult(found, source_error)
 
 
-def _errors(flow: FlowSettings, connect: Connect) -> list[ClusterUnreachable | None]:
-    """Why source and target are unreachable; None for one that is reachable."""
-    found: list[ClusterUnreachable | None] = []
-    for settings in (flow.source, flow.target):
-        with connect(settings) as cluster:
-            try:
-                cluster.describe()
-            except ClusterUnreachable as error:
-                found.append(error)
-            else:
-                found.append(None)
-    return found
+def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
+    """Why a cluster is unreachable; None if it is reachable."""
+    with connect(settings) as cluster:
+        try:
+            cluster.describe()
+        except ClusterUnreachable as error:
+            return error
+    return None
 
 
 def final_cycles(

@@ -16,8 +16,6 @@ from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
 
 class FailoverVerdict(StrEnum):
-    """Whether a group can move to the target."""
-
     READY = "ready"
     """The group resumes at its first unread record in each partition."""
     BOUNDED = "bounded"
@@ -179,7 +177,6 @@ def failover_lines(
 
 
 def in_words(found: Sequence[GroupVerdict]) -> str:
-    """The number of groups by verdict."""
     counts = Counter(one.verdict for one in found)
     words = [f"{counts[FailoverVerdict.READY]} ready"]
     if bounded := counts[FailoverVerdict.BOUNDED]:
@@ -194,11 +191,9 @@ def in_words(found: Sequence[GroupVerdict]) -> str:
     return f"{counted(len(found), 'group')}: {', '.join(words)}"
 
 
-def _age(one: GroupVerdict) -> str | None:
-    return None if one.age_seconds is None else f"{one.age_seconds} s"
-
-
-_AGE: Column[GroupVerdict] = Column("AGE", _age, right=True)
+_AGE: Column[GroupVerdict] = Column(
+    "AGE", lambda one: None if one.age_seconds is None else f"{one.age_seconds} s", right=True
+)
 _COLUMNS: tuple[Column[GroupVerdict], ...] = (
     Column("GROUP", lambda one: one.group, elastic=True),
     Column("VERDICT", lambda one: Cell(one.verdict, _STYLES[one.verdict])),

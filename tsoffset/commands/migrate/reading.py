@@ -83,10 +83,10 @@ def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup
     if "$" in listed.text:
         findings.problem(listed, "must be written out here: the aliases stand in the other keys")
         return None
-    setting = tuple(
+    settings = tuple(
         MirrorSetting(entry, entry.key, entry.text) for entry in entries if entry is not listed
     )
-    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), setting)
+    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), settings)
 
 
 def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:

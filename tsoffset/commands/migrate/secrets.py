@@ -13,6 +13,7 @@ from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 
 _REFERENCE = re.compile(r"\$\{(?:[^$}]|\$(?!\{))*+\}")
 _JAAS = security_keys.JAAS.name
+_IN_FILE = "The input has it in plain text; tsoffset reads it from there, not from a copy."
 _SECRETS = frozenset(
     key.name
     for key in (
@@ -45,8 +46,7 @@ def without_secret(setting: MirrorSetting, setup: Setup) -> MirrorSetting:
     if setup.kind is InputKind.DEDICATED and "$" not in setting.text:
         path, key = Path(setup.file).absolute(), setting.entry.key
         if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
-            sentence = "The input has it in plain text; tsoffset reads it from there, not from a"
-            return _in_place(setting, f"${{file:{path}:{key}}}", f"{sentence} copy.")
+            return _in_place(setting, f"${{file:{path}:{key}}}", _IN_FILE)
     variable = re.sub(r"[^0-9A-Z]+", "_", setting.key.upper()).strip("_")
     text, what = f"${{env:{variable}}}", "it"
     if name == _JAAS and (in_part := _jaas_without_secrets(setting.text, variable)) is not None:

@@ -10,8 +10,6 @@ CLUSTERS = "clusters"
 
 
 class InputKind(StrEnum):
-    """The kind of the input, in words."""
-
     DEDICATED = "MirrorMaker 2 file"
     CONNECTORS = "Connect configuration"
     STRIMZI = "Strimzi resource"

@@ -80,22 +80,19 @@ def _resources(found: Sequence[YamlValue]) -> Iterator[YamlValue]:
     """The documents, and the items of lists that kubectl prints."""
     for part in found:
         if part.is_mapping and part.member_text("kind") == "List":
-            items = part.get("items")
-            yield from () if items is None else (one for one in items.items() if one.is_mapping)
+            yield from (one for one in part.get("items").items() if one.is_mapping)
         elif part.is_mapping:
             yield part
 
 
 def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     spec, metadata = document.get("spec"), document.get("metadata")
-    mirrors = None if spec is None else spec.get("mirrors")
-    if spec is None or mirrors is None:
+    if not (mirrors := spec.get("mirrors")):
         (spec or document).refuse("must have `spec.mirrors`")
         return None
     notes = ResourceNotes()
     target = spec.get("target")
-    listed = spec.get("clusters")
-    clusters = {one.member_text("alias"): one for one in ([] if listed is None else listed.items())}
+    clusters = {one.member_text("alias"): one for one in spec.get("clusters").items()}
     connectors: list[Connector] = []
     for at, mirror in enumerate(mirrors.items()):
         _note_unknown(mirror, _OF_MIRROR, notes)
@@ -105,41 +102,27 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
             connectors += _connectors(mirror, at, source, to, notes)
     if findings.problems:
         return None
-    name = "" if metadata is None else metadata.member_text("name")
-    worker = target or clusters.get(spec.member_text("connectCluster"))
-    return setup_of_connectors(
-        InputKind.STRIMZI,
-        file,
-        connectors,
-        findings,
-        omitted=notes.omitted,
-        resource=StrimziResource(
-            name or "NAME",
-            (metadata.member_text("namespace") or None) if metadata is not None else None,
-            tuple(notes.secrets),
-            _progress_topic(worker),
-        ),
+    worker = target or clusters.get(spec.member_text("connectCluster"), target)
+    progress = worker.member_text(_PROGRESS) or worker.get("config").member_text(_PROGRESS_SETTING)
+    resource = StrimziResource(
+        metadata.member_text("name", "NAME"),
+        metadata.member_text("namespace") or None,
+        tuple(notes.secrets),
+        progress or _PROGRESS_DEFAULT,
     )
+    kind, omitted = InputKind.STRIMZI, notes.omitted
+    return setup_of_connectors(kind, file, connectors, findings, omitted=omitted, resource=resource)
 
 
 def _named(mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]) -> YamlValue | None:
-    """The cluster that a mirror names by its alias."""
     member = mirror.get(field)
-    if member is None:
+    if not member:
         other = "`source`" if field == "sourceCluster" else "`spec.target`"
         mirror.refuse(f"must have `{field}`, or {other} in resources of version v1")
         return None
     if (found := clusters.get(member.text())) is None:
         member.refuse(f"must be an alias of `spec.clusters`: {', '.join(clusters) or 'none there'}")
     return found
-
-
-def _progress_topic(cluster: YamlValue | None) -> str:
-    if cluster is None:
-        return _PROGRESS_DEFAULT
-    config = cluster.get("config")
-    in_config = "" if config is None else config.member_text(_PROGRESS_SETTING)
-    return cluster.member_text(_PROGRESS) or in_config or _PROGRESS_DEFAULT
 
 
 def _connectors(
@@ -152,17 +135,15 @@ def _connectors(
             return
     shared = (*_of_cluster(source, "source", notes), *_of_cluster(target, "target", notes))
     patterns = [
-        part.setting(key.name)
-        for field, key in _PATTERNS.items()
-        if (part := mirror.get(field)) is not None
+        part.setting(key.name) for field, key in _PATTERNS.items() if (part := mirror.get(field))
     ]
     for field, role in _CONNECTORS.items():
-        if (part := mirror.get(field)) is None:
+        if not (part := mirror.get(field)):
             continue
         _note_unknown(part, _OF_CONNECTOR, notes)
         config, tasks = part.get("config"), part.get("tasksMax")
         own = list(own_settings(config, notes))
-        if tasks is not None:
+        if tasks:
             own.append(tasks.setting("tasks.max"))
         # Later ones take precedence, as for the operator.
         settings = {one.key: one for one in (*shared, *own, *patterns)}
@@ -172,7 +153,7 @@ def _connectors(
             part.entry(),
             tuple(map(_with_kafka_policy, settings.values())),
             at,
-            config is not None,
+            bool(config),
         )
 
 
@@ -188,7 +169,7 @@ def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator
     _note_unknown(cluster, _OF_TARGET if side == "target" else _OF_CLUSTER, notes)
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
-        if (part := cluster.get(field)) is not None:
+        if part := cluster.get(field):
             settings.insert(0, part.setting(name))
     for setting in settings:
         yield replace(setting, key=f"{side}.cluster.{setting.key}")

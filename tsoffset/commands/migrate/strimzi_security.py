@@ -5,7 +5,7 @@ which its pod mounts them, one for each secret, below `SECRETS_FOLDER`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tsoffset.commands.migrate.secrets import jaas
@@ -53,7 +53,6 @@ class ResourceNotes:
         return f"{SECRETS_FOLDER}/{secret}/{key}"
 
     def reference(self, secret: str, key: str) -> str:
-        """The reference `${dir:...}` to the secret."""
         folder = self.path(secret, "").rstrip("/")
         return f"${{dir:{folder}:{key}}}"
 
@@ -66,16 +65,14 @@ class ResourceNotes:
 def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The settings of a cluster's `tls` and `authentication`, by their names without prefixes."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
-    kind = None if authentication is None else authentication.member_text("type")
-    custom = authentication if kind == "custom" else None
+    kind = authentication.member_text("type")
     sasl = kind in (*_PASSWORD_LOGINS, "oauth") or (
-        custom is not None and custom.member_text("sasl") == "true"
+        kind == "custom" and authentication.member_text("sasl") == "true"
     )
-    protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
+    protocol = ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT")
     yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
-    if tls is not None:
-        yield from _trusted(tls, notes)
-    if authentication is None or kind is None:
+    yield from _trusted(tls, notes)
+    if not authentication:
         return
     if kind == "tls":
         yield from _certificate(authentication, notes)
@@ -91,9 +88,9 @@ def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[Mirr
         )
 
 
-def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+def own_settings(config: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The members of a `config`: Kafka's own settings."""
-    for name, part in ({} if config is None else config.members()).items():
+    for name, part in config.members().items():
         text = part.text()
         referred = notes.convert_references(text)
         change = "tsoffset does not have the operator's secret provider."
@@ -101,8 +98,7 @@ def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[Mir
 
 
 def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
-    certificates = tls.get("trustedCertificates")
-    listed = [] if certificates is None else certificates.items()
+    listed = tls.get("trustedCertificates").items()
     if not listed:
         return  # the system's certificates
     entry = tls.entry()
@@ -121,7 +117,7 @@ def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
 
 def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     part = authentication.get("certificateAndKey")
-    if part is None:
+    if not part:
         authentication.refuse("must have `certificateAndKey`")
         return
     entry = part.entry()
@@ -142,7 +138,7 @@ def _password_login(
     entry = authentication.entry()
     options = {"username": authentication.required_text("username")}
     password = authentication.get("passwordSecret")
-    if password is None:
+    if not password:
         authentication.refuse("must have `passwordSecret`")
     else:
         options["password"] = notes.reference(*_secret(password, "password"))
@@ -152,51 +148,47 @@ def _password_login(
 
 def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """Strimzi's own login, converted to Kafka's as far as that has equivalents."""
-    members = authentication.members()
     entry = authentication.entry()
     for name in _OAUTH_UNSUPPORTED:
-        if name in members:
+        if part := authentication.get(name):
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
-            notes.omitted.append(OmittedSetting(members[name].entry(), Heading.REFUSED, why))
+            notes.omitted.append(OmittedSetting(part.entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
     yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
-    if token := members.get("accessToken"):
+    if token := authentication.get("accessToken"):
         address = f"file:{notes.path(*_secret(token, 'key'))}"
-    elif place := members.get("accessTokenLocation"):
+    elif place := authentication.get("accessTokenLocation"):
         address = f"file:{place.text()}"
     else:
         address = authentication.required_text("tokenEndpointUri")
         options["clientId"] = authentication.required_text("clientId")
-        if (secret := members.get("clientSecret")) is not None:
+        if secret := authentication.get("clientSecret"):
             options["clientSecret"] = notes.reference(*_secret(secret, "key"))
         if scope := authentication.member_text("scope"):
             options["scope"] = scope
-        options |= _tls_of_tokens(members, notes)
+        options |= _tls_of_tokens(authentication, notes)
     yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, address)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
         ("readTimeoutSeconds", keys.TOKEN_READ_MS),
     ):
-        if name in members:
-            yield MirrorSetting(members[name].entry(), key.name, f"{members[name].text()}000")
+        if part := authentication.get(name):
+            yield MirrorSetting(part.entry(), key.name, f"{part.text()}000")
 
 
-def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
+def _tls_of_tokens(authentication: YamlValue, notes: ResourceNotes) -> dict[str, str]:
     """The certificates for the token endpoint, which belong into `sasl.jaas.config`."""
     options: dict[str, str] = {}
-    certificates = members.get("tlsTrustedCertificates")
-    if certificates is not None and (listed := certificates.items()):
-        first, *others = listed
-        if others:
+    certificates = authentication.get("tlsTrustedCertificates")
+    for number, one in enumerate(certificates.items()):
+        if number:
             certificates.refuse(
                 "may have one certificate here; put all of them into one secret's key"
             )
-        path = notes.path(
-            first.required_text("secretName"), first.member_text("certificate", "ca.crt")
-        )
+        file = one.member_text("certificate", "ca.crt")
+        path = notes.path(one.required_text("secretName"), file)
         options |= {keys.TRUST_TYPE.name: "PEM", keys.TRUST_LOCATION.name: path}
-    unverified = members.get("disableTlsHostnameVerification")
-    if unverified is not None and unverified.text() == "true":
+    if authentication.member_text("disableTlsHostnameVerification") == "true":
         options[keys.HOST_NAME_CHECK.name] = ""
     return options

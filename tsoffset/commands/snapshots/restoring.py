@@ -21,8 +21,6 @@ from tsoffset.model import (
 
 
 class RestoreReason(StrEnum):
-    """Why an offset is not restored."""
-
     NO_COMMIT_THEN = "NO_COMMIT_THEN"
     GROUP_ACTIVE = "GROUP_ACTIVE"
     TOPIC_MISSING = "TOPIC_MISSING"

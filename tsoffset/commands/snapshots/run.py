@@ -263,7 +263,6 @@ class Rewinding:
 
 
 def _in_snapshot(snapshot: Snapshot, ahead: Mapping[_Key, Row]) -> dict[_Key, int]:
-    """The current offsets of the rows that the snapshot has."""
     saved = {(commit.group, commit.place): commit.offset for commit in snapshot.commits}
     return {
         key: row.current_target_offset
