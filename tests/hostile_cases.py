@@ -521,69 +521,76 @@ _OLD = "failed UNSUPPORTED_VERSION"
 
 CASES = (
     # --- connections
-    Case("takes connections and says nothing", CONNECT, silent, _SILENCE, _SILENCE),
-    Case("ends each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
+    Case("accepts connections and never answers", CONNECT, silent, _SILENCE, _SILENCE),
+    Case("closes each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
     Case(
-        "answers in HTTP",
+        "answers with HTTP",
         CONNECT,
         bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
         _NONE,
         _NONE,
         waits=True,
     ),
-    Case("says a frame has -1 bytes", CONNECT, bound(says, b"\xff" * 4), _NONE, waits=True),
+    Case("announces an answer of -1 bytes", CONNECT, bound(says, b"\xff" * 4), _NONE, waits=True),
     Case(
-        "answers each ApiVersions with UNSUPPORTED_VERSION",
+        "rejects each ApiVersions with UNSUPPORTED_VERSION",
         API_VERSIONS,
         unsupported,
         _SILENCE,
         _SILENCE,
     ),
     Case(
-        "names 2,147,483,647 kinds in ApiVersions",
+        "announces 2,147,483,647 requests in ApiVersions",
         API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
         _NONE,
         waits=True,
     ),
     Case(
-        "names 5,000,000 kinds in ApiVersions",
+        "lists 5,000,000 requests in ApiVersions",
         API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
-    Case("knows no request as it is made now", API_VERSIONS, versions(0, 0), _OLD),
-    Case("has lowest versions above its highest", API_VERSIONS, versions(32_767, -1), _OLD),
+    Case("supports only version 0 of each request", API_VERSIONS, versions(0, 0), _OLD),
+    Case("has a lowest version above the highest", API_VERSIONS, versions(32_767, -1), _OLD),
     Case("stops in the middle of ApiVersions", API_VERSIONS, half, _SILENCE, waits=True),
     Case(
-        "wants 24 days of rest after ApiVersions", API_VERSIONS, bound(throttled, _DAYS_MS), _WELL
+        "throttles for 24 days after ApiVersions", API_VERSIONS, bound(throttled, _DAYS_MS), _WELL
     ),
     # --- metadata
-    Case("names no broker", METADATA, change(no_broker), _ALL, _ALL),
-    Case("names port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE),
-    Case("names port 70000", METADATA, brokers(at(70_000)), _NONE, _NONE, waits=True),
-    Case("names port -1", METADATA, brokers(at(-1)), _NONE, waits=True),
-    Case("names an empty host", METADATA, brokers(at(9092, "")), _NONE, waits=True),
+    Case("lists no broker", METADATA, change(no_broker), _ALL, _ALL),
+    Case("gives port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE),
+    Case("gives port 70000", METADATA, brokers(at(70_000)), _NONE, _NONE, waits=True),
+    Case("gives port -1", METADATA, brokers(at(-1)), _NONE, waits=True),
+    Case("gives an empty host", METADATA, brokers(at(9092, "")), _NONE, waits=True),
     Case(
-        "names a host of 10,000 letters",
+        "gives a host of 10,000 letters",
         METADATA,
         brokers(at(9092, "token" * 2_000)),
         _NONE,
         waits=True,
     ),
-    Case("names a\\0b as a host", METADATA, brokers(at(9092, "a\0b")), _NONE, waits=True),
-    Case("names one address for all brokers", METADATA, itself, _WELL),
+    Case("gives `a\\0b` as a host", METADATA, brokers(at(9092, "a\0b")), _NONE, waits=True),
+    Case("gives one address for all brokers", METADATA, itself, _WELL),
     Case(
-        "names 10,000 brokers",
+        "lists 10,000 brokers",
         METADATA,
         change(many_brokers),
         "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
         everybody=True,
         waits=True,
     ),
-    Case("names a leader that is no broker", METADATA, led_by(42), _NONE, _NONE, waits=True),
-    Case("names -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", waits=True),
+    Case(
+        "gives a leader that is not in the list of brokers",
+        METADATA,
+        led_by(42),
+        _NONE,
+        _NONE,
+        waits=True,
+    ),
+    Case("gives broker -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", waits=True),
     Case(
         "numbers partitions -3 and 2147483647",
         METADATA,
@@ -591,30 +598,36 @@ CASES = (
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
     ),
-    Case("names a partition three times", METADATA, numbered(0, 0, 0), _WELL),
+    Case("lists a partition three times", METADATA, numbered(0, 0, 0), _WELL),
     Case(
-        "gives a topic an error code that Kafka has not",
+        "reports a topic with an unknown error code",
         METADATA,
         refused(999),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("names a topic null", METADATA, of_victim(without_name), "failed NO_LEADER", waits=True),
-    Case("names 1,000 topics that were not asked for", METADATA, more_topics, _WELL),
-    Case("says it is another cluster", METADATA, change(other_cluster), _WELL),
-    Case("stops in the middle of Metadata", METADATA, half, _ALL),
-    Case("leaves half of Metadata out", METADATA, shortened, _ALL, _ALL),
-    Case("answers Metadata with nonsense", METADATA, bound(body_of, b"\xff" * 64), _ALL),
-    Case("names no list of topics", METADATA, change(set_to(topics=None)), _ALL),
     Case(
-        "names no list of a topic's partitions",
+        "gives a topic the name null",
+        METADATA,
+        of_victim(without_name),
+        "failed NO_LEADER",
+        waits=True,
+    ),
+    Case("lists 1,000 topics that were not requested", METADATA, more_topics, _WELL),
+    Case("gives another cluster id", METADATA, change(other_cluster), _WELL),
+    Case("stops in the middle of Metadata", METADATA, half, _ALL),
+    Case("sends only half of Metadata in a complete frame", METADATA, shortened, _ALL, _ALL),
+    Case("answers Metadata with invalid bytes", METADATA, bound(body_of, b"\xff" * 64), _ALL),
+    Case("sends null as the list of topics", METADATA, change(set_to(topics=None)), _ALL),
+    Case(
+        "sends null as a topic's list of partitions",
         METADATA,
         of_victim(set_to(partitions=None)),
         _NONE,
         everybody=True,
     ),
     Case(
-        "writes a topic's name in no UTF-8",
+        "sends a topic's name in invalid UTF-8",
         METADATA,
         renamed(b"victim", b"vic\xfftim"[:6]),
         _NONE,
@@ -623,7 +636,7 @@ CASES = (
     ),
     # --- groups
     Case(
-        "names a coordinator that is no broker",
+        "gives a coordinator that is not in the list of brokers",
         FIND_COORDINATOR,
         of_coordinator(set_to(node_id=42)),
         _NONE,
@@ -631,28 +644,28 @@ CASES = (
         waits=True,
     ),
     Case(
-        "names -7 as a coordinator",
+        "gives broker -7 as a coordinator",
         FIND_COORDINATOR,
         of_coordinator(set_to(node_id=-7)),
         "failed COORDINATOR",
         waits=True,
     ),
     Case(
-        "refuses a coordinator with an unknown code",
+        "refuses FindCoordinator with an unknown error code",
         FIND_COORDINATOR,
         of_coordinator(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
     Case(
-        "names no list of coordinators",
+        "sends null as the list of coordinators",
         FIND_COORDINATOR,
         change(set_to(coordinators=None)),
         _NO_KAFKA,
         everybody=True,
     ),
     Case(
-        "leaves a group's coordinator out",
+        "omits a group's coordinator",
         FIND_COORDINATOR,
         change(coordinators(CALM)),
         _SILENCE,
@@ -668,7 +681,7 @@ CASES = (
         "committed and failed INTERNAL",
     ),
     Case(
-        "lists groups in 40 MB",
+        "answers ListGroups with 40 MB",
         LIST_GROUPS,
         bound(body_of, bytes(_VAST)),
         "committed and failed INTERNAL",
@@ -682,25 +695,31 @@ CASES = (
         waits=True,
     ),
     Case(
-        "lists groups in nonsense",
+        "answers ListGroups with invalid bytes",
         LIST_GROUPS,
         bound(body_of, _HUGE_COMPACT * 9),
         "committed and failed INTERNAL",
     ),
     Case(
-        "answers OffsetFetch with nonsense",
+        "answers OffsetFetch with invalid bytes",
         OFFSET_FETCH,
         bound(body_of, b"\xff" * 64),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
     Case(
-        "counts 2,147,483,647 groups",
+        "announces 2,147,483,647 groups in OffsetFetch",
         OFFSET_FETCH,
         bound(body_of, bytes(5) + _HUGE_COMPACT),
         _NO_KAFKA,
     ),
-    Case("leaves half of OffsetFetch out", OFFSET_FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
+    Case(
+        "sends only half of OffsetFetch in a complete frame",
+        OFFSET_FETCH,
+        shortened,
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
     Case("adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
     Case(
         "says a group has committed -5",
@@ -721,38 +740,38 @@ CASES = (
         "no row",
     ),
     Case(
-        "refuses an offset with an unknown code",
+        "refuses an offset with an unknown error code",
         OFFSET_FETCH,
         of_offsets(set_to(error_code=999)),
         _NO_KAFKA,
         None,
     ),
     Case(
-        "answers for another group",
+        "answers OffsetFetch for another group",
         OFFSET_FETCH,
         of_group(set_to(group_id="stranger")),
         _SILENCE,
         _SILENCE,
     ),
     Case(
-        "answers for a group of another broker, and after that",
+        "answers OffsetFetch for the other broker's group, after that broker has",
         OFFSET_FETCH,
         of_the_other,
         _SILENCE,
         waits=True,
     ),
     Case(
-        "wants 24 days of rest after OffsetFetch", OFFSET_FETCH, bound(throttled, _DAYS_MS), _WELL
+        "throttles for 24 days after OffsetFetch", OFFSET_FETCH, bound(throttled, _DAYS_MS), _WELL
     ),
     # --- lookups
     Case(
-        "answers ListOffsets with nonsense",
+        "answers ListOffsets with invalid bytes",
         LIST_OFFSETS,
         bound(body_of, b"\xff" * 64),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("leaves half of ListOffsets out", LIST_OFFSETS, shortened, _NO_KAFKA),
+    Case("sends only half of ListOffsets in a complete frame", LIST_OFFSETS, shortened, _NO_KAFKA),
     Case(
         "answers ListOffsets for another partition",
         LIST_OFFSETS,
@@ -776,53 +795,63 @@ CASES = (
         _NO_KAFKA,
     ),
     Case("says a log ends before it begins", LIST_OFFSETS, backwards, _NO_KAFKA),
-    Case("says negative times", LIST_OFFSETS, of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
+    Case("gives negative timestamps", LIST_OFFSETS, of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
-    Case("answers Fetch with nonsense", FETCH, bound(body_of, b"\xff" * 64), _NO_KAFKA, _NO_KAFKA),
+    Case(
+        "answers Fetch with invalid bytes",
+        FETCH,
+        bound(body_of, b"\xff" * 64),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
     Case("answers Fetch with an empty frame", FETCH, bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
-    Case("leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case("hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True),
-    Case("falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE),
+    Case("sends only half of Fetch in a complete frame", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
+    Case("closes the connection in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True),
+    Case("stops in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE),
     Case("sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
-    Case("falls silent", FETCH, silent, _SILENCE, _SILENCE, waits=True),
-    Case("answers with another correlation id", FETCH, wrong_id, _NONE, _NONE),
+    Case("never answers Fetch", FETCH, silent, _SILENCE, _SILENCE, waits=True),
+    Case("answers Fetch with another correlation id", FETCH, wrong_id, _NONE, _NONE),
     Case("answers each Fetch twice", FETCH, twice, _WELL, _WELL),
     Case(
         "announces a frame of 2 GB", FETCH, bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA
     ),
     Case("announces a frame of -1 bytes", FETCH, bound(says, b"\xff" * 4), _NO_KAFKA),
     Case("sends a frame of 3 bytes", FETCH, bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
-    Case("wants 24 days of rest after each Fetch", FETCH, bound(throttled, _DAYS_MS), _WELL, _WELL),
+    Case("throttles for 24 days after each Fetch", FETCH, bound(throttled, _DAYS_MS), _WELL, _WELL),
     Case(
-        "wants 24 days of rest before each Fetch",
+        "throttles for 24 days instead of answering Fetch",
         FETCH,
         throttled_emptily,
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    Case("wants -1 ms of rest", FETCH, bound(throttled, -1), _WELL, _WELL),
+    Case("throttles for -1 ms", FETCH, bound(throttled, -1), _WELL, _WELL),
     Case(
-        "refuses with an unknown code",
+        "refuses Fetch with an unknown error code",
         FETCH,
         of_fetch(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
     Case(
-        "refuses with UNKNOWN_SERVER_ERROR", FETCH, of_fetch(set_to(error_code=-1)), _NO_KAFKA, None
+        "refuses Fetch with UNKNOWN_SERVER_ERROR",
+        FETCH,
+        of_fetch(set_to(error_code=-1)),
+        _NO_KAFKA,
+        None,
     ),
     Case("answers Fetch for another partition", FETCH, elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
     Case("answers Fetch for another topic", FETCH, elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
     Case(
-        "has nothing to read below the log's end",
+        "returns no records below the log end",
         FETCH,
         of_fetch(set_to(records=b"")),
         _SILENCE,
         _SILENCE,
     ),
     Case(
-        "has no high watermark",
+        "gives -1 as high watermark",
         FETCH,
         of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
         _NO_KAFKA,
@@ -835,9 +864,11 @@ CASES = (
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("says -5 bytes of records follow", FETCH, sized(-5), _SILENCE, _SILENCE),
-    Case("says 2 GB of records follow", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
-    Case("lists 2,147,483,647 aborted transactions", FETCH, aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    Case("announces -5 bytes of records", FETCH, sized(-5), _SILENCE, _SILENCE),
+    Case("announces 2 GB of records", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    Case(
+        "announces 2,147,483,647 aborted transactions", FETCH, aborted(_HUGE), _NO_KAFKA, _NO_KAFKA
+    ),
     # --- batches
     Case(
         "sends batches whose checksum is wrong",
@@ -859,10 +890,12 @@ CASES = (
         _SILENCE,
         _SILENCE,
     ),
-    Case("sends batches of format 9", FETCH, poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
-    Case("packs batches as number 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    Case(
+        "sends batches of message format 9", FETCH, poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD
+    ),
+    Case("sends batches with compression type 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
     *(
-        Case(f"sends {codec} that is cut off", FETCH, truncated(codec), _DAMAGE, _DAMAGE)
+        Case(f"sends {codec} that is truncated", FETCH, truncated(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     *(
@@ -874,7 +907,11 @@ CASES = (
     ),
     Case("sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
     Case(
-        "sends batches from before what was asked for", FETCH, records(earlier), _SILENCE, _SILENCE
+        "sends batches from before the requested offset",
+        FETCH,
+        records(earlier),
+        _SILENCE,
+        _SILENCE,
     ),
     Case(
         "sends batches at 2^63-1", FETCH, poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE
@@ -916,25 +953,35 @@ CASES = (
         _DAMAGE,
     ),
     Case(
-        "sends records of nothing but zeros",
+        "sends records that consist of zeros",
         FETCH,
         content(lambda held: bytes(len(held))),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case("sends records stamped past 2^63", FETCH, poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
     Case(
-        "sends batches without records, for ever", FETCH, records(empty_batches), _SILENCE, _SILENCE
+        "sends records with timestamps past 2^63",
+        FETCH,
+        poke(">q", 27, _FOR_EVER),
+        _DAMAGE,
+        _DAMAGE,
     ),
     Case(
-        "sends messages of format 1 longer than their batch",
+        "sends batches without records, endlessly",
+        FETCH,
+        records(empty_batches),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "sends messages of format 1 that are longer than their batch",
         FETCH,
         old_format(old_length),
         _DAMAGE,
         _DAMAGE,
     ),
     # --- commits
-    Case("hangs up instead of answering commits", OFFSET_COMMIT, closed, None, _WELL),
+    Case("closes the connection instead of answering commits", OFFSET_COMMIT, closed, None, _WELL),
     Case("never answers commits", OFFSET_COMMIT, silent, None, _WELL),
     Case(
         "answers commits for another partition",
@@ -944,13 +991,19 @@ CASES = (
         _WELL,
     ),
     Case(
-        "refuses commits with an unknown code",
+        "refuses commits with an unknown error code",
         OFFSET_COMMIT,
         of_lookup(set_to(error_code=999)),
         None,
         _WELL,
     ),
-    Case("answers commits with nonsense", OFFSET_COMMIT, bound(body_of, b"\xff" * 64), None, _WELL),
+    Case(
+        "answers commits with invalid bytes",
+        OFFSET_COMMIT,
+        bound(body_of, b"\xff" * 64),
+        None,
+        _WELL,
+    ),
 )
 
 
@@ -958,7 +1011,7 @@ def table() -> str:
     """The cases as Markdown."""
     lines = ["| a broker that | of the source | of the target |", "|---|---|---|"]
     for case in CASES:
-        both = "; so for both groups" if case.everybody else ""
+        both = " (hits both groups)" if case.everybody else ""
         lines.append(f"| {case.does}{both} | {case.source or ''} | {case.target or ''} |")
     return "\n".join(lines) + "\n"
 

@@ -102,7 +102,7 @@ class Clients:
                 with ExitStack() as opened:
                     work(opened)
             except _TROUBLE:
-                self.counts["troubles of clients"] += 1
+                self.counts["client errors"] += 1
                 self._stop.wait(0.3)
 
     def _look(self, place: Any, offset: int) -> None:

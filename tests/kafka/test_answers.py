@@ -655,9 +655,9 @@ def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(
             with pytest.raises(ClusterUnreachable) as caught:
                 cluster.topics([tp.topic])
             assert "cluster A" in str(caught.value)
-            assert f"{address}: another cluster answers (it is " in str(caught.value)
+            assert f"{address}: the broker belongs to another cluster (it is " in str(caught.value)
             assert "if the cluster was recreated, restart tsoffset" in str(caught.value)
-        with pytest.raises(ClusterUnreachable, match="another cluster answers"):
+        with pytest.raises(ClusterUnreachable, match="belongs to another cluster"):
             cluster.describe()
         made.broker_port = source_broker.port
         assert cluster.describe() == ours

@@ -206,7 +206,7 @@ class Traffic(Clients):
                 for at, commit in admin.list_group_offsets(group)[group].items():
                     place = group, at.topic.removeprefix("A."), at.partition
                     self._look(place, commit.offset)
-            self.counts["looks at the target"] += 1
+            self.counts["reads of the target groups"] += 1
 
 
 def _admin(cluster: str) -> KafkaAdminClient:

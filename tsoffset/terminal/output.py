@@ -1,6 +1,6 @@
 """Prints results on standard output: rows as a table, as JSON lines or as CSV.
 
-docs/design.md section 4 has the fields of a row and their order. JSON and CSV are written piece by
+docs/commands.md has the fields of a row and their order. JSON and CSV are written piece by
 piece, never held as a whole. A reader that closes the pipe (`| head`) ends the printing, not the
 command.
 """
