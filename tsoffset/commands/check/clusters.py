@@ -17,10 +17,6 @@ _OLDEST, _OLDEST_NAME = (2, 8), "2.8"
 _CLOCKS_APART_MS = 5_000
 
 
-def unreachable(flow: str, cluster: str, message: str) -> Finding:
-    return Scope(flow, cluster).error("connection", *cause_and_step(message))
-
-
 def connection(
     flow: str,
     settings: ClusterSettings,

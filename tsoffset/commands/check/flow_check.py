@@ -13,7 +13,7 @@ from rich.text import Text
 from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.check import clusters, configs, copies, groups, topics
 from tsoffset.commands.check.clusters import machine
-from tsoffset.commands.check.findings import Finding, Scope, Severity
+from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
@@ -150,7 +150,7 @@ class _FlowCheck:
 
     def _unreachable(self, alias: str, error: ClusterUnreachable) -> Finding:
         self.unreachable = True
-        return clusters.unreachable(self.flow.name, alias, str(error))
+        return Scope(self.flow.name, alias).error("connection", *cause_and_step(str(error)))
 
     def _of_source(self, target: ClusterDescription | None) -> Iterator[Finding]:
         flow = self.flow

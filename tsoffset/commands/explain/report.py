@@ -87,9 +87,11 @@ def _rule(position: PositionStatement) -> str:
     if position.proof == "timestamps":
         return f"translation.proof = timestamps; source read as {position.isolation}"
     expected = f"translation.expect = {position.expect}; " if position.expect else ""
+    *first, last = position.match.split(",")
+    parts = f"{', '.join(first)} and {last}" if first else last
     return (
-        f"{expected}equal means the same {_enumerated(position.match.split(','))}; source read as "
-        f"{position.isolation}; translation.budget = {position.budget}"
+        f"{expected}equal means the same {parts}; source read as {position.isolation};"
+        f" translation.budget = {position.budget}"
     )
 
 
@@ -263,10 +265,6 @@ def _cost(one: Explanation) -> str:
 
 def _item(label: str, text: str, style: str = "") -> Item:
     return Item(Text(f"  {label}".ljust(_LABEL - 2), "dim"), "", [text], style)
-
-
-def _enumerated(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _iso(timestamp_ms: int | None) -> str:

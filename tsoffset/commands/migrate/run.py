@@ -57,7 +57,13 @@ def run_migrate(
     text = configuration_text(migration)
     steps = partial(steps_lines, migration, str(to or DEFAULT_FILE))
     if to is not None:
-        _write(to, text)
+        folder = Folder(to.absolute().parent)
+        try:
+            # In one step, readable by this user only.
+            folder.write(to.name, text.encode())
+        except OSError as error:
+            why = in_words(folder, error)
+            raise TsoffsetError(f"write {to}: {why}; choose another place with -o") from None
     if to is not None or steps_alone:
         output.lines(steps(output.width))
     else:
@@ -71,16 +77,6 @@ def run_migrate(
     if migration.problems:
         notices.error(ConfigurationError(migration.problems), trace=False)
     return ConfigurationError.exit_status if migration.problems else 0
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the file in one step, readable by this user only."""
-    folder = Folder(path.absolute().parent)
-    try:
-        folder.write(path.name, text.encode())
-    except OSError as error:
-        why = in_words(folder, error)
-        raise TsoffsetError(f"write {path}: {why}; choose another place with -o") from None
 
 
 def _in_words(migration: MigrationPlan) -> str:
