@@ -64,6 +64,8 @@ java: ## say which Java is used, and whether it will do
 demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this machine
 	$(BIN)/tsoffset demo
 
+# Two fifths of the random examples: each run draws others, and `make test-long` draws many more.
+test: export TSOFFSET_EXAMPLES := 0.4
 test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE) $(TWO))
 

@@ -28,7 +28,7 @@ _NAMES = {
     "java_sockets": "sockets of Java",
     "worker_sockets": "sockets of a worker at most",
     "workers_sockets": "sockets of all workers",
-    "retained": "jobs, stages and tasks that Spark remembers, objects",
+    "retained": "jobs, stages and tasks that Spark keeps",
     "spark_kb": "Spark's local directory, kB",
     "spark_files": "files in it",
     "state_kb": "`state.dir`, kB",
@@ -57,14 +57,17 @@ def soak(result: Result) -> str:
         )
     head = ("second half", "median", "lowest to highest", "grew by", "may grow by")
     machine, cycle = result["machine"], result["cycle_seconds"]
-    faults = " ".join(f"{count} times: {name}." for name, count in result["troubles"].items())
+    faults = " ".join(
+        f"{name[0].upper()}{name[1:]} {count} times." for name, count in result["troubles"].items()
+    )
     traffic = ", ".join(f"{count:,} {name}" for name, count in sorted(result["traffic"].items()))
     words = (
         f"{result['taken']}, {result['minutes']:g} minutes on {machine['cores']} cores shared with "
         f"other work (load {machine['load']} at the end), Python {machine['python']}.",
         f"{result['cycles']:,} cycles of {result['groups']} groups, median {cycle['median']:.2g} s,"
         f" longest {cycle['high']:.3g} s.",
-        f"{result['commits_judged']:,} commits on the target, all judged: no skip, no step back.",
+        f"{result['commits_judged']:,} commits on the target were checked: none skipped a "
+        "record or moved backwards.",
         f"Meanwhile {traffic}. {faults}",
     )
     return f"{' '.join(words)}\n\n{table(head, rows)}"

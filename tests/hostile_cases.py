@@ -521,78 +521,82 @@ connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch, co
 
 CASES = (
     # --- connections
-    connect("takes connections and says nothing", silent, _SILENCE, _SILENCE),
-    connect("ends each connection at once", closed, _NONE, _NONE, waits=True),
+    connect("accepts connections and never answers", silent, _SILENCE, _SILENCE),
+    connect("closes each connection at once", closed, _NONE, _NONE, waits=True),
     connect(
-        "answers in HTTP",
+        "answers with HTTP",
         bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
         _NONE,
         _NONE,
         waits=True,
     ),
-    connect("says a frame has -1 bytes", bound(says, b"\xff" * 4), _NONE, waits=True),
+    connect("announces an answer of -1 bytes", bound(says, b"\xff" * 4), _NONE, waits=True),
     api_versions(
-        "answers each ApiVersions with UNSUPPORTED_VERSION", unsupported, _SILENCE, _SILENCE
+        "rejects each ApiVersions with UNSUPPORTED_VERSION", unsupported, _SILENCE, _SILENCE
     ),
     api_versions(
-        "names 2,147,483,647 kinds in ApiVersions",
+        "announces 2,147,483,647 requests in ApiVersions",
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
         _NONE,
         waits=True,
     ),
     api_versions(
-        "names 5,000,000 kinds in ApiVersions",
+        "lists 5,000,000 requests in ApiVersions",
         bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
-    api_versions("knows no request as it is made now", versions(0, 0), _OLD),
-    api_versions("has lowest versions above its highest", versions(32_767, -1), _OLD),
+    api_versions("supports only version 0 of each request", versions(0, 0), _OLD),
+    api_versions("has a lowest version above the highest", versions(32_767, -1), _OLD),
     api_versions("stops in the middle of ApiVersions", half, _SILENCE, waits=True),
-    api_versions("wants 24 days of rest after ApiVersions", bound(throttled, _DAYS_MS), _WELL),
+    api_versions("throttles for 24 days after ApiVersions", bound(throttled, _DAYS_MS), _WELL),
     # --- metadata
-    metadata("names no broker", change(no_broker), _ALL, _ALL),
-    metadata("names port 0 for a broker", brokers(at(0)), _NONE, _NONE),
-    metadata("names port 70000", brokers(at(70_000)), _NONE, _NONE, waits=True),
-    metadata("names port -1", brokers(at(-1)), _NONE, waits=True),
-    metadata("names an empty host", brokers(at(9092, "")), _NONE, waits=True),
+    metadata("lists no broker", change(no_broker), _ALL, _ALL),
+    metadata("gives port 0 for a broker", brokers(at(0)), _NONE, _NONE),
+    metadata("gives port 70000", brokers(at(70_000)), _NONE, _NONE, waits=True),
+    metadata("gives port -1", brokers(at(-1)), _NONE, waits=True),
+    metadata("gives an empty host", brokers(at(9092, "")), _NONE, waits=True),
     metadata(
-        "names a host of 10,000 letters", brokers(at(9092, "token" * 2_000)), _NONE, waits=True
+        "gives a host of 10,000 letters", brokers(at(9092, "token" * 2_000)), _NONE, waits=True
     ),
-    metadata("names a\\0b as a host", brokers(at(9092, "a\0b")), _NONE, waits=True),
-    metadata("names one address for all brokers", itself, _WELL),
+    metadata("gives `a\\0b` as a host", brokers(at(9092, "a\0b")), _NONE, waits=True),
+    metadata("gives one address for all brokers", itself, _WELL),
     metadata(
-        "names 10,000 brokers",
+        "lists 10,000 brokers",
         change(many_brokers),
         "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
         everybody=True,
         waits=True,
     ),
-    metadata("names a leader that is no broker", led_by(42), _NONE, _NONE, waits=True),
-    metadata("names -7 as a leader", led_by(-7), "failed NO_LEADER", waits=True),
+    metadata(
+        "gives a leader that is not in the list of brokers", led_by(42), _NONE, _NONE, waits=True
+    ),
+    metadata("gives broker -7 as a leader", led_by(-7), "failed NO_LEADER", waits=True),
     metadata(
         "numbers partitions -3 and 2147483647",
         numbered(-3, _HUGE),
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
     ),
-    metadata("names a partition three times", numbered(0, 0, 0), _WELL),
-    metadata("gives a topic an error code that Kafka has not", refused(999), _NO_KAFKA, _NO_KAFKA),
-    metadata("names a topic null", of_victim(without_name), "failed NO_LEADER", waits=True),
-    metadata("names 1,000 topics that were not asked for", more_topics, _WELL),
-    metadata("says it is another cluster", change(other_cluster), _WELL),
-    metadata("stops in the middle of Metadata", half, _ALL),
-    metadata("leaves half of Metadata out", shortened, _ALL, _ALL),
-    metadata("answers Metadata with nonsense", nonsense, _ALL),
-    metadata("names no list of topics", change(set_to(topics=None)), _ALL),
+    metadata("lists a partition three times", numbered(0, 0, 0), _WELL),
+    metadata("reports a topic with an unknown error code", refused(999), _NO_KAFKA, _NO_KAFKA),
     metadata(
-        "names no list of a topic's partitions",
+        "gives a topic the name null", of_victim(without_name), "failed NO_LEADER", waits=True
+    ),
+    metadata("lists 1,000 topics that were not requested", more_topics, _WELL),
+    metadata("gives another cluster id", change(other_cluster), _WELL),
+    metadata("stops in the middle of Metadata", half, _ALL),
+    metadata("sends only half of Metadata in a complete frame", shortened, _ALL, _ALL),
+    metadata("answers Metadata with invalid bytes", nonsense, _ALL),
+    metadata("sends null as the list of topics", change(set_to(topics=None)), _ALL),
+    metadata(
+        "sends null as a topic's list of partitions",
         of_victim(set_to(partitions=None)),
         _NONE,
         everybody=True,
     ),
     metadata(
-        "writes a topic's name in no UTF-8",
+        "sends a topic's name in invalid UTF-8",
         renamed(b"victim", b"vic\xfftim"[:6]),
         _NONE,
         everybody=True,
@@ -600,38 +604,40 @@ CASES = (
     ),
     # --- groups
     coordinator(
-        "names a coordinator that is no broker",
+        "gives a coordinator that is not in the list of brokers",
         of_coordinator(set_to(node_id=42)),
         _NONE,
         _NONE,
         waits=True,
     ),
     coordinator(
-        "names -7 as a coordinator",
+        "gives broker -7 as a coordinator",
         of_coordinator(set_to(node_id=-7)),
         "failed COORDINATOR",
         waits=True,
     ),
     coordinator(
-        "refuses a coordinator with an unknown code",
+        "refuses FindCoordinator with an unknown error code",
         of_coordinator(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
     coordinator(
-        "names no list of coordinators",
+        "sends null as the list of coordinators",
         change(set_to(coordinators=None)),
         _NO_KAFKA,
         everybody=True,
     ),
-    coordinator(
-        "leaves a group's coordinator out", change(coordinators(CALM)), _SILENCE, waits=True
-    ),
+    coordinator("omits a group's coordinator", change(coordinators(CALM)), _SILENCE, waits=True),
     groups("lists groups with odd names, and one twice", change(add_groups), _WELL, _WELL),
     groups(
         "refuses to list groups", change(set_to(error_code=-1)), "committed and failed INTERNAL"
     ),
-    groups("lists groups in 40 MB", bound(body_of, bytes(_VAST)), "committed and failed INTERNAL"),
+    groups(
+        "answers ListGroups with 40 MB",
+        bound(body_of, bytes(_VAST)),
+        "committed and failed INTERNAL",
+    ),
     groups(
         "lists 1,500,000 groups",
         many_groups,
@@ -640,13 +646,17 @@ CASES = (
         waits=True,
     ),
     groups(
-        "lists groups in nonsense",
+        "answers ListGroups with invalid bytes",
         bound(body_of, _HUGE_COMPACT * 9),
         "committed and failed INTERNAL",
     ),
-    offsets("answers OffsetFetch with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
-    offsets("counts 2,147,483,647 groups", bound(body_of, bytes(5) + _HUGE_COMPACT), _NO_KAFKA),
-    offsets("leaves half of OffsetFetch out", shortened, _NO_KAFKA, _NO_KAFKA),
+    offsets("answers OffsetFetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    offsets(
+        "announces 2,147,483,647 groups in OffsetFetch",
+        bound(body_of, bytes(5) + _HUGE_COMPACT),
+        _NO_KAFKA,
+    ),
+    offsets("sends only half of OffsetFetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
     offsets("adds 20 bytes to OffsetFetch", lengthened, _NO_KAFKA),
     offsets("says a group has committed -5", of_offsets(set_to(committed_offset=-5)), "no row"),
     offsets(
@@ -660,16 +670,26 @@ CASES = (
         "no row",
     ),
     offsets(
-        "refuses an offset with an unknown code", of_offsets(set_to(error_code=999)), _NO_KAFKA
+        "refuses an offset with an unknown error code",
+        of_offsets(set_to(error_code=999)),
+        _NO_KAFKA,
     ),
-    offsets("answers for another group", of_group(set_to(group_id="stranger")), _SILENCE, _SILENCE),
     offsets(
-        "answers for a group of another broker, and after that", of_the_other, _SILENCE, waits=True
+        "answers OffsetFetch for another group",
+        of_group(set_to(group_id="stranger")),
+        _SILENCE,
+        _SILENCE,
     ),
-    offsets("wants 24 days of rest after OffsetFetch", bound(throttled, _DAYS_MS), _WELL),
+    offsets(
+        "answers OffsetFetch for the other broker's group, after that broker has",
+        of_the_other,
+        _SILENCE,
+        waits=True,
+    ),
+    offsets("throttles for 24 days after OffsetFetch", bound(throttled, _DAYS_MS), _WELL),
     # --- lookups
-    lookup("answers ListOffsets with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
-    lookup("leaves half of ListOffsets out", shortened, _NO_KAFKA),
+    lookup("answers ListOffsets with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    lookup("sends only half of ListOffsets in a complete frame", shortened, _NO_KAFKA),
     lookup(
         "answers ListOffsets for another partition",
         of_lookup(set_to(partition_index=5)),
@@ -685,38 +705,43 @@ CASES = (
         _NO_KAFKA,
     ),
     lookup("says a log ends before it begins", backwards, _NO_KAFKA),
-    lookup("says negative times", of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
+    lookup("gives negative timestamps", of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
-    fetch("answers Fetch with nonsense", nonsense, _NO_KAFKA, _NO_KAFKA),
+    fetch("answers Fetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
     fetch("answers Fetch with an empty frame", bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
-    fetch("leaves half of Fetch out", shortened, _NO_KAFKA, _NO_KAFKA),
-    fetch("hangs up in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
-    fetch("falls silent in the middle of Fetch", half, _SILENCE, _SILENCE),
+    fetch("sends only half of Fetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
+    fetch("closes the connection in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
+    fetch("stops in the middle of Fetch", half, _SILENCE, _SILENCE),
     fetch("sends Fetch byte by byte", slow, _SILENCE, waits=True),
-    fetch("falls silent", silent, _SILENCE, _SILENCE, waits=True),
-    fetch("answers with another correlation id", wrong_id, _NONE, _NONE),
+    fetch("never answers Fetch", silent, _SILENCE, _SILENCE, waits=True),
+    fetch("answers Fetch with another correlation id", wrong_id, _NONE, _NONE),
     fetch("answers each Fetch twice", twice, _WELL, _WELL),
     fetch("announces a frame of 2 GB", bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA),
     fetch("announces a frame of -1 bytes", bound(says, b"\xff" * 4), _NO_KAFKA),
     fetch("sends a frame of 3 bytes", bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
-    fetch("wants 24 days of rest after each Fetch", bound(throttled, _DAYS_MS), _WELL, _WELL),
+    fetch("throttles for 24 days after each Fetch", bound(throttled, _DAYS_MS), _WELL, _WELL),
     fetch(
-        "wants 24 days of rest before each Fetch",
+        "throttles for 24 days instead of answering Fetch",
         bound(throttled_emptily, _DAYS_MS),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    fetch("wants -1 ms of rest", bound(throttled, -1), _WELL, _WELL),
-    fetch("refuses with an unknown code", of_fetch(set_to(error_code=999)), _NO_KAFKA, _NO_KAFKA),
-    fetch("refuses with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
+    fetch("throttles for -1 ms", bound(throttled, -1), _WELL, _WELL),
+    fetch(
+        "refuses Fetch with an unknown error code",
+        of_fetch(set_to(error_code=999)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    fetch("refuses Fetch with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
     fetch("answers Fetch for another partition", elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
     fetch("answers Fetch for another topic", elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
     fetch(
-        "has nothing to read below the log's end", of_fetch(set_to(records=b"")), _SILENCE, _SILENCE
+        "returns no records below the log end", of_fetch(set_to(records=b"")), _SILENCE, _SILENCE
     ),
     fetch(
-        "has no high watermark",
+        "gives -1 as high watermark",
         of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
         _NO_KAFKA,
         _NO_KAFKA,
@@ -727,9 +752,9 @@ CASES = (
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    fetch("says -5 bytes of records follow", sized(-5), _SILENCE, _SILENCE),
-    fetch("says 2 GB of records follow", sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
-    fetch("lists 2,147,483,647 aborted transactions", aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    fetch("announces -5 bytes of records", sized(-5), _SILENCE, _SILENCE),
+    fetch("announces 2 GB of records", sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    fetch("announces 2,147,483,647 aborted transactions", aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
     # --- batches
     fetch(
         "sends batches whose checksum is wrong", poke(">I", CRC_AT, 1, seal=False), _DAMAGE, _DAMAGE
@@ -742,10 +767,10 @@ CASES = (
         _SILENCE,
         _SILENCE,
     ),
-    fetch("sends batches of format 9", poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
-    fetch("packs batches as number 7", poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    fetch("sends batches of message format 9", poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
+    fetch("sends batches with compression type 7", poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
     *(
-        fetch(f"sends {codec} that is cut off", truncated(codec), _DAMAGE, _DAMAGE)
+        fetch(f"sends {codec} that is truncated", truncated(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     *(
@@ -754,7 +779,7 @@ CASES = (
     ),
     fetch("sends 20 batches that unpack to 29 MB each", records(many_bombs), _DAMAGE, _DAMAGE),
     fetch("sends each batch twice", records(overlapping), _WELL, _WELL),
-    fetch("sends batches from before what was asked for", records(earlier), _SILENCE, _SILENCE),
+    fetch("sends batches from before the requested offset", records(earlier), _SILENCE, _SILENCE),
     fetch("sends batches at 2^63-1", poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE),
     fetch("sends batches at -1", poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
     fetch(
@@ -784,27 +809,29 @@ CASES = (
         _DAMAGE,
     ),
     fetch(
-        "sends records of nothing but zeros",
+        "sends records that consist of zeros",
         content(lambda held: bytes(len(held))),
         _DAMAGE,
         _DAMAGE,
     ),
-    fetch("sends records stamped past 2^63", poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
-    fetch("sends batches without records, for ever", records(empty_batches), _SILENCE, _SILENCE),
+    fetch("sends records with timestamps past 2^63", poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
+    fetch("sends batches without records, endlessly", records(empty_batches), _SILENCE, _SILENCE),
     fetch(
-        "sends messages of format 1 longer than their batch",
+        "sends messages of format 1 that are longer than their batch",
         old_format(old_length),
         _DAMAGE,
         _DAMAGE,
     ),
     # --- commits
-    commit("hangs up instead of answering commits", closed, None, _WELL),
+    commit("closes the connection instead of answering commits", closed, None, _WELL),
     commit("never answers commits", silent, None, _WELL),
     commit(
         "answers commits for another partition", of_lookup(set_to(partition_index=5)), None, _WELL
     ),
-    commit("refuses commits with an unknown code", of_lookup(set_to(error_code=999)), None, _WELL),
-    commit("answers commits with nonsense", nonsense, None, _WELL),
+    commit(
+        "refuses commits with an unknown error code", of_lookup(set_to(error_code=999)), None, _WELL
+    ),
+    commit("answers commits with invalid bytes", nonsense, None, _WELL),
 )
 
 
@@ -812,7 +839,7 @@ def table() -> str:
     """The cases as Markdown."""
     lines = ["| a broker that | of the source | of the target |", "|---|---|---|"]
     for case in CASES:
-        both = "; so for both groups" if case.everybody else ""
+        both = " (hits both groups)" if case.everybody else ""
         lines.append(f"| {case.does}{both} | {case.source or ''} | {case.target or ''} |")
     return "\n".join(lines) + "\n"
 

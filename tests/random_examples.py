@@ -2,7 +2,7 @@
 
 import os
 
-# TSOFFSET_EXAMPLES: 1 in `make test`, less in `make test-fast`, more in `make test-long`.
+# TSOFFSET_EXAMPLES: less than 1 in `make test` and `make test-fast`, more in `make test-long`.
 _FACTOR = float(os.environ.get("TSOFFSET_EXAMPLES", "1"))
 
 

@@ -11,7 +11,6 @@ from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import (
     CONSUMER_GROUPS,
-    SUPPORTED_GROUPS,
     Claims,
     CompetingFlow,
     GroupWork,
@@ -156,8 +155,8 @@ def active(group: str) -> Skipped:
     """The skip of a group that has members on the target."""
     return Skipped(
         Reason.GROUP_ACTIVE,
-        f"group {group} has members on the target, which move its offsets themselves; stop them "
-        "if the group is to follow the source",
+        f"group {group} has active members on the target, which commit its offsets themselves; "
+        "stop them to sync the group",
     )
 
 
@@ -207,9 +206,9 @@ def _ahead(
     if target_range is not None and current.offset > target_range.end:
         return Skipped(
             Reason.TARGET_PAST_LOG_END,
-            f"the target group's commit {current.offset} lies past the target's log end "
+            f"the target group's committed offset {current.offset} is past the target's log end "
             f"{target_range.end}: {commit.target} was recreated or truncated, and consumers would "
-            "be reset; delete that commit on the target and the next cycle sets it",
+            "be reset; delete that offset on the target, and the next cycle commits a valid one",
         )
     if (
         last_commit is not None
@@ -219,7 +218,7 @@ def _ahead(
         return Skipped(
             Reason.SOURCE_REWOUND,
             f"the source group went back from {last_commit.source_offset} to "
-            f"{commit.committed.offset}; if the target group is to follow, let it go back with "
+            f"{commit.committed.offset}; to move the target group back, too, run "
             "`tsoffset sync --allow-rewind`",
         )
     return Skipped(
@@ -335,13 +334,10 @@ def source_commits(
             committed = found[partition]
             target = TopicPartition(renaming.topic, partition.partition)
             verdict: Skipped | Failed | None = None
-            if work.type not in SUPPORTED_GROUPS or (
-                work.target_type is not None
-                and (
-                    work.target_type is not GroupType.SHARE
-                    if is_share_group
-                    else work.target_type not in CONSUMER_GROUPS
-                )
+            if work.target_type is not None and (
+                work.target_type is not GroupType.SHARE
+                if is_share_group
+                else work.target_type not in CONSUMER_GROUPS
             ):
                 verdict = _unsupported(work)
             elif len(topics := sharing[target]) > 1:
@@ -376,18 +372,14 @@ def _sharing(
 def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
     return Skipped(
         Reason.SEVERAL_SOURCES,
-        f"{target} of group {group}: the topics {' and '.join(topics)} of the source become it; "
-        "leave all but one out (topics.exclude)",
+        f"{target} of group {group}: the source topics {' and '.join(topics)} all map to it; "
+        "exclude all but one (topics.exclude)",
     )
 
 
 def _unsupported(work: GroupWork) -> Skipped:
-    message = f"{work.group} is a {work.type} group on the source"
-    if work.type not in SUPPORTED_GROUPS:
-        message += "; only consumer groups and share groups are synced"
-    else:
-        message += (
-            f" and a {work.target_type} group on the target; rename one of them, or delete the "
-            "group on the target"
-        )
+    message = (
+        f"{work.group} is a {work.type} group on the source and a {work.target_type} group on the"
+        " target; rename one of them, or delete the group on the target"
+    )
     return Skipped(Reason.UNSUPPORTED_GROUP, message)

@@ -159,7 +159,7 @@ class Traffic:
                 with ExitStack() as opened:
                     work(opened)
             except _TROUBLE:
-                self.counts["troubles of clients"] += 1
+                self.counts["client errors"] += 1
                 self._stop.wait(0.3)
 
     # --- judging ------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class Traffic:
                             GroupPartition(group, topics[at.topic], at.partition), commit.offset
                         )
             self._looks += 1
-            self.counts["looks at the target"] += 1
+            self.counts["reads of the target groups"] += 1
 
     def _look(self, place: GroupPartition, offset: int) -> None:
         """Note a group's committed offset on the target, with what the group had read by then."""

@@ -63,7 +63,10 @@ def translate_offsets(
     selection, settings = _one_flow(config, flow)
     found = {}
     with open_flow(settings, connect, selection.settings) as opened:
-        for one in opened.translated(opened.commits([GroupWork(group)])):
+        commits = opened.commits([GroupWork(group)])
+        if not commits and group in opened.source.groups().share_groups:
+            raise UsageError(f"{group} is a share group, which has start offsets; use plan")
+        for one in opened.translated(commits):
             commit, position = one.commit, one.position
             answer = commit.verdict if position is None else position.translation.outcome
             if isinstance(answer, Failed):

@@ -414,7 +414,7 @@ Outcome = Translated | Skipped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a cycle's result: docs/design.md section 4. Absent is None."""
+    """One row of a cycle's result: docs/commands.md. Absent is None."""
 
     flow: str
     group: str | None

@@ -70,7 +70,9 @@ KINDS: dict[str, Kind] = {
     "records of other writers on the target": Kind(foreign=0.3),
     "a replicator that rewrites values": Kind(rewrites="values"),
     "an exactly-once mirror of a backlog": Kind(exactly_once=True),
-    "a mirror begun midway, restarted before that later": Kind(begins_late=True, repeats=1),
+    "a mirror that began midway, later restarted at an earlier record": Kind(
+        begins_late=True, repeats=1
+    ),
     "a mirror restarted at its beginning": Kind(set_back=1, repeats=1),
     "the same, compacted before": COMPACTED_AND_SET_BACK,
     "the same, with duplicates": replace(COMPACTED_AND_SET_BACK, twins=0.3),

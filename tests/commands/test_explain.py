@@ -472,6 +472,7 @@ def test_a_share_group_is_explained_with_what_it_has_acknowledged() -> None:
     one = the_one(estate)
     assert one.steps
     assert (one.row.precision, one.row.reread_bound) == (Precision.BOUNDED, 7)
+    assert "at most 7 records after its start offset" in " ".join(text(one).split())
 
 
 def test_a_share_group_in_other_topics_is_told_them() -> None:

@@ -31,7 +31,7 @@ from tsoffset.flow.settings import (
     TranslationSettings,
 )
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
-from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason
+from tsoffset.model import Failed, FailureKind, GroupType, OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
@@ -421,8 +421,10 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     failing_over: FailingOver,
 ) -> None:
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
-    that the flow does not write are no matter of it."""
+    that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate
+    for group in ("sharing", "unset"):
+        estate.commit(group, "orders", 50, type=GroupType.SHARE)
     for group in ("busy", "unread"):
         estate.commit(group, "orders", 70)
     carry_over = FlowCarryOver()
@@ -430,6 +432,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     StateFile(str(failing_over.directory), "A->B").save(carry_over)
     estate.commit("other", "own", 5, on="B")
     estate["B"].group("busy").state = "Stable"
+    estate["B"].group("unset").offsets.clear()
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="unread")
     estate["A"].unreachable = True
@@ -438,8 +441,12 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     assert failing_over.verdicts == {
         "billing": ("unverified", None),
         "busy": ("not_ready", "GROUP_ACTIVE"),
+        "sharing": ("unverified", None),
         "unread": ("not_ready", "AUTHORIZATION"),
+        "unset": ("not_ready", "NO_COMMIT"),
     }
+    assert rows["sharing"]["resumes_at"] == "A.orders-0:90"
+    assert "share.auto.offset.reset" in rows["unset"]["message"]
     billing = rows["billing"]
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None

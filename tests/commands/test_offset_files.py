@@ -62,7 +62,7 @@ def test_flink_offsets_are_written_as_they_were_read():
         ("o,0,1\ng,o,1,1", "in:2: 4 fields"),
         ("o,0,1\no,1,x", "in:2: the offset 'x'"),
         ("o,0,-1", "in:1: the offset '-1'"),
-        ("o,0,1\no,0,2", "o-0 occurs twice"),
+        ("o,0,1\no,0,2", "in:2: o-0 occurs twice"),
         ("", "no offset"),
     ],
 )
@@ -129,8 +129,8 @@ def test_a_migrated_checkpoint_differs_in_the_last_batch_alone(tmp_path: Path):
         commits=[0, 1],
     )
     before = tree(made)
-    read = read_checkpoint(str(made))
-    migrate(read, moved(read.offsets), str(tmp_path / "new"))
+    read = read_checkpoint(f"file:{made}")
+    migrate(read, moved(read.offsets), f"file://{tmp_path}/new")
     after = tree(tmp_path / "new")
     assert after.pop("offsets/1").decode() == "\n".join(
         ["v1", METADATA, '{"A.o":{"0":35}}', '{"A.p":{"0":2,"1":4}}', '{"logOffset":2}']

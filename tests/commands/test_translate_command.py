@@ -34,7 +34,7 @@ def translate(estate: Estate, tmp_path: Path) -> Any:
     """The command: from a document and its options to the exit status and the rows."""
     file = properties_file(tmp_path, nowhere(), nowhere())
 
-    def run(document: Document, output: Path | None = None, **options: Any) -> Any:
+    def run(document: Document, output: Path | str | None = None, **options: Any) -> Any:
         stream = io.StringIO()
         status = run_translate(
             selected(file, (), None, None),
@@ -75,6 +75,59 @@ def test_offsets_are_translated_by_the_rule_of_groups(
     ]
     assert [estate.asked(alias, Verb.COMMITTED) for alias in "AB"] == asked
     assert [*estate["B"].groups().groups] == []
+
+
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+BACK = ("A->B.enabled = false", "B->A.enabled = true")
+
+
+@pytest.mark.parametrize(
+    ("settings", "copy", "first_offset", "kept", "written"),
+    [
+        ((IDENTITY,), "orders", 400, ("orders", 40), ("orders", 440)),
+        (("replication.policy.separator = _",), "A_orders", 400, ("orders", 40), ("A_orders", 440)),
+        (BACK, "A.orders", 400, ("A.orders", 440), ("orders", 40)),
+        ((*BACK, IDENTITY), "orders", 400, ("orders", 440), ("orders", 40)),
+        (
+            (IDENTITY, "translation.expect = same-offsets"),
+            *("orders", 0, ("orders", 40), ("orders", 40)),
+        ),
+    ],
+    ids=["identity", "separator", "back", "identity, back", "same offsets"],
+)
+def test_each_policy_and_direction(
+    tmp_path: Path,
+    settings: tuple[str, ...],
+    copy: str,
+    first_offset: int,
+    kept: tuple[str, int],
+    written: tuple[str, int],
+):
+    """A flow back reads the copies and writes the names and offsets of the originals."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", copy, first_offset=first_offset)
+    file = properties_file(tmp_path, nowhere(), nowhere(), *settings)
+    out = tmp_path / "out.json"
+    status = run_translate(
+        selected(file, (), None, None),
+        lambda: offsets(tmp_path, **{kept[0]: {"0": kept[1]}}),
+        Output(io.StringIO(), Format.JSON),
+        Notices(),
+        TranslateOptions(str(out)),
+        connect=estate.connect,
+    )
+    assert (status, json.loads(out.read_text())) == (0, {written[0]: {"0": written[1]}})
+
+
+def test_standard_input_and_output(
+    translate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Standard output has the translation, and no rows."""
+    given = io.TextIOWrapper(io.BytesIO(b"orders,0,40\norders,1,100\n"))
+    monkeypatch.setattr("sys.stdin", given)
+    assert translate(read_file("-"), "-") == (0, [])
+    assert "A.orders,0,440\nA.orders,1,500\n" in capsys.readouterr().out
 
 
 def test_ends_of_logs_stay_and_topics_are_renamed(translate: Any, tmp_path: Path):
@@ -130,7 +183,8 @@ def test_a_mirror_that_is_behind_needs_to_be_accepted(
     status, rows = translate(document, out)
     assert (status, rows[0]["precision"], rows[0]["reread_bound"]) == (1, "frontier", 20)
     assert not out.exists()
-    assert "--accept frontier" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "with --accept frontier: at most 20 records re-read then" in said
     assert translate(document, out, accepted=(Precision.BOUNDED,))[0] == 1
     assert translate(document, out, accepted=(Precision.FRONTIER,))[0] == 0
     assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
@@ -182,16 +236,20 @@ def test_sources_that_read_one_topic_are_translated_each(translate: Any, tmp_pat
 
 
 def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: Path):
-    """Each turn reads the file anew and replaces the output; a file that cannot be read leaves the
-    last translation, and what was translated is not looked up again."""
+    """Each turn reads the file anew and replaces the output. A file that cannot be read and a
+    cluster that is unreachable leave the last translation, and what was translated is not looked up
+    again."""
     source, out = tmp_path / "offsets.json", tmp_path / "out.json"
     file = properties_file(tmp_path, nowhere(), nowhere())
-    contents = ['{"orders":{"0":40}}', '{"orders":', '{"orders":{"0":40}}', '{"orders":{"0":41}}']
+    at = '{"orders":{"0":%d}}'
+    contents = [at % 40, '{"orders":', at % 41, at % 40, at % 41]
+    away = 2
     fetches: list[int] = []
     written: list[str] = []
 
     def read() -> Document:
         fetches.append(estate.asked("A", Verb.READ))
+        estate["A"].unreachable = len(fetches) - 1 == away
         source.write_text(contents[len(fetches) - 1])
         return read_file(str(source))
 
@@ -212,8 +270,8 @@ def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: 
             sleep=sleep,
         )
     at_40, at_41 = '{"A.orders":{"0":440}}', '{"A.orders":{"0":441}}'
-    assert written == [at_40, at_40, at_40, at_41]
-    assert fetches[3] == fetches[2] > fetches[0]
+    assert written == [at_40, at_40, at_40, at_40, at_41]
+    assert fetches[4] == fetches[2] > fetches[0]
 
 
 @pytest.mark.parametrize(

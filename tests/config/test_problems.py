@@ -71,7 +71,7 @@ from tsoffset.kafka.client_settings import client_settings
         ("A.admin.bootstrap.servers", "::1:9092", "host:port"),
         ("A.admin.bootstrap.servers", ", ,", "at least one"),
         ("groups", "*", ".*"),
-        ("groups.exclude", r"\\p{L}", "Java's alone"),
+        ("groups.exclude", r"\\p{L}", "only in Java"),
         ("topics", "a{1,2}", "comma"),
         ("A->B.topics.exclude", "[a", "unterminated"),
         ("translation.expect", "same", "same-offsets"),

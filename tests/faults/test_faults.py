@@ -59,7 +59,7 @@ def event(name: str, words: str = "") -> Says:
 
 
 AWAY = failed_row("UNREACHABLE", "TIMEOUT")
-LIMIT = event("cycle_failed", "ended by its limit")
+LIMIT = event("cycle_failed", "stopped at its time limit")
 CASES = {
     "target_down": Case(faults.target_down, AWAY),
     "java_killed": Case(faults.java_killed, event("session_replaced"), BOTH, False),

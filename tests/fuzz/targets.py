@@ -5,7 +5,7 @@ finding. A new parser is a line in `TARGETS`.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,9 +21,9 @@ from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
 from tsoffset.commands.compare.checkpoints import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.run import configuration_text
 from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
-from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
@@ -41,6 +41,11 @@ from tsoffset.kafka.wire.share_offsets_codec import (
 )
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
+from tsoffset.offset_files.csv_offsets import CsvOffsets, read_csv
+from tsoffset.offset_files.document import Document, StoredOffset, TargetOffset
+from tsoffset.offset_files.flink import read_flink
+from tsoffset.offset_files.reading import parse as parse_offsets
+from tsoffset.offset_files.spark_checkpoint import read_checkpoint
 from tsoffset.records import UnreadableRecords
 from tsoffset.replicators.checkpoints import MalformedCheckpoint, decode_key, decode_value
 from tsoffset.replicators.discovery import heartbeat_timestamp_ms
@@ -145,6 +150,39 @@ def checkpoint_lines(data: bytes) -> None:
             )
 
 
+def offset_files(data: bytes) -> None:
+    """Offsets that an application keeps; what is written of them is read as the same offsets. The
+    first byte says where they stand: in a file, an option of Flink or a checkpoint of Spark."""
+    kind, text = data[0] % 3 if data else 0, _text(data[1:])
+    document: Document
+    with suppress(UsageError):
+        if kind == 0:
+            document = parse_offsets("in", text)
+            again = read_csv if isinstance(document, CsvOffsets) else parse_offsets
+            assert again("out", _written(document)).offsets == document.offsets
+        elif kind == 1:
+            document = read_flink("orders", text)
+            assert read_flink("orders", _written(document)).offsets == document.offsets
+        else:
+            with TemporaryDirectory() as folder:
+                for log, content in (("offsets", data[1:]), ("commits", b"v1")):
+                    (Path(folder) / log).mkdir()
+                    (Path(folder) / log / "0").write_bytes(content)
+                (file,) = read_checkpoint(folder).resumes
+            assert len(file.translated(_targets(file.offsets.values())).split("\n")) == len(
+                text.split("\n")
+            )
+
+
+def _targets(offsets: Iterable[Iterable[StoredOffset]]) -> dict[StoredOffset, TargetOffset]:
+    return {one: TargetOffset(one.topic, one.offset) for some in offsets for one in some}
+
+
+def _written(document: Document) -> str:
+    """The document with its own offsets."""
+    return document.translated(_targets([document.offsets]))
+
+
 def heartbeats(data: bytes) -> None:
     """The value of a heartbeat."""
     emitted_ms = heartbeat_timestamp_ms(data)
@@ -182,7 +220,7 @@ def migrated(data: bytes) -> None:
     parsed = parse(text, ConfigFormat.PROPERTIES, "ours", Findings())
     assert {entry.key: entry.text for entry in parsed} == {
         "clusters": ", ".join(setup.clusters),
-        **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
+        **{one.key: one.text.rstrip(" ") for one in migration.settings},
     }
 
 
@@ -265,6 +303,19 @@ TARGETS = {
             b"downstreamOffset=7, metadata=}",
             b'{"group": "g", "topic": "t", "partition": 1, "source_offset": 5, "target_offset": 7}',
             b'{"group": "g", "theirs": null}',
+        ),
+    ),
+    "offset_files": Target(
+        offset_files,
+        (
+            b'\0{"orders":{"0":23,"1":-1},\n"p":{"0":7}}',
+            b'\0{"partitions":[{"topic":"orders","partition":0,"offset":23}],"version":1}',
+            b"\0topic,partition,offset\norders,0,23\r\norders,1,7\n",
+            b'\0"g,\n"1",orders,0,23\n',
+            b"\1partition:0,offset:42;partition:1,offset:300",
+            b'\2v1\n{}\n{"orders":{"0":20}}\n-\n{"logOffset":1}',
+            b"\2v1\n{}\n" + b"[" * 2_000,
+            b'\0{"orders":{"' + b"1" * 5_000 + b'":23}}',
         ),
     ),
     "heartbeats": Target(heartbeats, (struct.pack(">hq", 0, 9),)),

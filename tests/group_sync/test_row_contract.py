@@ -1,4 +1,4 @@
-"""The rows of docs/design.md section 4: which there are, which fields are null, which reason."""
+"""The rows of docs/commands.md: which there are, which fields are null, which reason."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

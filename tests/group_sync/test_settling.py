@@ -340,7 +340,7 @@ def test_a_late_attempt_commits_nothing(estate, target):
     assert verdict(row_of(done.rows, "first")) == UNCHANGED
     late = [row_of(done.rows, group) for group in ("second", "third")]
     assert {verdict(row) for row in late} == {failed(FailureKind.TIMEOUT)}
-    assert all("counts as given up" in (row.message or "") for row in late)
+    assert all("the deadline of this attempt has passed" in (row.message or "") for row in late)
     assert target.commits == []
     assert done.longest_gap_seconds == 0.0
 

@@ -3,9 +3,12 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.commands.test_failover_on_brokers import run
+from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
 from tests.share_consumers import Delivered, ShareConsumer, ShareConsumers, share_consumers
 from tests.waiting import wait_until
@@ -20,23 +23,24 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
 
-pytestmark = [pytest.mark.integration, pytest.mark.thorough]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
 
 PARTITIONS = range(2)
 RECORDS, TRIMMED, BATCH = 400, 40, 20
 # A share group gives a record up that was delivered five times.
 POLLS = 3
+JSON = ("--format", "json")
 
 Values = dict[int, set[str]]
 
 
 def test_a_share_group_fails_over_in_mid_stream(
-    source: Contents, target: Contents, unique: Callable[[str], str]
+    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Consumers acknowledge out of order while cycles run and the mirror is behind. After the last
     cycle consumers on the target get every record that was not acknowledged, by content. What they
-    get again lies within the rows' bounds. They begin at the start offset that was set, although
-    `share.auto.offset.reset` is `latest`."""
+    get again lies within the rows' bounds, which `failover` adds up. They begin at the start offset
+    that was set, although `share.auto.offset.reset` is `latest`."""
     topic, group = unique("shared"), unique("sharing")
     remote = f"A.{topic}"
     records = {number: numbered(RECORDS, first=number * 10_000) for number in PARTITIONS}
@@ -68,6 +72,20 @@ def test_a_share_group_fails_over_in_mid_stream(
             for number in PARTITIONS:
                 mirror(target, remote, number, records[number][: part.stop - 3 * BATCH])
             rows = cycle(flow, here, there, carry_over=carry_over)
+
+        file = properties_file(
+            *(tmp_path, source.bootstrap, target.bootstrap),
+            *(f"groups = {group}", f"topics = {topic}", "spark.master = local[1]"),
+        )
+        status, (verdict,), _ = run("failover", "-c", str(file), "--no-pause", *JSON)
+        assert (status, verdict["verdict"], verdict["partitions"]) == (0, "bounded", 2)
+        assert verdict["reread_bound"] == sum(row.reread_bound or 0 for row in rows)
+        kept = tmp_path / "kept.json"
+        assert run("snapshot", "-c", str(file), "-o", str(kept))[0] == 0
+        assert kept.read_text().count('"share_group": true') == len(PARTITIONS)
+        status, restored, _ = run("restore", "-c", str(file), str(kept), "--yes", *JSON)
+        assert (status, [row["outcome"] for row in restored]) == (0, ["unchanged"] * 2)
+
         for number in PARTITIONS:
             mirror(target, remote, number, records[number])
 

@@ -724,7 +724,7 @@ def test_a_competing_flow_that_cannot_be_asked_may_be_one(whole):
     rows = estate.sync(A_TO_C, competing_flows=[without_b])
     shared, own = row_of(rows, "billing", "t"), row_of(rows, "billing", "only_a")
     assert verdict(shared) == skipped(Reason.SEVERAL_SOURCES)
-    assert "cannot be asked" in (shared.message or "")
+    assert "cannot be read" in (shared.message or "")
     assert verdict(own) == COMMITTED
 
 

@@ -179,9 +179,9 @@ def test_certificates_that_are_not_accepted_are_named(secured: Secured, tmp_path
     assert "self-signed certificate" in refused(stranger)
     by_system = {"ssl_truststore_location": "", "ssl_truststore_type": ""}
     assert "self-signed certificate" in refused(secured.by_tls(), **by_system)
-    assert "our certificate is not accepted" in refused(secured.by_tls("MTLS"))
+    assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"))
     of_another = own_store(secured, "pem", another)
-    assert "our certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
+    assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
 
 
 def test_one_address_that_is_not_accepted_is_not_the_cluster(secured: Secured) -> None:

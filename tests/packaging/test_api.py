@@ -15,6 +15,7 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
+    GroupType,
     OutcomeKind,
     Position,
     Precision,
@@ -73,6 +74,9 @@ def test_offsets_of_a_group_are_translated_and_nothing_is_committed(
     assert not estate["B"].commits
     assert tsoffset.translate_offsets(file, "nobody", connect=estate.connect) == {}
     assert tsoffset.translate_offsets(file, "astray", connect=estate.connect) == {}
+    estate.commit("shared", "orders", 40, type=GroupType.SHARE)
+    with pytest.raises(UsageError, match="is a share group"):
+        tsoffset.translate_offsets(file, "shared", connect=estate.connect)
 
 
 def test_a_position_that_cannot_be_read_is_an_error(estate: Estate, file: Path) -> None:

@@ -32,7 +32,7 @@ REFUSED = {
     "expired": "certificate has expired",
     "elsewhere": "IP address mismatch",
     "unknown": "self-signed certificate",
-    "nocertificate": "our certificate is not accepted",
+    "nocertificate": "the client certificate is not accepted",
     "unreadable": "No such file or directory",
 }
 

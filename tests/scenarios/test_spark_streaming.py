@@ -1,6 +1,7 @@
 """Real queries of Structured Streaming that fail over: stopped on the source, their checkpoint
 migrated by `tsoffset translate`, started again on the target while records go on."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,14 +49,21 @@ class Site:
     a: Contents
     b: Contents
     mirror: MirrorMaker
+    folder: Path
 
-    def records(self, side: Contents, topics: str, at_once: int | None = None) -> DataFrame:
+    def records(
+        self,
+        side: Contents,
+        topics: str,
+        at_once: int | None = None,
+        starting: str = "earliest",
+    ) -> DataFrame:
         """A stream of the topics, with at most so many records in a batch."""
         reader = self.spark.readStream.format("kafka").option("subscribe", topics)
         reader = reader.option("kafka.bootstrap.servers", side.bootstrap)
         if at_once is not None:
             reader = reader.option("maxOffsetsPerTrigger", at_once)
-        return reader.option("startingOffsets", "earliest").load()
+        return reader.option("startingOffsets", starting).load()
 
     def wait_until_mirrored(self, *topics: str) -> None:
         names = {topic: f"A.{topic}" for topic in topics}
@@ -63,11 +71,14 @@ class Site:
 
     def migrate(self, old: Path, new: Path, flow: str = "A->B") -> Result:
         """Translate a checkpoint by `tsoffset translate`."""
-        file = old.with_name("mm2.properties")
+        return self.translate(flow, "--spark-checkpoint", str(old), "-o", str(new))
+
+    def translate(self, flow: str, *words: str) -> Result:
+        """`tsoffset translate` with this flow enabled."""
+        file = self.folder / "mm2.properties"
         bootstrap = {"A": self.a.bootstrap, "B": self.b.bootstrap, "R": self.a.bootstrap}
         lines = [f"{name}.bootstrap.servers = {at}" for name, at in bootstrap.items()]
         file.write_text("\n".join(["clusters = A, B, R", f"{flow}.enabled = true", *lines]))
-        words = ["--spark-checkpoint", str(old), "-o", str(new)]
         return invoke("translate", "-c", str(file), *words)
 
 
@@ -129,7 +140,7 @@ def site(
         wait_until(lambda: len(source.read("accounts")) == 2 * _KEYS, "accounts is compacted")
         folder = tmp_path_factory.mktemp("mirror")
         with MirrorMaker(properties, folder, name="streaming") as mirror:
-            yield Site(spark, source, target, mirror)
+            yield Site(spark, source, target, mirror, folder)
 
 
 def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) -> None:
@@ -186,12 +197,16 @@ def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) ->
 
 def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Path) -> None:
     """One of them is compacted, so target offsets are lower. The sink is of files, whose own log
-    goes by batch ids."""
+    goes by batch ids. Back on the source a new query begins at translated starting offsets, which
+    are those of the last batch's progress."""
 
-    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+    def start(records: DataFrame, checkpoint: str, sink: str = "sink") -> StreamingQuery:
         writer = records.select(col("value").cast("string")).writeStream.format("json")
         writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
-        return writer.start(str(tmp_path / "sink"))
+        return writer.start(str(tmp_path / sink))
+
+    def in_sink(sink: str) -> list[str]:
+        return sorted(row["value"] for row in site.spark.read.json(str(tmp_path / sink)).collect())
 
     site.a.create_topic("clicks")
     site.a.produce("clicks", values("clicks", 0, 200))
@@ -209,10 +224,25 @@ def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Pat
         query.processAllAvailable()
     finally:
         query.stop()
-    found = [row["value"] for row in site.spark.read.json(str(tmp_path / "sink")).collect()]
     # The newest of each key in closed segments, and all of the open one.
     wanted = [*names("clicks", 0, 250), *names("accounts", 100, 250)]
-    assert sorted(found) == sorted(wanted)
+    assert in_sink("sink") == sorted(wanted)
+
+    ended, by_progress, starting = (tmp_path / f"{name}.json" for name in ("end", "by", "start"))
+    ended.write_text(done(query)[-1]["sources"][0]["endOffset"])
+    checkpoint = "--spark-checkpoint", str(tmp_path / "new"), "--starting-offsets"
+    for words in ((str(ended), "-o", str(by_progress)), (*checkpoint, "-o", str(starting))):
+        result = site.translate("B->A", *words)
+        assert result.exit_code == 0, result.output
+    assert json.loads(by_progress.read_text()) == json.loads(starting.read_text())
+    site.a.produce("clicks", values("clicks", 250, 300))
+    records = site.records(site.a, "clicks,accounts", starting=starting.read_text())
+    query = start(records, "begun", "sink of the new one")
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert in_sink("sink of the new one") == sorted(names("clicks", 250, 300))
 
 
 def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ CLUSTER_FAILED = Row(
     message="connect to cluster A: refused; check A.bootstrap.servers",
 )
 
-# docs/design.md section 4, "One row per ...": the names are fixed, and so is their order.
+# docs/commands.md, "One row per ...": the names are fixed, and so is their order.
 SCHEMA = (
     *("flow", "group", "source_topic", "partition", "source_offset", "source_timestamp_ms"),
     *("target_topic", "target_offset", "current_target_offset", "outcome", "reason"),

@@ -1014,6 +1014,18 @@ def test_a_later_commit_replaces_the_earlier(stand: Stand, cluster: Cluster) -> 
         assert offsets_of(cluster, group) == {partition: commit}
 
 
+@pytest.mark.parametrize("offset", [-1, -1001])
+def test_a_negative_commit_is_none(stand: Stand, cluster: Cluster, offset: int) -> None:
+    """Brokers store what a client sends as "no offset". The consumer that reads it begins as
+    without a commit, and so does the target's."""
+    topic, group = stand.create_topic(partitions=2), stand.unique("group")
+    none, some = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    for number in (5, offset):
+        commits = {none: CommittedOffset(number), some: CommittedOffset(3)}
+        assert cluster.commit({group: commits}) == {group: dict.fromkeys(commits)}
+    assert offsets_of(cluster, group) == {some: CommittedOffset(3)}
+
+
 def test_many_groups_are_answered_in_one_call(stand: Stand, cluster: Cluster) -> None:
     """Several groups share a coordinator; each gets its own commits and its own answer."""
     topic = stand.create_topic(partitions=2)

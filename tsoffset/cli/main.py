@@ -44,10 +44,10 @@ Examples:
         ),
         default="failover",
         show_default=True,
-        help="Scenario to play.",
+        help="Scenario to run.",
     ),
     flag("--keep", "Leave the clusters running and print how to explore them."),
-    flag("--secure", "Have both clusters ask all clients for TLS and a password."),
+    flag("--secure", "Require TLS and a password from all clients of both clusters."),
     flag("--stop", "Stop all clusters that --keep left running, and remove their folders."),
     selects=False,
 )

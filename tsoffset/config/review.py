@@ -104,7 +104,7 @@ def check_setting(
 
 
 def _in_effect(place: ScopedKey, near: str | None, entries: Mapping[ScopedKey, Entry]) -> str:
-    """The current value of the key that may be meant: a misspelt list changes what is synced."""
+    """The current value of the key that may be meant: a misspelled list changes what is synced."""
     key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
     if key is None:
         return ""
@@ -149,7 +149,7 @@ def _find_key(place: ScopedKey, dedicated: bool) -> Known:
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
         return _client_setting(name[prefix.end() :], prefix, _before(place))
     if _PROVIDER_PARAMETER.match(name):
-        return "has no effect: providers read what the configuration names, wherever it is"
+        return "has no effect: providers read any file or variable that the configuration names"
     if of_file:
         return FILE_KEYS.get(name)
     # `A->B.client.id` is for MirrorMaker 2's worker, not for a cluster's client.

@@ -140,7 +140,7 @@ for _name in (
     _key(
         f"sasl.oauthbearer.assertion.{_name}",
         "none",
-        _refused("tokens by signed assertions are not supported; ask by client credentials"),
+        _refused("tokens by signed assertions are not supported; use client credentials"),
     )
 KERBEROS_SERVICE = _key("sasl.kerberos.service.name", "none")
 # For parts of Java's login that tsoffset does not have, or for checks that brokers make.

@@ -45,7 +45,7 @@ name_part = matching(
     "[0-9A-Za-z._-]+", "must be made of letters, digits, `.`, `_` and `-`, as topic names are"
 )
 # A cluster's name, which keys and remote topics begin with.
-alias = matching(r"(?!.*->)[^\s,]+", "must be a name without blanks, commas and arrows")
+alias = matching(r"(?!.*->)[^\s,]+", "must be a name without spaces, commas and arrows")
 # A list separated by commas; empty text is an empty list.
 names = split_list
 
@@ -186,7 +186,7 @@ def token_address(value: str) -> str:
     address = value.strip()
     if _TOKEN_ADDRESS.fullmatch(address) and _has_valid_port(address):
         return address
-    raise ValueError("must be an https address, or file: and a path from the root on")
+    raise ValueError("must be an https address, or file: and an absolute path")
 
 
 def _has_valid_port(address: str) -> bool:
@@ -219,7 +219,7 @@ def token(value: str) -> str:
     """A bearer token (RFC 6750) that is too long to guess."""
     stripped = value.strip()
     if _PLACEHOLDER.match(stripped):
-        raise ValueError("is the placeholder of an example, which everybody knows; make one up")
+        raise ValueError("is the placeholder of an example, which everybody knows; choose your own")
     if _TOKEN.fullmatch(stripped):
         return stripped
     raise ValueError("must be 16 letters, digits and -._~+/= at least")

@@ -102,9 +102,9 @@ class AnsweredAtOnce:
         return Translation(
             Failed(
                 FailureKind.INTERNAL,
-                f"verify the translation of {self._work.source}@{offset}: answered at once it is "
-                f"{at_once.target_offset}, by a conversation {'none' if where is None else where}; "
-                "nothing was committed; please report it with what `tsoffset explain` says of the "
-                "group",
+                f"verify the translation of {self._work.source}@{offset}: the fast path returns "
+                f"{at_once.target_offset}, the full rule {'none' if where is None else where}; "
+                "nothing was committed; please report it with the output of `tsoffset explain` for "
+                "the group",
             )
         )

@@ -32,7 +32,7 @@ ROWS = pa.schema(
         ("consumer_lag", _INT64),
     ]
 )
-"""`Row`: docs/design.md section 4."""
+"""`Row`: docs/commands.md."""
 
 
 def columns_table(schema: pa.Schema, rows: int, columns: Mapping[str, Any]) -> pa.Table:

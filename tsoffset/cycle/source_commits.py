@@ -26,11 +26,10 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-# What is synced: consumer groups to consumer groups, share groups to share groups.
+# A group is synced to one of the same side: these to these, share groups to share groups.
 CONSUMER_GROUPS = frozenset(
     {GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS, GroupType.UNKNOWN}
 )
-SUPPORTED_GROUPS = CONSUMER_GROUPS | {GroupType.SHARE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def renamings_of(
             failed[topic] = Failed(
                 FailureKind.INTERNAL,
                 f"name topic {topic}, flow {flow.name}: the topic filter or the replication "
-                f"policy raised {cause}; mend the class that the configuration names",
+                f"policy raised {cause}; correct the class that the configuration names",
             )
             renamings[topic] = None
     return renamings, failed
@@ -205,15 +204,15 @@ class Claims:
                 continue
             offsets = self._of(competing).get(group, {})
             if isinstance(offsets, Failed):
-                why = f"may write it too, and its source cannot be asked ({offsets.message})"
+                why = f"may write it, too, and its source cannot be read ({offsets.message})"
             elif target in self._targets(competing, group, offsets):
-                why = "writes it too"
+                why = "writes it, too"
             else:
                 continue
             return Skipped(
                 Reason.SEVERAL_SOURCES,
-                f"{target} of group {group}: flow {competing.flow.name} {why}; leave the topic or "
-                "the group to one flow, or give the flows names that differ",
+                f"{target} of group {group}: flow {competing.flow.name} {why}; select the topic "
+                "or the group in one flow only, or use target names that differ",
             )
         return None
 

@@ -99,6 +99,6 @@ class Failover(Story):
                 moved,
                 lambda one: by_place[one.row.group, one.row.source_topic, one.row.partition],
             ),
-            way("the source's, copied as they are", moved, lambda one: one.copied),
+            way("the source's offsets, unchanged", moved, lambda one: one.copied),
         ]
         self._narrator.table(WAY_COLUMNS, ways)

@@ -233,7 +233,7 @@ def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:
         )
     if False in gone:
         said.append(
-            f"{group} stood at offsets that hold no record (the end of a transaction, an aborted "
+            f"{group} was at offsets that hold no record (the end of a transaction, an aborted "
             "one): these take offsets on the source and are not copied, and it went on with the "
             "next record."
         )

@@ -84,18 +84,18 @@ def _refuse_java_only(joined: str) -> None:
             java_only = _JAVA_ESCAPES.get(joined[position + 1 : position + 2])
             if java_only is not None:
                 raise InvalidPattern(
-                    f"{java_only} is Java's alone; write the characters themselves"
+                    f"{java_only} works only in Java; write the characters themselves"
                 )
             position += 2
             continue
         if class_start is not None:
             if character == "[":
                 raise InvalidPattern(
-                    r"a class inside a class, [a[b]], is Java's alone; write one class, or \["
+                    r"a class inside a class, [a[b]], works only in Java; write one class, or \["
                 )
             if joined.startswith("&&", position):
                 raise InvalidPattern(
-                    "the intersection [a&&b] of classes is Java's alone; write one class"
+                    "the intersection [a&&b] of classes works only in Java; write one class"
                 )
             # A bracket right after the opening one (or its ^) is literal.
             if character == "]" and position > class_start:

@@ -326,18 +326,18 @@ class _Committer:
     def _past_deadline(self, group: str) -> Failed:
         return Failed(
             FailureKind.TIMEOUT,
-            f"commit offsets of group {group}, cluster {self._target.alias}: this attempt is so "
-            "late that it counts as given up, and a newer one may have committed since; nothing "
-            "was sent, the next cycle decides again",
+            f"commit offsets of group {group}, cluster {self._target.alias}: the deadline of "
+            "this attempt has passed, and a newer attempt may have committed since; nothing was "
+            "sent, and the next cycle decides again",
         )
 
     def _too_late(self, group: str) -> Failed:
         return Failed(
             FailureKind.TIMEOUT,
-            f"commit offsets of group {group}, cluster {self._target.alias}: more than "
-            f"{FRESH_SECONDS:g} s went by since its offsets were read, {_ATTEMPTS} times, so that "
-            "it may have moved on; check the load of this machine, of the brokers and of the "
-            "network, the next cycle tries again",
+            f"commit offsets of group {group}, cluster {self._target.alias}: {_ATTEMPTS} times, "
+            f"more than {FRESH_SECONDS:g} s passed after its offsets were read, and it may have "
+            "moved since; nothing was sent; check the load of this machine, of the brokers and of "
+            "the network; the next cycle tries again",
             retry_seconds=_PATIENCE_SECONDS,
         )
 

@@ -91,8 +91,8 @@ def _at_least_log_start(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 GROUP_ACTIVE = (
-    "group {} has members on the target, which move its offsets themselves; stop them if the group "
-    "is to follow the source"
+    "group {} has active members on the target, which commit its offsets themselves; stop them to "
+    "sync the group"
 )
 
 
@@ -116,23 +116,25 @@ _MESSAGES = {
         "{} does not exist on the target; check that the replicator mirrors it", _partition
     ),
     Reason.TARGET_PAST_LOG_END: pl.format(
-        "the target group's commit {} lies past the target's log end {}: {} was recreated or "
-        "truncated, and consumers would be reset; delete that commit on the target and the next "
-        "cycle sets it",
+        "the target group's committed offset {} is past the target's log end {}: {} was recreated "
+        "or truncated, and consumers would be reset; delete that offset on the target, and the "
+        "next cycle commits a valid one",
         _current,
         "target_end",
         _partition,
     ),
     Reason.SOURCE_REWOUND: pl.format(
-        "the source group went back from {} to {}; if the target group is to follow, let it go "
-        "back with `tsoffset sync --allow-rewind`",
+        "the source group went back from {} to {}; to move the target group back, too, run "
+        "`tsoffset sync --allow-rewind`",
         "last_source",
         "source_offset",
     ),
     Reason.TARGET_AHEAD: pl.format(
         "the target group is already at {}; it is never moved backwards", _current
     ),
-    FailureKind.INTERNAL: pl.lit("the commit has neither a translation nor a reason; report this"),
+    FailureKind.INTERNAL: pl.lit(
+        "the committed offset has neither a translation nor a reason; report this"
+    ),
 }
 
 

@@ -26,7 +26,7 @@ def cycle(
 ) -> list[Row]:
     """One cycle of a flow in this process, without Spark: for tests and small estates.
 
-    Returns one row per group and partition with a source commit, as docs/design.md section 4
+    Returns one row per group and partition with a source commit, as docs/commands.md
     says. Commits nothing where `commit` is False or the flow is only planned
     (`sync.group.offsets.enabled = false`). `carry_over` is what the last cycle left, and is brought
     up to date. `clock` measures how long groups wait. Raises ClusterUnreachable.

@@ -280,7 +280,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
         .pipe(in_one_chunk)
         .with_columns(
             topics_message=pl.format(
-                "{}-{} of group {}: the topics {} of the source become it; leave all but one out "
+                "{}-{} of group {}: the source topics {} all map to it; exclude all but one "
                 "(topics.exclude)",
                 "target_topic",
                 "partition",

@@ -23,7 +23,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with what a share group reads again although its offset is translated exactly: all
-    records behind the start offset that it has acknowledged."""
+    records after the start offset that it has acknowledged."""
     again = pl.col("acknowledged").fill_null(0)
     is_exact = pl.col("precision") == Precision.EXACT
     return rows.with_columns(

@@ -101,7 +101,7 @@ class StateFile:
         except _Unusable as error:
             why = f"{error}; it will be replaced"
         except UNREACHABLE as error:
-            why = f"{in_words(self._place, error)}; see that this user can reach and read it"
+            why = f"{in_words(self._place, error)}; check that this user can reach and read it"
         return FlowCarryOver(), (
             f"read state, flow {self.flow}: {self.path}: {why}; this cycle translates every "
             "offset again"
@@ -119,8 +119,8 @@ class StateFile:
         except UNREACHABLE as error:
             return (
                 f"write state, flow {self.flow}: {self.path}: {in_words(self._place, error)}; the "
-                "next process will translate every offset again: make room, or see that this user "
-                "can reach and write it"
+                "next process will translate every offset again: free disk space, or check that "
+                "this user can reach and write it"
             )
         return None
 
@@ -158,7 +158,7 @@ def _content(carry_over: FlowCarryOver) -> tuple[bytes, bytes]:
 def _carry_over(content: bytes) -> FlowCarryOver:
     line, _, stream = content.partition(b"\n")
     if not line.startswith(_MAGIC + b" "):
-        raise _Unusable("this is no state of tsoffset")
+        raise _Unusable("it is not a state file of tsoffset")
     version, _, digest = line.removeprefix(_MAGIC + b" ").partition(b" ")
     if version != b"%d" % VERSION:
         raise _Unusable("it was written by another version of tsoffset")

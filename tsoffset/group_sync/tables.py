@@ -40,7 +40,7 @@ SOURCE_COMMITS: Schema = {
     "failback": pl.Boolean,
     "target_active": pl.Boolean,
     "is_share_group": pl.Boolean,
-    # The most records behind the offset that a share group has acknowledged.
+    # The most records after the offset that a share group has acknowledged.
     "acknowledged": pl.Int64,
     "reason": pl.String,
     "message": pl.String,

@@ -56,20 +56,20 @@ _GONE_RETRY_SECONDS = 15.0
 # waits for no other.
 _PASSING_RETRY_SECONDS = 2.5
 
-_SEE_BROKER = "look into the broker logs of {alias}"
+_SEE_BROKER = "see the broker logs of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
 _IN_A_MOMENT = "the next cycle tries again; if the error persists, " + _SEE_BROKER
 
 _MEMBERS = Rule(
     FailureKind.COORDINATOR,
     "the group has members on this cluster",
-    "stop them, or exclude the group by groups.exclude",
+    "stop them, or exclude the group with groups.exclude",
     group_active=True,
 )
 _UNKNOWN_TOPIC = Rule(
     FailureKind.NO_LEADER,
     "the topic or partition does not exist",
-    "mirror it, check the replication policy, or exclude it by a filter",
+    "mirror it, check the replication policy, or exclude it with a filter",
     Remedy.REFRESH,
     missing=True,
 )
@@ -135,10 +135,12 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.NodeNotReadyError: _CONNECTION,
     kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="unknown broker"),
     kafka_errors.Cancelled: replace(_CONNECTION, cause="the connection was closed"),
-    kafka_errors.MetadataEmptyBrokerList: replace(_CONNECTION, cause="it names no broker"),
+    kafka_errors.MetadataEmptyBrokerList: replace(
+        _CONNECTION, cause="the metadata lists no broker"
+    ),
     kafka_errors.InconsistentClusterIdError: Rule(
         FailureKind.UNREACHABLE,
-        "another cluster answers",
+        "the broker belongs to another cluster",
         "check {alias}.bootstrap.servers, and which cluster has these addresses; if the "
         "cluster was recreated, restart tsoffset",
         detail=True,
@@ -169,12 +171,12 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnsupportedSaslMechanismError: replace(
         _AUTHENTICATION,
         cause="the broker does not offer this sasl.mechanism",
-        next_step="check sasl.mechanism of {alias}, and the listener's at that address",
+        next_step="check sasl.mechanism of {alias}, and that of the listener at this address",
     ),
     kafka_errors.IllegalSaslStateError: replace(
         _AUTHENTICATION,
         cause="the broker expects another security.protocol",
-        next_step="check security.protocol of {alias}, and the listener's at that address",
+        next_step="check security.protocol of {alias}, and that of the listener at this address",
     ),
     LoginFailed: replace(
         _AUTHENTICATION,
@@ -184,7 +186,7 @@ _RULES: dict[type[BaseException], Rule] = {
     TokenUnavailable: replace(
         _CONNECTION,
         cause="the token endpoint returned no token",
-        next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and what answers there",
+        next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and the server there",
     ),
     KerberosFailed: replace(
         _AUTHENTICATION,
@@ -281,7 +283,7 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     kafka_errors.ConcurrentTransactionsError: replace(
         _COORDINATOR_MOVED,
-        cause="a transaction of the group is being ended",
+        cause="a transaction of the group is still ending",
         retry_seconds=_PASSING_RETRY_SECONDS,
     ),
     kafka_errors.UnknownMemberIdError: _MEMBERS,
@@ -295,12 +297,12 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
         "the group has another type on this cluster",
-        "exclude the group by groups.exclude, or delete it on this cluster",
+        "exclude the group with groups.exclude, or delete it on this cluster",
     ),
     kafka_errors.InvalidGroupIdError: Rule(
         FailureKind.COORDINATOR,
         "the cluster refuses this group id",
-        "exclude the group by groups.exclude",
+        "exclude the group with groups.exclude",
     ),
     kafka_errors.OffsetMetadataTooLargeError: Rule(
         FailureKind.COORDINATOR,

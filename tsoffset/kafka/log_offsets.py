@@ -113,7 +113,7 @@ class LogOffsets:
         this as a lookup of a time, and answer the first record."""
         asked = in_order(requests, lambda request: _place(request.partition))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
-        what = "look up the youngest record of"
+        what = "look up the record with the largest timestamp of"
         found = self._look(what, lookups, isolation, deadline, lowest=YOUNGEST_SINCE)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 

@@ -123,29 +123,30 @@ WITHOUT_SUCCESS = _gauge(
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "Number of consecutive latest cycles without a result, because a cluster was unreachable or"
-    " Spark failed.",
+    "Number of cycles without a result since the last one with a result. A cycle has none if a"
+    " cluster was unreachable or Spark failed.",
     "cycles",
 )
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
     "Time for which the flow's lag metrics have been unknown because no cycle reached both"
-    " clusters, in seconds. 0 while they are known. Above 0 from two intervals without such a"
-    " cycle on: then it is the time since the last one, and all lags in records, including"
-    " replication lag, are absent. Absent on standby.",
+    " clusters, in seconds. 0 until two intervals have passed without such a cycle. Then the time"
+    " since the last one, and all lags in records, including replication lag, are absent. Absent"
+    " on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
     "flow",
     "Only while tsoffset_flow_stale_seconds is above 0: records that consumers would have re-read"
-    " as of the last cycle that reached both clusters, which is a lower bound for now.",
+    " after the last cycle that reached both clusters. Now they would re-read at least as many.",
 )
 STALE_ESTIMATE = _gauge(
     "flow_stale_lag_estimate_records",
     "flow",
-    "Only while tsoffset_flow_stale_seconds is above 0: that number plus the records that"
-    " consumers have read since then at their last known rate; absent if no rate is known.",
+    "Only while tsoffset_flow_stale_seconds is above 0: tsoffset_flow_stale_lag_records plus the"
+    " records that consumers have read since then at their last known rate; absent if no rate is"
+    " known.",
 )
 OTHER_INSTANCES = _gauge(
     "flow_other_instances",

@@ -3,6 +3,7 @@ hand, or of `kafka-consumer-groups --export`."""
 
 import csv
 from dataclasses import dataclass
+from io import StringIO
 
 from tsoffset.offset_files.document import (
     LARGEST_OFFSET,
@@ -40,8 +41,9 @@ def read_csv(place: str, text: str) -> CsvOffsets:
     """The offsets of the lines. Raises UsageError."""
     header: tuple[str, ...] = ()
     found: list[StoredOffset] = []
+    found_at: list[int] = []
     fields = 0
-    lines = csv.reader(text.splitlines(keepends=True), strict=True)
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
     try:
         for values in lines:
             if not values:
@@ -53,11 +55,12 @@ def read_csv(place: str, text: str) -> CsvOffsets:
             if len(values) != fields or fields not in (3, 4):
                 raise malformed(place, lines.line_num, f"{len(values)} fields", _EXPECTED)
             found.append(_offset(place, lines.line_num, values))
+            found_at.append(lines.line_num)
     except csv.Error as error:
         raise malformed(place, lines.line_num, str(error), _EXPECTED) from error
     if not found:
         raise malformed(place, None, "no offset", _EXPECTED)
-    require_distinct(place, tuple(found))
+    require_distinct(place, found, found_at)
     return CsvOffsets(header, tuple(found))
 
 

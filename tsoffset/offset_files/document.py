@@ -1,6 +1,7 @@
 """What all formats share: offsets to translate, and the same text with target offsets."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ LOG_END, LOG_START = -1, -2
 
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def is_offset(value: object) -> bool:
 
 def is_topic(value: object) -> bool:
     """Whether this can be a topic's name."""
-    return isinstance(value, str) and 0 < len(value) <= 249
+    return isinstance(value, str) and _TOPIC.fullmatch(value) is not None
 
 
 def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -88,13 +90,15 @@ def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def require_distinct(place: str, offsets: tuple[StoredOffset, ...]) -> None:
-    """Raise UsageError where a log names a partition twice."""
+def require_distinct(
+    place: str, offsets: Sequence[StoredOffset], lines: Sequence[int] | None = None
+) -> None:
+    """Raise UsageError where a log names a partition twice; `lines` are those of the offsets."""
     seen = set()
-    for one in offsets:
+    for number, one in enumerate(offsets):
         key = (one.group, one.log, one.topic, one.partition)
         if key in seen:
-            raise malformed(
-                place, None, f"{one.topic}-{one.partition} occurs twice", "each partition once"
-            )
+            line = None if lines is None else lines[number]
+            what = f"{one.topic}-{one.partition} occurs twice"
+            raise malformed(place, line, what, "each partition once")
         seen.add(key)

@@ -49,5 +49,5 @@ def read_flink(topic: str, text: str) -> FlinkOffsets:
         if not (0 <= partition <= LARGEST_PARTITION and 0 <= offset <= LARGEST_OFFSET):
             raise malformed("--flink", None, repr(entry), _EXPECTED)
         found.append(StoredOffset(topic, partition, offset))
-    require_distinct("--flink", tuple(found))
+    require_distinct("--flink", found)
     return FlinkOffsets(tuple(found))

@@ -123,7 +123,7 @@ def _read(uri: str, place: Place) -> SparkCheckpoint:
         planned, done = (_batches(listing, log) for log in ("offsets", "commits"))
         if not planned:
             what = "there is no file in `offsets`"
-            raise malformed(name, None, what, "the checkpoint of a query")
+            raise malformed(name, None, what, "the folder that a query has as checkpointLocation")
         last, committed = planned[-1], done[-1] if done else -1
         if last in (committed, committed + 1):
             break
@@ -206,7 +206,7 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
         return []
     try:
         value = json.loads(text, object_pairs_hook=without_repeated_keys)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise malformed(where, line, str(error), "the JSON of a source's offsets, or `-`") from None
     if not looks_like_offsets(value):
         return []
@@ -220,9 +220,15 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
 
 
 def _arrow_uri(uri: str) -> str:
-    """Hadoop's name of S3 is another than Arrow's."""
+    """Hadoop's names of S3 and of local files are others than Arrow's."""
+    uri = _local(uri)
     scheme, separator, rest = uri.partition("://")
     return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else uri
+
+
+def _local(uri: str) -> str:
+    """A path where the URI is one of this machine. Hadoop writes file:/data, too."""
+    return uri.removeprefix("file://").removeprefix("file:")
 
 
 # --- writing ----------------------------------------------------------------------------
@@ -233,7 +239,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
     stays. The folder appears with all that is in it, or not at all. Raises UsageError."""
     output = new_folder(folder)
     source = place_of(checkpoint.uri)
-    if Path(checkpoint.uri.removeprefix("file://")).resolve() in output.resolve().parents:
+    if Path(checkpoint.uri).resolve() in output.resolve().parents:
         raise UsageError(
             f"write the checkpoint {output}: it would lie in the checkpoint that it is a copy of;"
             " give a folder outside of it"
@@ -265,7 +271,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
 
 def new_folder(folder: str) -> Path:
     """The folder, which must not be there yet. Raises UsageError."""
-    path = folder.removeprefix("file://")
+    path = _local(folder)
     output = Path(path)
     if "://" in path:
         raise UsageError(

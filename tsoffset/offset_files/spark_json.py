@@ -2,6 +2,7 @@
 query's progress, and the lines of a checkpoint."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,9 @@ EXPECTED = (
     'JSON such as {"orders":{"0":23,"1":-1}}: offsets by partition by topic, where -1 is the end'
     " of the log and -2 its start"
 )
+
+
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,14 @@ def spark_offsets(
     found = []
     for topic, partitions in value.items():
         line = line_of(text, json.dumps(topic, ensure_ascii=False)) + first_line - 1
-        if not is_topic(topic) or not isinstance(partitions, dict) or not partitions:
+        if not is_topic(topic):
+            raise malformed(place, line, f"the topic {topic[:20]!r}", EXPECTED)
+        if not isinstance(partitions, dict) or not partitions:
             raise malformed(place, line, f"{topic!r} has no offsets by partition", EXPECTED)
         for number, offset in partitions.items():
-            plain = number.isascii() and number.isdigit() and str(int(number)) == number
-            if not plain or int(number) > LARGEST_PARTITION:
-                raise malformed(place, line, f"{topic!r} has the partition {number!r}", EXPECTED)
+            if not _PARTITION.fullmatch(number) or int(number) > LARGEST_PARTITION:
+                what = f"{topic!r} has the partition {number[:20]!r}"
+                raise malformed(place, line, what, EXPECTED)
             if type(offset) is not int or not LOG_START <= offset <= LARGEST_OFFSET:
                 what = f"partition {number} of {topic!r} has the offset {offset!r}"
                 raise malformed(place, line, what, EXPECTED)

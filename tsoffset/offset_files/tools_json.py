@@ -50,5 +50,5 @@ def read_tools_json(place: str, value: dict[str, Any]) -> ToolsJson:
         found.append(StoredOffset(topic, partition, offset))
     if not found:
         raise malformed(place, None, "`partitions` is empty", _EXPECTED)
-    require_distinct(place, tuple(found))
+    require_distinct(place, found)
     return ToolsJson(value, tuple(found))

@@ -182,8 +182,8 @@ def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
             row,
             outcome=OutcomeKind.SKIPPED,
             reason=Reason.TARGET_MISSING,
-            message=f"flow {flow.name} does not mirror the topic {one.topic}; add it to `topics`,"
-            " or remove its offsets from the input",
+            message=f"flow {flow.name} does not mirror the topic {one.topic}; check its name,"
+            " add it to `topics`, or remove its offsets from the input",
         )
     if one.offset >= 0:
         return replace(

@@ -411,8 +411,8 @@ class _OffsetTranslation:
         if not isinstance(self.following, Record):
             return Skipped(
                 Reason.NO_PROOF,
-                "no record at the committed offset to look up by time; "
-                "translation.proof = content answers for groups that are caught up",
+                "the source has no record at the committed offset, and so no timestamp to look up; "
+                "translation.proof = content also translates groups that are caught up",
             )
         if self.following.timestamp_ms is None:
             return reasons.no_timestamp(self.evidence.source.partition, self.offset)
@@ -420,7 +420,7 @@ class _OffsetTranslation:
         if found is None:
             return Skipped(
                 Reason.NO_PROOF,
-                "the target has no record at or after the timestamp; it may come with the next "
+                "the target has no record with this timestamp or a later one; wait for the next "
                 "cycle, or use translation.proof = content",
             )
         at = found.offset

@@ -220,9 +220,7 @@ class RemotesAnswer(BaseModel):
 class ReasonCount(BaseModel):
     """How many rows have a reason."""
 
-    reason: str = Field(
-        description="Why the rows were skipped or failed; see docs/design.md section 4."
-    )
+    reason: str = Field(description="Why the rows were skipped or failed; see docs/commands.md.")
     rows: int
 
 
@@ -356,7 +354,7 @@ class TranslatedRow(BaseModel):
 
 
 class PairRow(TranslatedRow):
-    """A group-partition, with the fields of docs/design.md section 4. A group that failed as a
+    """A group-partition, with the fields of docs/commands.md. A group that failed as a
     whole has a row without topic and partition."""
 
     flow: Name

@@ -92,7 +92,7 @@ class EntryChoice:
 
 
 def refuse_unknown_parameters(request: Request) -> None:
-    """A dependency that refuses unknown parameters: a misspelt filter would return too many
+    """A dependency that refuses unknown parameters: a misspelled filter would return too many
     items."""
     operation = request.app.openapi()["paths"][request.scope["route"].path_format]
     there = operation[request.method.lower()].get("parameters", ())

@@ -242,9 +242,9 @@ def _loop_warnings(
     if not looped:
         return ()
     return (
-        f"flows {flow.name} and {reverse.name} both take {', '.join(looped[:3])}"
-        f"{' and others' if len(looped) > 3 else ''} under one name: a replicator that runs both "
-        f"ways copies each record for ever; {REMEDY}",
+        f"flows {flow.name} and {reverse.name} both select {', '.join(looped[:3])}"
+        f"{' and others' if len(looped) > 3 else ''} under the same name: a replicator in both "
+        f"directions copies each record endlessly; {REMEDY}",
     )
 
 
@@ -271,8 +271,8 @@ def _preflight(
     if not carry_over.bind(binding(flow, start.cluster_ids)):
         start = _preflight(flow, source, target, carry_over)
         warning = (
-            f"flow {flow.name}: what was remembered is of other clusters or settings; it is "
-            "dropped, and this cycle translates every offset again"
+            f"flow {flow.name}: the cached translations are from other clusters or settings; they "
+            "are dropped, and this cycle translates every offset again"
         )
         return replace(start, warnings=(*start.warnings, warning))
     return start

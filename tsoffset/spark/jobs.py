@@ -80,14 +80,14 @@ class Jobs:
                     cancelling.join(_ANSWERS_WITHIN_SECONDS)
                 if isinstance(error, TimeoutError):
                     raise CycleOverLimit(
-                        f"run cycle, flow {self._flow}: ended by its limit, in the step "
-                        f"{self._stage or _BEFORE_SPARK}; the next cycle starts again from the "
-                        "clusters. Where a cycle has so much to do, raise cycle.limit.seconds"
+                        f"run cycle, flow {self._flow}: stopped at its time limit, in the "
+                        f"step {self._stage or _BEFORE_SPARK}; the next cycle reads the clusters "
+                        "again; if cycles need more time, raise cycle.limit.seconds"
                     ) from error
             elif isinstance(error, SPARK_ERRORS):
                 raise CycleFailed(
                     f"run cycle, flow {self._flow}: Spark gave up: {cause(error)}; the next cycle "
-                    "starts again from the clusters"
+                    "reads the clusters again"
                 ) from error
             raise
 

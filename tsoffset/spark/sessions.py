@@ -84,7 +84,7 @@ class Sessions:
         if not self._lock.acquire(timeout=_STARTS_WITHIN_SECONDS):
             raise CycleFailed(
                 f"start Spark: it has been starting for {_STARTS_WITHIN_SECONDS:.0f} s, for "
-                "another flow; see that spark.master gives it what it asks for"
+                "another flow; check that spark.master grants the resources that it requests"
             )
         try:
             session = self._session
@@ -123,8 +123,8 @@ class Sessions:
             raise CycleFailed("start Spark: the daemon is ending")
         if (left := self._not_before - self._now()) > 0:
             raise CycleFailed(
-                f"start Spark: it did not start before, and is tried again in {left:.0f} s; the "
-                "log says why (session_not_started)"
+                f"start Spark: the last start failed, and the next one is in {left:.0f} s; the log "
+                "says why (session_not_started)"
             )
         try:
             self._session = self._stack.enter_context(self._open())

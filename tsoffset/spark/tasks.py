@@ -83,7 +83,7 @@ class StepsInTask:
                 return here.read(groups, cached, ranges)
         except BROKEN as error:
             names = ", ".join(groups["group"].head(3))
-            failed = self._broken("read_broke", f"read commits of {names}", error)
+            failed = self._broken("read_broke", f"read committed offsets of {names}", error)
             return unread(groups, cached, failed)
 
     def translate(
@@ -97,7 +97,7 @@ class StepsInTask:
                 return found, learned, replace(cost, source_requests=sent.requests)
         except BROKEN as error:
             topic, number = offsets.row(0)[:2]
-            what = f"translate positions of {topic}-{number}"
+            what = f"translate offsets of {topic}-{number}"
             failed = self._broken("translation_broke", what, error)
             return untranslated(offsets, failed), partitions, Cost()
 
@@ -106,7 +106,7 @@ class StepsInTask:
             with self._here(Stage.SETTLE) as here:
                 return here.decide_and_commit(work)
         except BROKEN as error:
-            what = f"settle group {work['group'][0]} and its neighbors"
+            what = f"commit offsets of group {work['group'][0]} and others"
             return failed_results(work, self._broken("settling_broke", what, error)), Cost()
 
     def whole(

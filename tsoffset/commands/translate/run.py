@@ -90,10 +90,10 @@ def _once(
         _show(flow.name, rows, "no cluster, no translation", config, output, options)
         return error.exit_status
     refused = [one for one in found if not one.may_be_written(options.accepted)]
-    summary = _summary(found, refused)
     written = options.output is not None and not refused
     if options.output is not None and not refused:
         _write(document, found, options.output)
+    summary = _summary(found, refused, options.output if written else None)
     _show(flow.name, [one.row for one in found], summary, config, output, options)
     log.info(
         "offsets_translated",
@@ -127,12 +127,18 @@ def _show(
         output.show(Row, rows, partial(cycle_lines, flow, rows, lambda: summary, config))
 
 
-def _summary(found: Sequence[StoredTranslation], refused: Sequence[StoredTranslation]) -> str:
-    reread = sum(one.row.reread_bound or 0 for one in found)
-    return (
-        f"{counted(len(found), 'offset')}, {len(refused)} not accepted; at most"
-        f" {counted(reread, 'record')} re-read"
-    )
+def _summary(
+    found: Sequence[StoredTranslation], refused: Sequence[StoredTranslation], written: str | None
+) -> str:
+    where = "nothing written" if written is None else f"written to {written}"
+    if refused:
+        return f"{counted(len(found), 'offset')}, {len(refused)} not accepted; {where}"
+    return f"{counted(len(found), 'offset')}, {_reread(found)}; {where}"
+
+
+def _reread(found: Sequence[StoredTranslation]) -> str:
+    bound = sum(one.row.reread_bound or 0 for one in found)
+    return f"at most {counted(bound, 'record')} re-read"
 
 
 def _not_written(document: Document, output: str, refused: Sequence[StoredTranslation]) -> str:
@@ -146,7 +152,7 @@ def _not_written(document: Document, output: str, refused: Sequence[StoredTransl
         accept = " ".join(f"--accept {one}" for one in sorted(filter(None, precisions)))
         advice = (
             "wait until the mirror has caught up and translate again, or write it nevertheless"
-            f" with {accept}: the application may then read the stated number of records again"
+            f" with {accept}: {_reread(refused)} then"
         )
     if isinstance(document, SparkCheckpoint) and document.planned is not None:
         advice += (

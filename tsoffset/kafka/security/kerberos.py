@@ -83,4 +83,4 @@ def _exchange(handshake: Any, token: bytes | None) -> Generator[bytes, bytes, No
         raise LoginFailed("the broker does not offer GSSAPI without a security layer")
     # No user is named: the broker uses the ticket's.
     if (yield handshake.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message):
-        raise LoginFailed("the broker continued after the end of the login")
+        raise LoginFailed("the broker sent more after the end of the login")

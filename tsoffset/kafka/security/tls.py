@@ -75,7 +75,7 @@ def _load_client_certificate(made: ssl.SSLContext, store: CertificateStore) -> N
             made.load_cert_chain(file.name, password=identity.password)
     except ssl.SSLError as error:
         place = store.location or "the PEM text"
-        raise StoreUnusable(f"{place}: {_words(error.reason or 'of no use')}") from None
+        raise StoreUnusable(f"{place}: {_words(error.reason or 'it cannot be used')}") from None
     except OSError as error:
         raise StoreUnusable(f"no temporary file for a key: {error.strerror}") from None
 
@@ -89,8 +89,8 @@ def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
         supported = {one["name"] for one in made.get_ciphers() if one["protocol"] == _NEWEST}
         if newer and _NEWEST in protocols and not supported <= {*newer}:
             raise TlsFailed(
-                f"ssl.cipher.suites: of {_NEWEST} all of {', '.join(sorted(supported))} or none"
-                " can be offered"
+                f"ssl.cipher.suites: for {_NEWEST}, list all of {', '.join(sorted(supported))}, or"
+                " none"
             )
         protocols = tuple(one for one in protocols if (newer if one == _NEWEST else older))
     if not protocols:
@@ -122,7 +122,7 @@ def why(error: OSError, owner: str = "the broker's") -> str:
         return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
-        return f"our certificate is not accepted ({_words(reason)})"
+        return f"the client certificate is not accepted ({_words(reason)})"
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
         return "the other side does not speak TLS"
     return _words(reason) or error.strerror or str(error)

@@ -203,7 +203,7 @@ def _from_aws(msk: MskToken) -> Token:
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
     except ImportError:
-        raise LoginFailed("no token of AWS: install tsoffset[msk]") from None
+        raise LoginFailed("no token from AWS: install tsoffset[msk]") from None
     try:
         if msk.role_arn is not None:
             words = [msk.role_session_name] if msk.role_session_name else []
@@ -215,7 +215,7 @@ def _from_aws(msk: MskToken) -> Token:
         else:
             text, ends_ms = Signer.generate_auth_token(msk.region)
     except Exception as error:  # any error of botocore: no credentials, no route to AWS
-        raise LoginFailed(f"no token of AWS: {type(error).__name__}") from None
+        raise LoginFailed(f"no token from AWS: {type(error).__name__}") from None
     return Token(text, ends_ms / 1000)
 
 

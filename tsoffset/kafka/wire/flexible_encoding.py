@@ -63,7 +63,7 @@ def read_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
     else:
         number, position = read_unsigned(frame, position)
     if not number:
-        raise KafkaProtocolError("nothing where something must be")
+        raise KafkaProtocolError("a null where the protocol requires a value")
     return number - 1, position
 
 

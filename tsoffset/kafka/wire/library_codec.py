@@ -67,7 +67,7 @@ def _refuse_null_lists(fields: Mapping[str, Any], item: Any, version: int) -> No
         if field.is_struct_array() and field.for_version_q(version):
             inner = getattr(item, name)
             if inner is None and not field.nullable_for_version_q(version):
-                raise KafkaProtocolError("nothing where something must be")
+                raise KafkaProtocolError("a null where the protocol requires a value")
             if any(each.is_struct_array() for each in field.fields.values()):
                 for each in inner or ():
                     _refuse_null_lists(field.fields, each, version)

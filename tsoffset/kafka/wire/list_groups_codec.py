@@ -94,5 +94,5 @@ class ListGroupsFrames:
             position = behind_tags(raw, position)
             groups.append(GroupListing(name, kind, state or None, protocol_type, self._node))
         if behind_tags(raw, position) != len(raw):
-            raise KafkaProtocolError("a ListGroups answer with more behind it")
+            raise KafkaProtocolError("a ListGroups answer with extra bytes at the end")
         return ListGroupsAnswer(throttle_time_ms, error_code, tuple(groups))

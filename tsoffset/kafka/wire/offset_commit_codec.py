@@ -94,7 +94,7 @@ def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
             error_codes.update(((topic, partition), code) for partition, code, _ in rows)
             position = behind_tags(frame, position)
         if behind_tags(frame, position) != len(frame):
-            raise KafkaProtocolError("an OffsetCommit answer with more behind it")
+            raise KafkaProtocolError("an OffsetCommit answer with extra bytes at the end")
     except (IndexError, UnicodeDecodeError, error) as cause:
         raise KafkaProtocolError("an OffsetCommit answer that cannot be read") from cause
     return OffsetCommitAnswer(throttle_time_ms, error_codes)

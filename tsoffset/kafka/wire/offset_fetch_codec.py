@@ -150,7 +150,7 @@ class _Reading:
                 groups.append((name, error_code))
                 position = behind_tags(raw, position)
         if behind_tags(raw, position) != len(raw):
-            raise KafkaProtocolError("an OffsetFetch answer with more behind it")
+            raise KafkaProtocolError("an OffsetFetch answer with extra bytes at the end")
         blocks = np.array(self._blocks, np.int32).reshape(-1, 3)
         entries = np.frombuffer(b"".join(self._chunks), _ENTRY)
         return OffsetFetchAnswer(

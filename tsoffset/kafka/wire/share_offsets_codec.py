@@ -109,7 +109,7 @@ class DescribeShareOffsetsFrames:
             position = behind_tags(raw, _behind_message(raw, position + _INT16.size))
             groups.append((name, 0 if code == _GROUP_ID_NOT_FOUND else code))
         if behind_tags(raw, position) != len(raw):
-            raise KafkaProtocolError("a share group's offsets with more behind it")
+            raise KafkaProtocolError("a share group's offsets with extra bytes at the end")
         columns = np.array(entries, np.int64).reshape(len(entries), -1 if entries else 5).T
         return OffsetFetchAnswer(
             throttle_time_ms,
@@ -167,7 +167,7 @@ def alter_share_offsets_answer(frame: memoryview) -> OffsetCommitAnswer:
                 position = behind_tags(raw, _behind_message(raw, position + _ANSWERED.size))
             position = behind_tags(raw, position)
         if behind_tags(raw, position) != len(raw):
-            raise KafkaProtocolError("an AlterShareGroupOffsets answer with more behind it")
+            raise KafkaProtocolError("an AlterShareGroupOffsets answer with extra bytes at the end")
     except (IndexError, UnicodeDecodeError, error) as cause:
         raise KafkaProtocolError("an AlterShareGroupOffsets answer that cannot be read") from cause
     return OffsetCommitAnswer(throttle_time_ms, error_codes, error_code)

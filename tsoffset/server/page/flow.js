@@ -112,7 +112,7 @@ function figures(flow, now) {
     ["ended", last === null ? "–" : `${since(last.ended_at, now)} ago`],
     ["last success", flow.last_success_at === null ? "none yet" : `${since(flow.last_success_at, now)} ago`],
     ["cycles", number(flow.cycles)],
-    ["without result", flow.failures ? `${number(flow.failures)}, ${flow.failures_in_a_row} in a row now` : "0"],
+    ["cycles without a result", flow.failures ? `${number(flow.failures)}, ${flow.failures_in_a_row} in a row now` : "0"],
     ["skipped, previous one still running", number(flow.late)],
     ["stopped at the time limit", number(flow.over_limit)],
   ];

@@ -30,7 +30,7 @@ export const MEANING = {
   failed: "an error; retried in the next cycle",
   exact: "no record is re-read",
   bounded: "a known, limited number of records may be re-read",
-  frontier: "the group has read all mirrored records and resumes at the last one mirrored",
+  frontier: "the mirror has not reached the committed offset; the group resumes at the target's log end",
   unproven: "not proven: records may be re-read or skipped, without a bound",
 };
 

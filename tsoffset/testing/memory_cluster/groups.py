@@ -39,7 +39,9 @@ class MemoryGroup:
 
     def committed(self, alias: str, *, require_stable: bool) -> GroupOffsets:
         """Its offsets; with `require_stable` a `Failed(COORDINATOR)` for each pending one."""
-        answer: dict[TopicPartition, CommittedOffset | Failed] = dict(self.offsets)
+        answer: dict[TopicPartition, CommittedOffset | Failed] = {
+            partition: one for partition, one in self.offsets.items() if one.offset >= 0
+        }
         if require_stable:
             for partition in self.pending:
                 answer[partition] = Failed(
