@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,10 +29,11 @@ from benchmarks.cycles import cpu, cpu_since
 from benchmarks.estates import FLOW, REMOTE, TOPIC, settings, two_brokers
 from benchmarks.measures import cpu_seconds, rounded
 from benchmarks.results import Result, options, run, said, shown
+from tests.copies import CopiedPartition
 from tests.daemons import Daemon, named
-from tests.faults.traffic import Judge, Link, Seen, Traffic
 from tests.producing import Contents, numbered
 from tests.soak.soaking import configuration
+from tests.traffic import GroupPartition, Link, Traffic
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset
 from tsoffset.model import TopicPartition as Place
@@ -55,8 +56,6 @@ CHECKPOINTS = "A.checkpoints.internal"
 _LAST_CHECKPOINTS = 10
 # Above any value of the traffic.
 _FIRST_VALUE = 10**12
-
-GroupPartition = tuple[str, int]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -84,16 +83,16 @@ class _Consumption(Traffic):
     """Producers and groups of a link that MirrorMaker 2 copies."""
 
     def __init__(self, link: Link, keep_seconds: float) -> None:
-        super().__init__(link)
+        super().__init__(link, at_once=len(link.groups) // 2)
         self._keep_seconds = keep_seconds
         # By group: when it read on, and to where on each partition.
         self._history: defaultdict[str, deque[tuple[float, list[int]]]] = defaultdict(deque)
         for group in link.groups:
             for number in range(link.partitions):
-                self.read_to[group, number] = SHIFT
+                self.read_to[GroupPartition(group, TOPIC, number)] = SHIFT
 
-    def _works(self) -> Sequence[Callable[[ExitStack], None]]:
-        return self._write, self._commit
+    def _works(self) -> Iterator[Callable[[ExitStack], None]]:
+        return (work for work in super()._works() if work != self._watch)
 
     def _read_on(self, group: str) -> dict[Place, CommittedOffset]:
         found = super()._read_on(group)
@@ -109,7 +108,10 @@ class _Consumption(Traffic):
         for group, history in self._history.items():
             earlier = [offsets for at, offsets in history if at <= limit]
             offsets = earlier[-1] if earlier else history[0][1]
-            found |= {(group, number): offset for number, offset in enumerate(offsets)}
+            found |= {
+                GroupPartition(group, TOPIC, number): offset
+                for number, offset in enumerate(offsets)
+            }
         return found
 
 
@@ -155,9 +157,8 @@ def _at_interval(interval: float, seconds: float, groups: int, partitions: int) 
         traffic.rest()
         assert daemon.end() == 0
         mirror.wait_until_mirrored(source, target, {TOPIC: REMOTE}, seconds=300)
-        judge = Judge(link)
-        judge.read()
-        written = sum(judge.source_ends().values()) - SHIFT * partitions
+        logs = traffic.logs()
+        written = sum(len(one.written) for one in logs.values())
     found = {
         "interval_seconds": interval,
         "minutes": rounded(took / 60),
@@ -175,7 +176,7 @@ def _at_interval(interval: float, seconds: float, groups: int, partitions: int) 
                 for key, offset in one.translated.items()
             )
         ),
-        "tools": {name: _judged(name, moments, judge) for name in ("tsoffset", "MirrorMaker 2")},
+        "tools": {name: _judged(name, moments, logs) for name in ("tsoffset", "MirrorMaker 2")},
     }
     for name in ("cores", "cycles", "checkpoints_behind"):
         shown(name, found[name])
@@ -225,7 +226,7 @@ def _moments(traffic: _Consumption, seconds: float, interval: float) -> list[_Mo
 
 def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
     """Read what both tools offer; no group reads on until tsoffset's offsets are read."""
-    link = traffic.link
+    (link,) = traffic.links
     target = settings("B", link.target)
     with traffic.still:
         began = time.monotonic()
@@ -233,7 +234,7 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
         earlier = traffic.read_before(GOAL_INTERVALS * interval)
         committed = filling.committed(target, link.groups)
         ours = {
-            (group, place.partition): offset
+            GroupPartition(group, TOPIC, place.partition): offset
             for group, of in committed.items()
             for place, offset in of.items()
         }
@@ -245,7 +246,10 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
             cluster, CHECKPOINTS, wanted=lambda _: True, committed={}, last=last
         )
     assert not topic.failures, topic.failures[0]
-    theirs = {(key.group, key.target.partition): one for key, one in topic.newest.items()}
+    theirs = {
+        GroupPartition(key.group, TOPIC, key.target.partition): one
+        for key, one in topic.newest.items()
+    }
     consumed = {key: offset - earlier[key] for key, offset in read_to.items()}
     offsets = {
         "tsoffset": ours,
@@ -258,20 +262,22 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
 # --- afterwards -------------------------------------------------------------------------------
 
 
-def _judged(name: str, moments: Sequence[_Moment], judge: Judge) -> dict[str, Any]:
+def _judged(
+    name: str, moments: Sequence[_Moment], logs: Mapping[tuple[str, int], CopiedPartition]
+) -> dict[str, Any]:
     """A tool's offsets at all moments. A group-partition without one reads everything again."""
     again: list[int] = []
     skipped = missing = within = 0
     sums, shares = [], []
     for moment in moments:
         before = len(again)
-        for (group, partition), read_to in moment.read_to.items():
-            offset = moment.offsets[name].get((group, partition))
+        for place, read_to in moment.read_to.items():
+            offset = moment.offsets[name].get(place)
             missing += offset is None
-            seen = Seen(group, partition, offset or 0, read_to)
-            skipped += judge.skips(seen)
-            again.append(judge.reread(seen))
-            within += again[-1] <= moment.consumed[group, partition]
+            log = logs[place.topic, place.partition]
+            skipped += bool(log.skipped(read_to, offset or 0))
+            again.append(len(log.reread(read_to, offset or 0)))
+            within += again[-1] <= moment.consumed[place]
         sums.append(sum(again[before:]))
         shares.append(sums[-1] / max(1, sum(moment.consumed.values())))
     again.sort()

@@ -15,8 +15,7 @@ from pathlib import Path
 from benchmarks.measures import rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tests.soak.samples import Sample
-from tests.soak.soaking import INTERVAL_SECONDS, NODES, Soaked, soak
-from tests.soak.traffic import GROUPS
+from tests.soak.soaking import GROUPS, INTERVAL_SECONDS, NODES, Soaked, soak
 from tests.soak.verdict import TOLERANCES, growing, growths
 
 MINUTES, QUICK_MINUTES = 30.0, 3.0

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -111,11 +112,12 @@ class Brokers:
     """Two brokers of one cluster, 0 and 1, which lead and coordinate what `memory` says.
 
     `lies` are told instead of the honest answers, each by one of the brokers or both (None) where
-    it is asked for `api`.
+    it is asked for `api`. `requests` counts what was asked for, by kind.
     """
 
     memory: MemoryCluster
     lies: list[tuple[int | None, int, Lie]] = field(default_factory=list)
+    requests: Counter[int] = field(default_factory=Counter)
     ports: list[int] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -166,6 +168,7 @@ class Brokers:
         api, version, correlation_id = struct.unpack_from(">hhi", frame)
         request = _REQUESTS[api].decode(frame, version=version, header=True)
         with self._lock:
+            self.requests[api] += 1
             answer = _ANSWERS[api](self, request, version)
         return self._lie(Asked(self, client, node, api, version, correlation_id, request, answer))
 

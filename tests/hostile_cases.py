@@ -64,8 +64,8 @@ class Case:
     `waits` is played by `make test-all`.
     """
 
-    does: str
     api: int
+    does: str
     lie: Lie
     source: str | None
     target: str | None = None
@@ -152,8 +152,8 @@ def throttled(milliseconds: int, asked: Asked) -> bytes:
     return asked.frame()
 
 
-def throttled_emptily(asked: Asked) -> bytes:
-    asked.answer.throttle_time_ms = _DAYS_MS
+def throttled_emptily(milliseconds: int, asked: Asked) -> bytes:
+    asked.answer.throttle_time_ms = milliseconds
     asked.answer.responses = []
     return asked.frame()
 
@@ -482,29 +482,21 @@ def elsewhere(topic: str, number: int) -> Lie:
     return change(change_place)
 
 
-def sized(size: int) -> Lie:
-    """A Fetch answer that says another size of its records."""
+def before_records(distance: int, number: int) -> Lie:
+    """A Fetch answer with another number so many bytes before its records."""
 
     def lie(asked: Asked) -> bytes:
         frame = bytearray(asked.frame())
         records = asked.answer.responses[0].partitions[0].records
-        struct.pack_into(">i", frame, len(frame) - len(records) - 4, size)
+        struct.pack_into(">i", frame, len(frame) - len(records) - distance, number)
         return bytes(frame)
 
     return lie
 
 
-def aborted(count: int) -> Lie:
-    """A Fetch answer that says it lists so many aborted transactions."""
-
-    def lie(asked: Asked) -> bytes:
-        frame = bytearray(asked.frame())
-        records = asked.answer.responses[0].partitions[0].records
-        struct.pack_into(">i", frame, len(frame) - len(records) - 12, count)
-        return bytes(frame)
-
-    return lie
-
+# Their size, and how many aborted transactions are listed.
+sized, aborted = bound(before_records, 4), bound(before_records, 12)
+nonsense = bound(body_of, b"\xff" * 64)
 
 _HUGE = 2**31 - 1
 _VAST = 40_000_000
@@ -519,491 +511,327 @@ _ALL = "cluster unreachable"
 _WELL = "committed"
 _OLD = "failed UNSUPPORTED_VERSION"
 
+connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch, commit = (
+    bound(Case, api)
+    for api in (
+        *(CONNECT, API_VERSIONS, METADATA, FIND_COORDINATOR, LIST_GROUPS),
+        *(OFFSET_FETCH, LIST_OFFSETS, FETCH, OFFSET_COMMIT),
+    )
+)
+
 CASES = (
     # --- connections
-    Case("accepts connections and never answers", CONNECT, silent, _SILENCE, _SILENCE),
-    Case("closes each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
-    Case(
+    connect("accepts connections and never answers", silent, _SILENCE, _SILENCE),
+    connect("closes each connection at once", closed, _NONE, _NONE, waits=True),
+    connect(
         "answers with HTTP",
-        CONNECT,
         bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
         _NONE,
         _NONE,
         waits=True,
     ),
-    Case("announces an answer of -1 bytes", CONNECT, bound(says, b"\xff" * 4), _NONE, waits=True),
-    Case(
-        "rejects each ApiVersions with UNSUPPORTED_VERSION",
-        API_VERSIONS,
-        unsupported,
-        _SILENCE,
-        _SILENCE,
+    connect("announces an answer of -1 bytes", bound(says, b"\xff" * 4), _NONE, waits=True),
+    api_versions(
+        "rejects each ApiVersions with UNSUPPORTED_VERSION", unsupported, _SILENCE, _SILENCE
     ),
-    Case(
+    api_versions(
         "announces 2,147,483,647 requests in ApiVersions",
-        API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
         _NONE,
         waits=True,
     ),
-    Case(
+    api_versions(
         "lists 5,000,000 requests in ApiVersions",
-        API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
-    Case("supports only version 0 of each request", API_VERSIONS, versions(0, 0), _OLD),
-    Case("has a lowest version above the highest", API_VERSIONS, versions(32_767, -1), _OLD),
-    Case("stops in the middle of ApiVersions", API_VERSIONS, half, _SILENCE, waits=True),
-    Case(
-        "throttles for 24 days after ApiVersions", API_VERSIONS, bound(throttled, _DAYS_MS), _WELL
-    ),
+    api_versions("supports only version 0 of each request", versions(0, 0), _OLD),
+    api_versions("has a lowest version above the highest", versions(32_767, -1), _OLD),
+    api_versions("stops in the middle of ApiVersions", half, _SILENCE, waits=True),
+    api_versions("throttles for 24 days after ApiVersions", bound(throttled, _DAYS_MS), _WELL),
     # --- metadata
-    Case("lists no broker", METADATA, change(no_broker), _ALL, _ALL),
-    Case("gives port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE),
-    Case("gives port 70000", METADATA, brokers(at(70_000)), _NONE, _NONE, waits=True),
-    Case("gives port -1", METADATA, brokers(at(-1)), _NONE, waits=True),
-    Case("gives an empty host", METADATA, brokers(at(9092, "")), _NONE, waits=True),
-    Case(
-        "gives a host of 10,000 letters",
-        METADATA,
-        brokers(at(9092, "token" * 2_000)),
-        _NONE,
-        waits=True,
+    metadata("lists no broker", change(no_broker), _ALL, _ALL),
+    metadata("gives port 0 for a broker", brokers(at(0)), _NONE, _NONE),
+    metadata("gives port 70000", brokers(at(70_000)), _NONE, _NONE, waits=True),
+    metadata("gives port -1", brokers(at(-1)), _NONE, waits=True),
+    metadata("gives an empty host", brokers(at(9092, "")), _NONE, waits=True),
+    metadata(
+        "gives a host of 10,000 letters", brokers(at(9092, "token" * 2_000)), _NONE, waits=True
     ),
-    Case("gives `a\\0b` as a host", METADATA, brokers(at(9092, "a\0b")), _NONE, waits=True),
-    Case("gives one address for all brokers", METADATA, itself, _WELL),
-    Case(
+    metadata("gives `a\\0b` as a host", brokers(at(9092, "a\0b")), _NONE, waits=True),
+    metadata("gives one address for all brokers", itself, _WELL),
+    metadata(
         "lists 10,000 brokers",
-        METADATA,
         change(many_brokers),
         "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
         everybody=True,
         waits=True,
     ),
-    Case(
-        "gives a leader that is not in the list of brokers",
-        METADATA,
-        led_by(42),
-        _NONE,
-        _NONE,
-        waits=True,
+    metadata(
+        "gives a leader that is not in the list of brokers", led_by(42), _NONE, _NONE, waits=True
     ),
-    Case("gives broker -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", waits=True),
-    Case(
+    metadata("gives broker -7 as a leader", led_by(-7), "failed NO_LEADER", waits=True),
+    metadata(
         "numbers partitions -3 and 2147483647",
-        METADATA,
         numbered(-3, _HUGE),
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
     ),
-    Case("lists a partition three times", METADATA, numbered(0, 0, 0), _WELL),
-    Case(
-        "reports a topic with an unknown error code",
-        METADATA,
-        refused(999),
-        _NO_KAFKA,
-        _NO_KAFKA,
+    metadata("lists a partition three times", numbered(0, 0, 0), _WELL),
+    metadata("reports a topic with an unknown error code", refused(999), _NO_KAFKA, _NO_KAFKA),
+    metadata(
+        "gives a topic the name null", of_victim(without_name), "failed NO_LEADER", waits=True
     ),
-    Case(
-        "gives a topic the name null",
-        METADATA,
-        of_victim(without_name),
-        "failed NO_LEADER",
-        waits=True,
-    ),
-    Case("lists 1,000 topics that were not requested", METADATA, more_topics, _WELL),
-    Case("gives another cluster id", METADATA, change(other_cluster), _WELL),
-    Case("stops in the middle of Metadata", METADATA, half, _ALL),
-    Case("sends only half of Metadata in a complete frame", METADATA, shortened, _ALL, _ALL),
-    Case("answers Metadata with invalid bytes", METADATA, bound(body_of, b"\xff" * 64), _ALL),
-    Case("sends null as the list of topics", METADATA, change(set_to(topics=None)), _ALL),
-    Case(
+    metadata("lists 1,000 topics that were not requested", more_topics, _WELL),
+    metadata("gives another cluster id", change(other_cluster), _WELL),
+    metadata("stops in the middle of Metadata", half, _ALL),
+    metadata("sends only half of Metadata in a complete frame", shortened, _ALL, _ALL),
+    metadata("answers Metadata with invalid bytes", nonsense, _ALL),
+    metadata("sends null as the list of topics", change(set_to(topics=None)), _ALL),
+    metadata(
         "sends null as a topic's list of partitions",
-        METADATA,
         of_victim(set_to(partitions=None)),
         _NONE,
         everybody=True,
     ),
-    Case(
+    metadata(
         "sends a topic's name in invalid UTF-8",
-        METADATA,
         renamed(b"victim", b"vic\xfftim"[:6]),
         _NONE,
         everybody=True,
         waits=True,
     ),
     # --- groups
-    Case(
+    coordinator(
         "gives a coordinator that is not in the list of brokers",
-        FIND_COORDINATOR,
         of_coordinator(set_to(node_id=42)),
         _NONE,
         _NONE,
         waits=True,
     ),
-    Case(
+    coordinator(
         "gives broker -7 as a coordinator",
-        FIND_COORDINATOR,
         of_coordinator(set_to(node_id=-7)),
         "failed COORDINATOR",
         waits=True,
     ),
-    Case(
+    coordinator(
         "refuses FindCoordinator with an unknown error code",
-        FIND_COORDINATOR,
         of_coordinator(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
+    coordinator(
         "sends null as the list of coordinators",
-        FIND_COORDINATOR,
         change(set_to(coordinators=None)),
         _NO_KAFKA,
         everybody=True,
     ),
-    Case(
-        "omits a group's coordinator",
-        FIND_COORDINATOR,
-        change(coordinators(CALM)),
-        _SILENCE,
-        waits=True,
+    coordinator("omits a group's coordinator", change(coordinators(CALM)), _SILENCE, waits=True),
+    groups("lists groups with odd names, and one twice", change(add_groups), _WELL, _WELL),
+    groups(
+        "refuses to list groups", change(set_to(error_code=-1)), "committed and failed INTERNAL"
     ),
-    Case(
-        "lists groups with odd names, and one twice", LIST_GROUPS, change(add_groups), _WELL, _WELL
-    ),
-    Case(
-        "refuses to list groups",
-        LIST_GROUPS,
-        change(set_to(error_code=-1)),
-        "committed and failed INTERNAL",
-    ),
-    Case(
+    groups(
         "answers ListGroups with 40 MB",
-        LIST_GROUPS,
         bound(body_of, bytes(_VAST)),
         "committed and failed INTERNAL",
     ),
-    Case(
+    groups(
         "lists 1,500,000 groups",
-        LIST_GROUPS,
         many_groups,
         "committed or failed TIMEOUT",
         everybody=True,
         waits=True,
     ),
-    Case(
+    groups(
         "answers ListGroups with invalid bytes",
-        LIST_GROUPS,
         bound(body_of, _HUGE_COMPACT * 9),
         "committed and failed INTERNAL",
     ),
-    Case(
-        "answers OffsetFetch with invalid bytes",
-        OFFSET_FETCH,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
+    offsets("answers OffsetFetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    offsets(
         "announces 2,147,483,647 groups in OffsetFetch",
-        OFFSET_FETCH,
         bound(body_of, bytes(5) + _HUGE_COMPACT),
         _NO_KAFKA,
     ),
-    Case(
-        "sends only half of OffsetFetch in a complete frame",
-        OFFSET_FETCH,
-        shortened,
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
-    Case(
-        "says a group has committed -5",
-        OFFSET_FETCH,
-        of_offsets(set_to(committed_offset=-5)),
-        "no row",
-    ),
-    Case(
+    offsets("sends only half of OffsetFetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
+    offsets("adds 20 bytes to OffsetFetch", lengthened, _NO_KAFKA),
+    offsets("says a group has committed -5", of_offsets(set_to(committed_offset=-5)), "no row"),
+    offsets(
         "says a group has committed 2^63-1",
-        OFFSET_FETCH,
         of_offsets(set_to(committed_offset=_FOR_EVER)),
         "skipped PAST_LOG_END",
     ),
-    Case(
+    offsets(
         "says a group has committed in partition -1",
-        OFFSET_FETCH,
         of_offsets(set_to(partition_index=-1)),
         "no row",
     ),
-    Case(
+    offsets(
         "refuses an offset with an unknown error code",
-        OFFSET_FETCH,
         of_offsets(set_to(error_code=999)),
         _NO_KAFKA,
-        None,
     ),
-    Case(
+    offsets(
         "answers OffsetFetch for another group",
-        OFFSET_FETCH,
         of_group(set_to(group_id="stranger")),
         _SILENCE,
         _SILENCE,
     ),
-    Case(
+    offsets(
         "answers OffsetFetch for the other broker's group, after that broker has",
-        OFFSET_FETCH,
         of_the_other,
         _SILENCE,
         waits=True,
     ),
-    Case(
-        "throttles for 24 days after OffsetFetch", OFFSET_FETCH, bound(throttled, _DAYS_MS), _WELL
-    ),
+    offsets("throttles for 24 days after OffsetFetch", bound(throttled, _DAYS_MS), _WELL),
     # --- lookups
-    Case(
-        "answers ListOffsets with invalid bytes",
-        LIST_OFFSETS,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("sends only half of ListOffsets in a complete frame", LIST_OFFSETS, shortened, _NO_KAFKA),
-    Case(
+    lookup("answers ListOffsets with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    lookup("sends only half of ListOffsets in a complete frame", shortened, _NO_KAFKA),
+    lookup(
         "answers ListOffsets for another partition",
-        LIST_OFFSETS,
         of_lookup(set_to(partition_index=5)),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    Case(
-        "says logs begin and end at -9",
-        LIST_OFFSETS,
-        of_lookup(set_to(offset=-9)),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case(
+    lookup("says logs begin and end at -9", of_lookup(set_to(offset=-9)), _NO_KAFKA, _NO_KAFKA),
+    lookup(
         "says logs begin and end at 2^63-1",
-        LIST_OFFSETS,
         of_lookup(set_to(offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("says a log ends before it begins", LIST_OFFSETS, backwards, _NO_KAFKA),
-    Case("gives negative timestamps", LIST_OFFSETS, of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
+    lookup("says a log ends before it begins", backwards, _NO_KAFKA),
+    lookup("gives negative timestamps", of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
-    Case(
-        "answers Fetch with invalid bytes",
-        FETCH,
-        bound(body_of, b"\xff" * 64),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    Case("answers Fetch with an empty frame", FETCH, bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
-    Case("sends only half of Fetch in a complete frame", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case("closes the connection in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True),
-    Case("stops in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE),
-    Case("sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
-    Case("never answers Fetch", FETCH, silent, _SILENCE, _SILENCE, waits=True),
-    Case("answers Fetch with another correlation id", FETCH, wrong_id, _NONE, _NONE),
-    Case("answers each Fetch twice", FETCH, twice, _WELL, _WELL),
-    Case(
-        "announces a frame of 2 GB", FETCH, bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA
-    ),
-    Case("announces a frame of -1 bytes", FETCH, bound(says, b"\xff" * 4), _NO_KAFKA),
-    Case("sends a frame of 3 bytes", FETCH, bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
-    Case("throttles for 24 days after each Fetch", FETCH, bound(throttled, _DAYS_MS), _WELL, _WELL),
-    Case(
+    fetch("answers Fetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    fetch("answers Fetch with an empty frame", bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
+    fetch("sends only half of Fetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
+    fetch("closes the connection in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
+    fetch("stops in the middle of Fetch", half, _SILENCE, _SILENCE),
+    fetch("sends Fetch byte by byte", slow, _SILENCE, waits=True),
+    fetch("never answers Fetch", silent, _SILENCE, _SILENCE, waits=True),
+    fetch("answers Fetch with another correlation id", wrong_id, _NONE, _NONE),
+    fetch("answers each Fetch twice", twice, _WELL, _WELL),
+    fetch("announces a frame of 2 GB", bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA),
+    fetch("announces a frame of -1 bytes", bound(says, b"\xff" * 4), _NO_KAFKA),
+    fetch("sends a frame of 3 bytes", bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
+    fetch("throttles for 24 days after each Fetch", bound(throttled, _DAYS_MS), _WELL, _WELL),
+    fetch(
         "throttles for 24 days instead of answering Fetch",
-        FETCH,
-        throttled_emptily,
+        bound(throttled_emptily, _DAYS_MS),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    Case("throttles for -1 ms", FETCH, bound(throttled, -1), _WELL, _WELL),
-    Case(
+    fetch("throttles for -1 ms", bound(throttled, -1), _WELL, _WELL),
+    fetch(
         "refuses Fetch with an unknown error code",
-        FETCH,
         of_fetch(set_to(error_code=999)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
-        "refuses Fetch with UNKNOWN_SERVER_ERROR",
-        FETCH,
-        of_fetch(set_to(error_code=-1)),
-        _NO_KAFKA,
-        None,
+    fetch("refuses Fetch with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
+    fetch("answers Fetch for another partition", elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
+    fetch("answers Fetch for another topic", elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
+    fetch(
+        "returns no records below the log end", of_fetch(set_to(records=b"")), _SILENCE, _SILENCE
     ),
-    Case("answers Fetch for another partition", FETCH, elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
-    Case("answers Fetch for another topic", FETCH, elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
-    Case(
-        "returns no records below the log end",
-        FETCH,
-        of_fetch(set_to(records=b"")),
-        _SILENCE,
-        _SILENCE,
-    ),
-    Case(
+    fetch(
         "gives -1 as high watermark",
-        FETCH,
         of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case(
+    fetch(
         "says the log starts at 2^63-1",
-        FETCH,
         of_fetch(set_to(log_start_offset=_FOR_EVER)),
         _NO_KAFKA,
         _NO_KAFKA,
     ),
-    Case("announces -5 bytes of records", FETCH, sized(-5), _SILENCE, _SILENCE),
-    Case("announces 2 GB of records", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
-    Case(
-        "announces 2,147,483,647 aborted transactions", FETCH, aborted(_HUGE), _NO_KAFKA, _NO_KAFKA
-    ),
+    fetch("announces -5 bytes of records", sized(-5), _SILENCE, _SILENCE),
+    fetch("announces 2 GB of records", sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
+    fetch("announces 2,147,483,647 aborted transactions", aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
     # --- batches
-    Case(
-        "sends batches whose checksum is wrong",
-        FETCH,
-        poke(">I", CRC_AT, 1, seal=False),
-        _DAMAGE,
-        _DAMAGE,
+    fetch(
+        "sends batches whose checksum is wrong", poke(">I", CRC_AT, 1, seal=False), _DAMAGE, _DAMAGE
     ),
-    Case(
-        "sends batches of -1 bytes", FETCH, poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE
-    ),
-    Case(
-        "sends batches of 10 bytes", FETCH, poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE
-    ),
-    Case(
+    fetch("sends batches of -1 bytes", poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE),
+    fetch("sends batches of 10 bytes", poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE),
+    fetch(
         "sends batches of 2 GB that never end",
-        FETCH,
         poke(">i", _LENGTH_AT, _HUGE, seal=False),
         _SILENCE,
         _SILENCE,
     ),
-    Case(
-        "sends batches of message format 9", FETCH, poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD
-    ),
-    Case("sends batches with compression type 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    fetch("sends batches of message format 9", poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
+    fetch("sends batches with compression type 7", poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
     *(
-        Case(f"sends {codec} that is truncated", FETCH, truncated(codec), _DAMAGE, _DAMAGE)
+        fetch(f"sends {codec} that is truncated", truncated(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
     *(
-        Case(f"sends {codec} that unpacks to 400 MB", FETCH, bomb(codec), _DAMAGE, _DAMAGE)
+        fetch(f"sends {codec} that unpacks to 400 MB", bomb(codec), _DAMAGE, _DAMAGE)
         for codec in _PACKED
     ),
-    Case(
-        "sends 20 batches that unpack to 29 MB each", FETCH, records(many_bombs), _DAMAGE, _DAMAGE
+    fetch("sends 20 batches that unpack to 29 MB each", records(many_bombs), _DAMAGE, _DAMAGE),
+    fetch("sends each batch twice", records(overlapping), _WELL, _WELL),
+    fetch("sends batches from before the requested offset", records(earlier), _SILENCE, _SILENCE),
+    fetch("sends batches at 2^63-1", poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE),
+    fetch("sends batches at -1", poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
+    fetch(
+        "sends batches that end before they begin", poke(">i", _LAST_DELTA_AT, -1), _DAMAGE, _DAMAGE
     ),
-    Case("sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
-    Case(
-        "sends batches from before the requested offset",
-        FETCH,
-        records(earlier),
-        _SILENCE,
-        _SILENCE,
-    ),
-    Case(
-        "sends batches at 2^63-1", FETCH, poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE
-    ),
-    Case("sends batches at -1", FETCH, poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
-    Case(
-        "sends batches that end before they begin",
-        FETCH,
-        poke(">i", _LAST_DELTA_AT, -1),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case(
+    fetch(
         "sends batches over two billion offsets",
-        FETCH,
         poke(">i", _LAST_DELTA_AT, _HUGE),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
+    fetch(
         "sends batches with more records than offsets",
-        FETCH,
         poke(">i", _LAST_DELTA_AT, 4),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
-        "counts 20 records where there are 10", FETCH, poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE
-    ),
-    Case("counts 3 records where there are 10", FETCH, poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
-    Case("counts two billion records", FETCH, poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
-    Case("counts no records where there are 10", FETCH, poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
-    Case("counts -1 records", FETCH, poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
-    Case(
+    fetch("counts 20 records where there are 10", poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE),
+    fetch("counts 3 records where there are 10", poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
+    fetch("counts two billion records", poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
+    fetch("counts no records where there are 10", poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
+    fetch("counts -1 records", poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
+    fetch(
         "sends records whose length never ends",
-        FETCH,
         content(lambda held: b"\xff" * len(held)),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
+    fetch(
         "sends records that consist of zeros",
-        FETCH,
         content(lambda held: bytes(len(held))),
         _DAMAGE,
         _DAMAGE,
     ),
-    Case(
-        "sends records with timestamps past 2^63",
-        FETCH,
-        poke(">q", 27, _FOR_EVER),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    Case(
-        "sends batches without records, endlessly",
-        FETCH,
-        records(empty_batches),
-        _SILENCE,
-        _SILENCE,
-    ),
-    Case(
+    fetch("sends records with timestamps past 2^63", poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
+    fetch("sends batches without records, endlessly", records(empty_batches), _SILENCE, _SILENCE),
+    fetch(
         "sends messages of format 1 that are longer than their batch",
-        FETCH,
         old_format(old_length),
         _DAMAGE,
         _DAMAGE,
     ),
     # --- commits
-    Case("closes the connection instead of answering commits", OFFSET_COMMIT, closed, None, _WELL),
-    Case("never answers commits", OFFSET_COMMIT, silent, None, _WELL),
-    Case(
-        "answers commits for another partition",
-        OFFSET_COMMIT,
-        of_lookup(set_to(partition_index=5)),
-        None,
-        _WELL,
+    commit("closes the connection instead of answering commits", closed, None, _WELL),
+    commit("never answers commits", silent, None, _WELL),
+    commit(
+        "answers commits for another partition", of_lookup(set_to(partition_index=5)), None, _WELL
     ),
-    Case(
-        "refuses commits with an unknown error code",
-        OFFSET_COMMIT,
-        of_lookup(set_to(error_code=999)),
-        None,
-        _WELL,
+    commit(
+        "refuses commits with an unknown error code", of_lookup(set_to(error_code=999)), None, _WELL
     ),
-    Case(
-        "answers commits with invalid bytes",
-        OFFSET_COMMIT,
-        bound(body_of, b"\xff" * 64),
-        None,
-        _WELL,
-    ),
+    commit("answers commits with invalid bytes", nonsense, None, _WELL),
 )
 
 

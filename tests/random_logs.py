@@ -152,12 +152,6 @@ def only(kind: Kind, names: Iterable[str]) -> Kind:
     return Kind(**{name: getattr(kind, name) for name in names})
 
 
-def random_kind(rng: random.Random) -> Kind:
-    """All of CHOICES at once, or a few of them."""
-    kind = Kind(**{name: rng.choice(values) for name, values in CHOICES.items()})  # type: ignore[arg-type]
-    return kind if rng.random() < 0.4 else only(kind, rng.sample(list(CHOICES), rng.randrange(12)))
-
-
 def brief(value: object) -> str:
     """A kind, a way or settings as an expression, without what is as ever."""
     plain = type(value)()

@@ -11,7 +11,6 @@ from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import (
     CONSUMER_GROUPS,
-    SUPPORTED_GROUPS,
     Claims,
     CompetingFlow,
     GroupWork,
@@ -335,13 +334,10 @@ def source_commits(
             committed = found[partition]
             target = TopicPartition(renaming.topic, partition.partition)
             verdict: Skipped | Failed | None = None
-            if work.type not in SUPPORTED_GROUPS or (
-                work.target_type is not None
-                and (
-                    work.target_type is not GroupType.SHARE
-                    if is_share_group
-                    else work.target_type not in CONSUMER_GROUPS
-                )
+            if work.target_type is not None and (
+                work.target_type is not GroupType.SHARE
+                if is_share_group
+                else work.target_type not in CONSUMER_GROUPS
             ):
                 verdict = _unsupported(work)
             elif len(topics := sharing[target]) > 1:
@@ -382,12 +378,8 @@ def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -
 
 
 def _unsupported(work: GroupWork) -> Skipped:
-    message = f"{work.group} is a {work.type} group on the source"
-    if work.type not in SUPPORTED_GROUPS:
-        message += "; only consumer groups and share groups are synced"
-    else:
-        message += (
-            f" and a {work.target_type} group on the target; rename one of them, or delete the "
-            "group on the target"
-        )
+    message = (
+        f"{work.group} is a {work.type} group on the source and a {work.target_type} group on the"
+        " target; rename one of them, or delete the group on the target"
+    )
     return Skipped(Reason.UNSUPPORTED_GROUP, message)

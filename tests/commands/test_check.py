@@ -14,8 +14,7 @@ from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.flow_check import CheckResult, check
-from tsoffset.commands.check.report import finding_lines
+from tsoffset.commands.check.flow_check import CheckResult, check, finding_lines
 from tsoffset.commands.check.survey import stamps
 from tsoffset.flow.policy import (
     DefaultGroupFilter,

@@ -20,7 +20,7 @@ from tsoffset.commands.check.configs import (
     newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.groups import CheckpointsSeen, checkpoints_seen, other_committer
+from tsoffset.commands.check.groups import checkpoints_seen, other_committer
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
@@ -264,8 +264,7 @@ def test_checkpoints_that_are_being_written_are_told(
 ) -> None:
     """A warning where this very file has MirrorMaker 2 commit them."""
     the_flow = replace(flow(), sync_enabled=sync_enabled)
-    checkpoints = CheckpointsSeen("A.checkpoints.internal", {"billing": stamp, "old": 0})
-    findings = list(other_committer(the_flow, checkpoints, NOW_MS))
+    findings = list(other_committer(the_flow, {"billing": stamp, "old": 0}, NOW_MS))
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
     assert all("1 group of this flow (billing), the newest 12 s" in f.finding for f in findings)
 
@@ -274,10 +273,10 @@ def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
     """The newest of each group that passes the filter; without the topic there is none."""
     estate = Estate()
     passing = flow(group_filter=DefaultGroupFilter(("billing",)))
-    assert checkpoints_seen(passing, estate["B"]).groups == {}
+    assert checkpoints_seen(passing, estate["B"]) == {}
     for number, group in enumerate(("billing", "billing", "other")):
         checkpoint(estate, group, 5, 5, partition=number, timestamp_ms=NOW_MS + number)
-    assert checkpoints_seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
+    assert checkpoints_seen(passing, estate["B"]) == {"billing": NOW_MS + 1}
 
 
 # --- skipped commits, groups left out -------------------------------------------------------

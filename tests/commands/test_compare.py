@@ -21,8 +21,7 @@ from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import Against, CompareOptions
-from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.run import run_compare
+from tsoffset.commands.compare.run import comparison_lines, run_compare
 from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError

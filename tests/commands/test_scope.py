@@ -12,7 +12,7 @@ from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import Past
 from tsoffset.commands import history
-from tsoffset.commands.check.report import run_check
+from tsoffset.commands.check.flow_check import run_check
 from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.export import run_export

@@ -21,8 +21,7 @@ from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tsoffset.commands.options import confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
-from tsoffset.commands.snapshots.rewinding import Rewinding
-from tsoffset.commands.snapshots.run import run_restore, write_snapshot
+from tsoffset.commands.snapshots.run import Rewinding, run_restore, write_snapshot
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter

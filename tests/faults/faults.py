@@ -158,7 +158,7 @@ def topics_deleted(stage: Stage) -> Iterator[None]:
 @contextmanager
 def open_transaction(stage: Stage) -> Iterator[None]:
     """Somebody has committed for a group of the target, in a transaction that stays open."""
-    group, link = "billing-open", stage.traffic[THREE].link
+    group, link = "billing-open", stage.traffic[THREE].links[0]
     stage.contents["A"].commit_offsets(group, {(link.topic, 0): 1})
     with closing(
         KafkaProducer(bootstrap_servers=[link.target], transactional_id="open")

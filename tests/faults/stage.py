@@ -20,9 +20,10 @@ from kafka.errors import KafkaError
 
 from tests.daemons import Daemon
 from tests.faults.proxy import Proxy
-from tests.faults.traffic import Link, Traffic
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents
+from tests.soak.samples import Sample, held, java_of
+from tests.traffic import Link, Traffic
 from tests.waiting import wait_until
 from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster
 from tsoffset.testing.embedded.ports import HOST, free_port
@@ -65,35 +66,6 @@ def _unshare() -> list[str]:
     return ["unshare", *([] if os.getuid() == 0 else ["--map-root-user"]), "--mount"]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the daemon's process holds, and how many processes come from it."""
-
-    threads: int
-    files: int
-    sockets: int
-    megabytes: int
-    processes: int
-
-    @classmethod
-    def by(cls, pid: int) -> "Held":
-        """As /proc has it."""
-        status = dict(
-            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-        )
-        links = []
-        for each in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                links.append(str(each.readlink()))
-        return cls(
-            int(status["Threads"]),
-            len(links),
-            sum(link.startswith("socket:") for link in links),
-            int(status["VmRSS"].split()[0]) // 1024,
-            len(descendants(pid)),
-        )
-
-
 @dataclass
 class Stage:
     """All that a fault can befall. `a` has three nodes; `proxies` are those of B and C."""
@@ -106,7 +78,7 @@ class Stage:
     traffic: Mapping[str, Traffic]
     daemon: Daemon
     api: str
-    at_first: Held | None = None
+    at_first: Sample | None = None
 
     @property
     def state(self) -> Path:
@@ -116,24 +88,22 @@ class Stage:
     @property
     def java(self) -> int:
         """Spark's Java."""
-        (found,) = self._java()
-        return found
+        return java_of(self.daemon.process.pid)
 
-    def _java(self) -> list[int]:
-        return list(filter(is_java, descendants(self.daemon.process.pid)))
-
-    def held(self) -> Held:
-        """What the daemon holds now."""
-        return Held.by(self.daemon.process.pid)
+    def held(self) -> Sample:
+        """What the daemon holds now, and how many processes come from it."""
+        pid = self.daemon.process.pid
+        return {**held(pid), "processes": len(descendants(pid))}
 
     def workers(self) -> list[int]:
         """Spark's Python workers; the first one is that which starts the others. None while Java
         is made anew."""
-        return sorted(pid for java in self._java() for pid in descendants(java) if runs(pid))
+        java = filter(is_java, descendants(self.daemon.process.pid))
+        return sorted(pid for one in java for pid in descendants(one) if runs(pid))
 
     def leads(self, node: int) -> None:
         """Let each replica set's first node lead again, and wait until `node` leads something."""
-        topic = self.traffic[THREE].link.topic
+        topic = self.traffic[THREE].links[0].topic
 
         def leads() -> bool:
             # A client that has met the fault may take long to come out of it.
@@ -203,11 +173,6 @@ def bad(event: Mapping[str, Any]) -> bool:
     return not good(event)
 
 
-def named(events: Events, name: str, flow: str | None = None) -> Events:
-    """The events of that name, of one flow or of all."""
-    return [e for e in events if e["event"] == name and flow in (None, e.get("flow"))]
-
-
 def seconds_between(first: Mapping[str, Any], last: Mapping[str, Any]) -> float:
     """By the log."""
     begin, end = (datetime.fromisoformat(each["timestamp"]) for each in (first, last))
@@ -247,10 +212,10 @@ def staged(folder: Path) -> Iterator[Stage]:
         contents["B"].create_topic("A.orders", 3)
         contents["C"].create_topic("orders", 1)
         contents["D"].create_topic("C.orders", 1)
-        _spread_groups(contents["A"])
+        spread_groups(contents["A"])
         traffic = {
-            THREE: running.enter_context(Traffic(three)),
-            SINGLE: running.enter_context(Traffic(single)),
+            flow: running.enter_context(Traffic(link, at_once=len(link.groups) // 2, copies=True))
+            for flow, link in ((THREE, three), (SINGLE, single))
         }
         port = free_port()
         file, through = _configuration(folder, bootstrap, proxies, port)
@@ -293,8 +258,8 @@ def elect_preferred(contents: Contents) -> None:
         contents.admin.elect_leaders(_PREFERRED, raise_errors=False)
 
 
-def _spread_groups(contents: Contents) -> None:
-    """The groups' offsets are made while the first node is alone; now all three have them."""
+def spread_groups(contents: Contents) -> None:
+    """Let all three nodes have the groups' offsets, whose topic was made on the first one alone."""
     topic = "__consumer_offsets"
     wanted = {
         TopicPartition(topic, number): replicas

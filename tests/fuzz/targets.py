@@ -21,9 +21,9 @@ from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
 from tsoffset.commands.compare.checkpoints import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.run import configuration_text
 from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
-from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
@@ -220,7 +220,7 @@ def migrated(data: bytes) -> None:
     parsed = parse(text, ConfigFormat.PROPERTIES, "ours", Findings())
     assert {entry.key: entry.text for entry in parsed} == {
         "clusters": ", ".join(setup.clusters),
-        **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
+        **{one.key: one.text.rstrip(" ") for one in migration.settings},
     }
 
 

@@ -17,7 +17,6 @@ from tsoffset.model import Failed, FailureKind, Reason, Row
 from tsoffset.spark import packing
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.row_columns import RowFilter
 from tsoffset.testing.memory_cluster import Verb
 
 
@@ -109,17 +108,18 @@ def test_what_commits_runs_on_spark(estate: Estate, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("only", "groups"),
+    ("outcomes", "reasons", "groups"),
     [
-        (RowFilter(outcomes=("skipped",)), ["ahead", "busy"]),
-        (RowFilter(reasons=("GROUP_ACTIVE", "EXPIRED")), ["busy"]),
-        (RowFilter(("would_commit",), ("GROUP_ACTIVE",)), []),
-        (RowFilter(("would_commit", "skipped"), ()), ["ahead", "billing", "busy"]),
+        (("skipped",), (), ["ahead", "busy"]),
+        ((), ("GROUP_ACTIVE", "EXPIRED"), ["busy"]),
+        (("would_commit",), ("GROUP_ACTIVE",), []),
+        (("would_commit", "skipped"), (), ["ahead", "billing", "busy"]),
     ],
 )
 @pytest.mark.parametrize("format", [Format.JSON, Format.TABLE])
 def test_a_filter_narrows_what_is_printed_alone(
-    only: RowFilter,
+    outcomes: tuple[str, ...],
+    reasons: tuple[str, ...],
     groups: list[str],
     format: Format,
     estate: Estate,
@@ -133,8 +133,8 @@ def test_a_filter_narrows_what_is_printed_alone(
     out = io.StringIO()
     selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
     output = Output(out, format)
-    given = {"commit": False, "only": only, "connect": estate.connect}
-    assert run_once(selection, output, Notices(), **given) == 1
+    given = {"outcomes": outcomes, "reasons": reasons, "connect": estate.connect}
+    assert run_once(selection, output, Notices(), commit=False, **given) == 1
     lines = out.getvalue().splitlines()
     if format is Format.JSON:
         assert [json.loads(line)["group"] for line in lines] == groups

@@ -240,13 +240,3 @@ def test_a_malformed_batch_of_large_records_is_noticed_at_once() -> None:
     raw[-1] ^= 0x41
     with pytest.raises(CorruptRecordError, match="offset 0"):
         read(sealed(raw))
-
-
-@pytest.mark.parametrize("count", [11, 1 << 30])
-def test_a_batch_without_room_for_its_records_is_damaged(count: int) -> None:
-    """Its header's count is not believed, nor is memory set aside for it."""
-    raw = batch([(1, None, None, [])] * 10)
-    assert len(read(raw).records) == 10
-    struct.pack_into(">i", raw, 57, count)
-    with pytest.raises(CorruptRecordError, match="no room for records"):
-        read(sealed(raw))

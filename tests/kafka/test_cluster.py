@@ -10,10 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from tests.hostile_broker import CONNECT, Brokers
+from tests.hostile_cases import says, silent
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
@@ -34,6 +37,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch
 from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.integration
 
@@ -71,32 +75,16 @@ def nobody() -> str:
 @pytest.fixture
 def mute() -> Iterator[str]:
     """An address that takes connections and never says a word."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    with Brokers(MemoryCluster("A"), [(None, CONNECT, silent)]).open() as address:
+        yield address
 
 
 @pytest.fixture
 def stranger() -> Iterator[str]:
     """An address at which something else than Kafka answers."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-
-        def answer() -> None:
-            with contextlib.suppress(OSError), contextlib.ExitStack() as kept:
-                while True:
-                    accepted, _ = listening.accept()
-                    kept.enter_context(accepted)
-                    accepted.recv(1_000)
-                    accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        thread = threading.Thread(target=answer, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+    answers = partial(says, b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with Brokers(MemoryCluster("A"), [(None, CONNECT, answers)]).open() as address:
+        yield address
 
 
 def filled(contents: Contents, unique: Callable[[str], str], count: int) -> TopicPartition:

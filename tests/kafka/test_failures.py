@@ -21,6 +21,7 @@ from tsoffset.model import (
     FirstAtTime,
     Isolation,
     LogRange,
+    PartitionDescription,
     ReadFrom,
     TopicDescription,
     TopicPartition,
@@ -92,10 +93,14 @@ def one_on_each(contents: Contents, unique: Callable[[str], str]) -> list[TopicP
     return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
 
 
+def described(cluster: KafkaCluster, tp: TopicPartition) -> PartitionDescription:
+    found = cluster.topics([tp.topic])[tp.topic]
+    assert isinstance(found, TopicDescription)
+    return found.partitions[tp.partition]
+
+
 def leader(cluster: KafkaCluster, tp: TopicPartition) -> int | None:
-    described = cluster.topics([tp.topic])[tp.topic]
-    assert isinstance(described, TopicDescription)
-    return described.partitions[tp.partition].leader
+    return described(cluster, tp).leader
 
 
 def both_answer(cluster: KafkaCluster, partitions: list[TopicPartition]) -> bool:
@@ -128,15 +133,18 @@ def test_leaders_on_several_brokers_are_all_asked(
 def test_a_leader_that_moved_is_looked_up_again(
     connect: Connect, contents: Contents, unique: Callable[[str], str]
 ) -> None:
-    """The old leader's refusal leads to the new one, within one call."""
+    """The old leader's refusal leads to the new one, within one call; the new leader's epoch is
+    higher, by which a cache knows that the log may have lost its end."""
     topic = contents.create_topic(unique("topic"), replicas={0: [1]})
     contents.produce(topic, numbered(10))
     tp = TopicPartition(topic, 0)
     cluster, witness = connect(), connect()
     assert both_answer(cluster, [tp])
+    epoch = described(witness, tp).leader_epoch or 0
     moved = contents.admin.alter_partition_reassignments({KafkaTopicPartition(topic, 0): [2]})
     assert list(moved.values()) == [None]
     wait_until(lambda: leader(witness, tp) == 2, f"{tp} has moved")
+    assert (described(witness, tp).leader_epoch or 0) > epoch
     looked_up = cluster.requests["metadata"]
     assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
     assert both_answer(cluster, [tp])

@@ -2,13 +2,11 @@
 
 import os
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from kafka import TopicPartition as KafkaPartition
 from kafka.record.memory_records import MemoryRecords
 
 from benchmarks import guard, mirror_cycles, page
@@ -19,8 +17,9 @@ from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes,
 from benchmarks.measures import exponent, line, spread
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, load
-from tests.faults.traffic import Judge, Link, Seen
+from tests.copies import CopiedPartition
 from tests.memory_flows import flow
+from tests.producing import Stored
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
@@ -76,27 +75,17 @@ def test_verdict_refuses_a_skip() -> None:
         Verdict.of({"group": {place: 50}}, {"group": {copy: 41}}, shift=10)
 
 
-class _Logs(Judge):
-    """Ten records from source offset 5 on, copied from target offset 0 on."""
-
-    def _read_on(
-        self, cluster: str, places: list[KafkaPartition], into: Mapping[int, dict[bytes, int]]
-    ) -> None:
-        shift = 5 if cluster == "source" else 0
-        for at in places:
-            into[at.partition].update({b"%d" % number: number + shift for number in range(10)})
-
-
 @pytest.mark.parametrize(
     ("target_offset", "reread", "skips"),
     [(0, 7, False), (4, 3, False), (7, 0, False), (8, 0, True), (10, 0, True)],
 )
 def test_judge_counts_rereads_and_sees_skips(target_offset: int, reread: int, skips: bool) -> None:
     """For a group that has read seven of ten records, whose copies have other offsets."""
-    judge = _Logs(Link("source", "target", "orders", "A.orders", 1, ["billing"]))
-    judge.read()
-    seen = Seen("billing", 0, target_offset, read_to=12)
-    assert (judge.reread(seen), judge.skips(seen)) == (reread, skips)
+    logs = CopiedPartition()
+    logs.add_source(Stored(number + 5, 0, b"%d" % number) for number in range(10))
+    logs.add_target(Stored(number, 0, b"%d" % number) for number in range(10))
+    assert len(logs.reread(12, target_offset)) == reread
+    assert bool(logs.skipped(12, target_offset)) is (target_offset > logs.largest_safe(12)) is skips
 
 
 def test_moved_groups_move_forward_only() -> None:

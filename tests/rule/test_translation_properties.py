@@ -173,7 +173,7 @@ def assert_holds(
 
 
 def reproduction(kind: Kind, seed: int, way: Way) -> str:
-    """What to say after `from tests.search_worlds import *`, with the committed offset."""
+    """What to say after `from tests.reproducing import *`, with the committed offset."""
     return f"reproduce({brief(kind)}, {seed}, {brief(way)}, ...)"
 
 

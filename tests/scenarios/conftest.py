@@ -7,12 +7,17 @@ from contextlib import ExitStack, closing
 import pytest
 
 from tests.producing import Contents
-from tests.scenarios.estate import CLUSTERS, Estate
-from tests.scenarios.flows import IDENTITY, prepare_mirror
+from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
 from tests.scenarios.holdings import TOPICS, fill, mirror
 from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker
 
 Nodes = EmbeddedBroker | EmbeddedCluster
+
+# Some clusters have further names, for flows that keep the topics' names.
+CLUSTERS = {
+    **{name: name for name in "ABCD"},
+    **{"X": "A", "Y": "B", "W": "D"},
+}
 
 _PROPERTIES = {"log.cleaner.backoff.ms": "100"}
 _KEPT_NAMES = ("X->Y", "Y->X", "W->Y")
@@ -53,7 +58,7 @@ def mirror_maker(
 
 
 @pytest.fixture(scope="package")
-def estate(clusters: dict[str, Nodes], mirror_maker: MirrorMaker) -> Iterator[Estate]:
+def estate(clusters: dict[str, Nodes], mirror_maker: MirrorMaker) -> Iterator[Flows]:
     """All topics filled and mirrored, and MirrorMaker 2 stopped.
 
     Tests take groups and, where they write, topics of their own.
@@ -63,7 +68,8 @@ def estate(clusters: dict[str, Nodes], mirror_maker: MirrorMaker) -> Iterator[Es
             name: open_contents.enter_context(closing(Contents(nodes.bootstrap)))
             for name, nodes in clusters.items()
         }
-        estate = Estate(contents, mirror_maker)
+        by_alias = {alias: contents[name] for alias, name in CLUSTERS.items()}
+        estate = Flows(by_alias, mirror_maker)
         fill(estate)
         with mirror_maker:
             mirror(estate)

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import javaproperties
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents, Stored
 from tests.waiting import PATIENCE_SECONDS, wait_until
@@ -29,6 +31,18 @@ from tsoffset.testing.embedded import (
 )
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+# Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.
+CHECKPOINTS = {
+    "emit.offset-syncs.enabled": "true",
+    "offset-syncs.topic.replication.factor": "1",
+    "emit.checkpoints.enabled": "true",
+    "emit.checkpoints.interval.seconds": "1",
+}
+SYNCED_GROUPS = {
+    **CHECKPOINTS,
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "1",
+}
 
 
 def prepare_mirror(
@@ -190,37 +204,58 @@ def one_cycle(
 
 
 def read_on(
-    contents: Contents, group: str, place: tuple[str, int], *, most: int | None = None
+    contents: Contents,
+    group: str,
+    *places: tuple[str, int],
+    most: int | None = None,
+    reset: str = "none",
+    commits: bool = False,
 ) -> list[Stored]:
-    """What a consumer of `group` gets of a partition from its group's commit to the log's end,
-    `most` records of it at most.
+    """What a consumer of `group` gets of some partitions, one after the other, from its group's
+    committed offsets to the logs' ends: `most` records of each at most.
 
-    It fails where the group has none, rather than begin anywhere.
+    It fails where the group has committed nothing, unless `reset` (auto.offset.reset) says where
+    to begin. With `commits` it commits its positions.
     """
-    there = KafkaTopicPartition(*place)
+    got: dict[KafkaTopicPartition, list[Any]] = {
+        KafkaTopicPartition(*place): [] for place in places
+    }
     with closing(
         KafkaConsumer(
             bootstrap_servers=contents.bootstrap,
             group_id=group,
             isolation_level="read_committed",
-            auto_offset_reset="none",
+            auto_offset_reset=reset,
             enable_auto_commit=False,
-            max_poll_records=most or 10_000,
+            max_poll_records=10_000,
         )
     ) as consumer:
-        consumer.assign([there])
-        end = consumer.end_offsets([there])[there]
-        records: list[Stored] = []
+        consumer.assign([*got])
+        ends = consumer.end_offsets([*got])
 
         def enough() -> bool:
-            if most is not None and len(records) >= most:
-                return True
-            for record in consumer.poll(timeout_ms=200).get(there, ()):
-                records.append(Stored(record.offset, record.timestamp, record.value, record.key))
-            return bool(consumer.position(there) >= end)
+            for place, records in consumer.poll(timeout_ms=200).items():
+                got[place] += records
+            return all(
+                (most is not None and len(got[place]) >= most) or consumer.position(place) >= end
+                for place, end in ends.items()
+            )
 
-        wait_until(enough, f"{group} has read {there} to {end}")
-    return records[:most]
+        wait_until(enough, f"{group} has read {places} to {ends}")
+        positions = {place: consumer.position(place) for place in got}
+        for place, records in got.items():
+            if most is not None and len(records) > most:
+                positions[place] = records[most].offset
+                del records[most:]
+        if commits:
+            consumer.commit(
+                {place: OffsetAndMetadata(offset, "", -1) for place, offset in positions.items()}
+            )
+    return [
+        Stored(record.offset, record.timestamp, record.value, record.key)
+        for records in got.values()
+        for record in records
+    ]
 
 
 @contextmanager

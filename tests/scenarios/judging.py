@@ -1,46 +1,14 @@
-"""What groups get on the target, judged by content against what lies on the source.
+"""What groups get on the target, judged by content against what lies on the source."""
 
-Values are distinct on the source, so a value tells which record a consumer gets.
-"""
-
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.producing import Stored
+from tests.copies import CopiedPartition
 from tests.scenarios.flows import Flows, Translations, read_on
 from tsoffset.flow.policy import target_topic
 from tsoffset.model import OutcomeKind, Precision, Reason, Row, Skipped, Translated
 
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """Source offsets of what a group has not processed and does not get, and of what it gets
-    though it has processed it."""
-
-    skipped: tuple[int, ...]
-    reread: tuple[int, ...]
-
-
-def resumed(
-    written: Mapping[bytes, int],
-    first: Mapping[bytes, int],
-    last: Mapping[bytes, int],
-    source_offset: int,
-    target_offset: int,
-) -> Resumed:
-    """What a group at `source_offset` skips and reads again from `target_offset` on.
-
-    The mappings have each value's source offset, and the offsets of its first and last copy.
-    What the target has not got at all, or only twice itself, does not count.
-    """
-    copied = [(value, offset) for value, offset in written.items() if value in first]
-    return Resumed(
-        tuple(at for value, at in copied if at >= source_offset and last[value] < target_offset),
-        tuple(at for value, at in copied if at < source_offset and first[value] >= target_offset),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +26,11 @@ class Judged:
         return 1 - (len(self.inexact) + len(self.unproven)) / len(self.translations.positions)
 
 
-class Logs:
+class Logs(CopiedPartition):
     """All that can be read now of a source partition, and of its mirror; neither is empty."""
 
     def __init__(self, flows: Flows, flow: str, topic: str, partition: int = 0) -> None:
+        super().__init__()
         self._flows, self._flow = flows, flow
         self._topic, self._partition = topic, partition
         settings = flows.settings.flow(flow)
@@ -75,38 +44,29 @@ class Logs:
         assert self.target
         self.start, self.end = source.log_range(topic, partition)
         self.target_range = target.log_range(*self._remote)
-        self.written = {_value(record): record.offset for record in self.source}
+        self.add_source(self.source)
+        self.add_target(self.target)
         assert len(self.written) == len(self.source), "values come twice"
-        self.copies: defaultdict[bytes, list[int]] = defaultdict(list)
-        for record in self.target:
-            self.copies[_value(record)].append(record.offset)
-        self._first = {value: offsets[0] for value, offsets in self.copies.items()}
-        self._last = {value: offsets[-1] for value, offsets in self.copies.items()}
-
-    @property
-    def not_mirrored(self) -> set[bytes]:
-        """Values that the source has and the target has not."""
-        return self.written.keys() - self.copies.keys()
 
     def unread(self, position: int) -> list[bytes]:
         """What of the source from a position on the target has, in order."""
         return [
-            _value(record)
-            for record in self.source
-            if record.offset >= position and record.value in self.copies
+            value
+            for value, offset in self.written.items()
+            if offset >= position and value in self.copies
         ]
 
-    def from_target(self, offset: int) -> list[bytes]:
+    def from_target(self, offset: int) -> list[bytes | None]:
         """What a consumer reads on the target from an offset on."""
-        return [_value(record) for record in self.target if record.offset >= offset]
+        return [record.value for record in self.target if record.offset >= offset]
 
     def every(self, step: int = 1) -> Sequence[int]:
         """Every `step`-th position that a group may have committed, and the log's end."""
         return (*range(self.start, self.end, step), self.end)
 
-    def resumed(self, row: Row) -> Resumed:
+    def resumed(self, row: Row) -> list[int]:
         """Let the row's group, committed by it, go on on the target, and hold the row to its
-        word: nothing is skipped, and no more is read again than it says."""
+        word: nothing is skipped, and no more is read again than it says. Returns what is."""
         assert row.group is not None
         assert row.source_offset is not None
         assert row.target_offset is not None
@@ -114,9 +74,9 @@ class Logs:
         _, target = self._flows.sides(self._flow)
         got = [record.value for record in read_on(target, row.group, self._remote)]
         assert got == self.from_target(row.target_offset), row
-        found = self._resumed(row.source_offset, row.target_offset)
-        assert found.skipped == (), row
-        assert len(found.reread) <= row.reread_bound, row
+        assert not self.skipped(row.source_offset, row.target_offset), row
+        found = self.reread(row.source_offset, row.target_offset)
+        assert len(found) <= row.reread_bound, row
         return found
 
     def judged(self, positions: Iterable[int], *, may_lack_proof: bool = False) -> Judged:
@@ -139,10 +99,10 @@ class Logs:
                 continue
             assert isinstance(found, Translated), (position.offset, found)
             assert start <= found.target_offset <= end, position
-            resumed = self._resumed(position.offset, found.target_offset)
-            assert resumed.skipped == (), position
+            assert not self.skipped(position.offset, found.target_offset), position
+            again = self.reread(position.offset, found.target_offset)
             assert found.reread_bound is not None
-            assert len(resumed.reread) <= found.reread_bound, (position, resumed)
+            assert len(again) <= found.reread_bound, (position, again)
             if found.precision is Precision.EXACT:
                 assert found.reread_bound == 0
             else:
@@ -169,11 +129,3 @@ class Logs:
             assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
             got = read_on(target, group, self._remote)
             assert [record.value for record in got] == self.unread(position), row
-
-    def _resumed(self, source_offset: int, target_offset: int) -> Resumed:
-        return resumed(self.written, self._first, self._last, source_offset, target_offset)
-
-
-def _value(record: Stored) -> bytes:
-    assert record.value is not None
-    return record.value

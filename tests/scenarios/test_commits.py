@@ -8,8 +8,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents
-from tests.scenarios.estate import Estate
-from tests.scenarios.flows import Rows
+from tests.scenarios.flows import Flows, Rows
 from tests.scenarios.holdings import ORDERS, TRIMMED
 from tests.waiting import wait_until
 from tsoffset.committed import CommittedColumns
@@ -41,7 +40,7 @@ def open_transaction(
         yield producer
 
 
-def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
+def test_group_in_an_open_transaction_holds_no_other_up(estate: Flows) -> None:
     """The others are committed before anybody waits, so that they stand while the transaction
     is still looked at; its group fails with the cause, and follows when the transaction has
     ended."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import prepare_mirror
+from tests.scenarios.flows import SYNCED_GROUPS, prepare_mirror
 from tests.scenarios.mirror_notes import newest_checkpoints
 from tests.waiting import wait_until
 from tsoffset.testing.embedded.process import JavaProcess
@@ -72,15 +72,7 @@ def peers(
     MirrorMaker 2 is stopped."""
     topic = unique("compared")
     folder = tmp_path_factory.mktemp("peers")
-    overrides = {
-        f"{SOURCE}->{TARGET}.groups": f"{topic}-.*",
-        "emit.offset-syncs.enabled": "true",
-        "offset-syncs.topic.replication.factor": "1",
-        "emit.checkpoints.enabled": "true",
-        "emit.checkpoints.interval.seconds": "1",
-        "sync.group.offsets.enabled": "true",
-        "sync.group.offsets.interval.seconds": "1",
-    }
+    overrides = {f"{SOURCE}->{TARGET}.groups": f"{topic}-.*", **SYNCED_GROUPS}
     clusters = {SOURCE: source, TARGET: target}
     mirror = prepare_mirror(folder, clusters, {f"{SOURCE}->{TARGET}": [topic]}, overrides)
     source.create_topic(topic, 2)

@@ -56,7 +56,7 @@ class Totals:
     def add(self, played: Played) -> None:
         """Count a round."""
         self.rounds += 1
-        self.records += sum(len(written) for written in played.written.values())
+        self.records += sum(len(logs.written) for logs in played.logs.values())
         self.settled += settled(played)
         self.fates.update(fate for *_, fate in fates(played))
         self.rows.update(precisions([*played.cycles]))
@@ -175,7 +175,7 @@ def test_clients_of_others_fail_over(stage: Stage, number: int, trouble: Trouble
                 continue
             processed = {
                 value
-                for value, offset in played.written[row.partition].items()
+                for value, offset in played.logs[row.partition].written.items()
                 if offset < row.source_offset
             }
             again = processed & group.got[row.partition].keys()

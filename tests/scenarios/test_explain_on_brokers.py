@@ -12,7 +12,7 @@ from kafka.admin import OffsetTimestamp
 
 from tests.invoking import start
 from tests.producing import Contents, Stored
-from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Flows
 from tests.scenarios.holdings import (
     EQUAL_TIMES,
     ORDERS,
@@ -45,7 +45,7 @@ Told = Sequence[Sequence[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def told(estate: Estate, mirror_maker: MirrorMaker) -> Told:
+def told(estate: Flows, mirror_maker: MirrorMaker) -> Told:
     """The group explained by a process of its own."""
     estate.contents["A"].commit_offsets(GROUP, COMMITTED)
     words = ["explain", "-c", str(mirror_maker.properties_path), "--flow", "A->B"]
@@ -66,7 +66,7 @@ def of_kind(objects: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]
 class Sides:
     """The logs of both sides as any other client reads them."""
 
-    def __init__(self, estate: Estate) -> None:
+    def __init__(self, estate: Flows) -> None:
         self._contents = {"A": estate.contents["A"], "B": estate.contents["B"]}
         self.records = cache(self._records)
 
@@ -86,7 +86,7 @@ class Sides:
 
 
 @pytest.fixture(scope="module")
-def sides(estate: Estate) -> Sides:
+def sides(estate: Flows) -> Sides:
     return Sides(estate)
 
 

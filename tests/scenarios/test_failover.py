@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Flows
 from tests.scenarios.holdings import (
     COMPACTED,
     EQUAL_TIMES,
@@ -32,7 +32,7 @@ BACK = ("B->A", "Y->X")
 
 @pytest.mark.parametrize(("flow", "topic", "partition"), PLACES)
 def test_consumer_gets_exactly_what_was_not_processed(
-    estate: Estate, flow: str, topic: str, partition: int
+    estate: Flows, flow: str, topic: str, partition: int
 ) -> None:
     """On the target a group's consumer gets the records from the source's commit on, all of
     them and no other: 0 skipped, 0 re-read."""
@@ -62,7 +62,7 @@ def test_consumer_gets_exactly_what_was_not_processed(
     ],
 )
 def test_every_position_of_a_log_is_exact(
-    estate: Estate, flow: str, topic: str, partition: int, step: int
+    estate: Flows, flow: str, topic: str, partition: int, step: int
 ) -> None:
     """Whatever offset a group may have committed, holes, markers and aborted records
     included: from its translation on lie the records from that offset on, and it says so.

@@ -10,8 +10,7 @@ import pytest
 
 from tests.configured import properties_file
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import IDENTITY, one_cycle
-from tests.scenarios.mirror_maker_tests.primary_backup import consume
+from tests.scenarios.flows import IDENTITY, one_cycle, read_on
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import Settings
 from tsoffset.model import OutcomeKind, Row
@@ -56,15 +55,15 @@ class Rounds:
     def read(self, alias: str, **most: int | None) -> None:
         """Let each group read so many records of each partition there; None: to the end."""
         for name, number in most.items():
-            reset = "earliest" if not self.got[name] else "none"
-            got = consume(
+            got = read_on(
                 self.clusters[alias],
                 self.group(name),
-                self.topics[alias],
+                *((self.topics[alias], partition) for partition in range(PARTITIONS)),
                 most=number,
-                reset=reset,
+                reset="none" if self.got[name] else "earliest",
+                commits=True,
             )
-            self.got[name].update(got)
+            self.got[name].update(record.value for record in got)
 
     def move(self, flow: str) -> dict[str, list[Row]]:
         """Bring all groups over; their rows by group, of which each is in place."""

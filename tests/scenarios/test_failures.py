@@ -9,8 +9,7 @@ import javaproperties
 import pytest
 from kafka.errors import KafkaError
 
-from tests.scenarios.estate import Estate
-from tests.scenarios.flows import Rows
+from tests.scenarios.flows import Flows, Rows
 from tests.scenarios.holdings import ALL_AWAY, DAMAGED, HALF_AWAY, SOUND, TRIMMED
 from tests.waiting import wait_until
 from tsoffset.model import FailureKind, OutcomeKind, Precision
@@ -37,7 +36,7 @@ FAILURES = {
 
 
 @pytest.fixture(scope="module")
-def crippled(estate: Estate, clusters: dict[str, EmbeddedCluster]) -> Estate:
+def crippled(estate: Flows, clusters: dict[str, EmbeddedCluster]) -> Flows:
     """D after its second node is lost, and a bit of its first one's disk."""
     contents = estate.contents["D"]
     for run in ("in-process", "by-command"):
@@ -69,13 +68,13 @@ def crippled(estate: Estate, clusters: dict[str, EmbeddedCluster]) -> Estate:
 
 
 @pytest.fixture(scope="module")
-def rows(crippled: Estate) -> Rows:
+def rows(crippled: Flows) -> Rows:
     """A sync of all groups from what is left of D."""
     return crippled.sync("D->B", "in-process-.*")
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_what_can_be_read_is_synced(crippled: Estate, rows: Rows, group: str) -> None:
+def test_what_can_be_read_is_synced(crippled: Flows, rows: Rows, group: str) -> None:
     """A topic with a damaged batch, a partition or a whole topic without a leader: every
     other partition is committed as ever, of the same group and of others."""
     for topic, partition in GROUPS[group]:
@@ -124,7 +123,7 @@ def command(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_command_ends_with_1_if_some_row_failed(crippled: Estate, tmp_path: Path) -> None:
+def test_command_ends_with_1_if_some_row_failed(crippled: Flows, tmp_path: Path) -> None:
     """`tsoffset sync` commits what it can, has the failed rows in its output, and its exit
     status is 1."""
     flow = crippled.settings.flow("D->B")

@@ -5,7 +5,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
 from tests.producing import Contents
-from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Flows
 from tests.scenarios.holdings import COMPACTED, EQUAL_TIMES, ORDERS, TRANSACTIONS
 from tsoffset.model import OutcomeKind
 
@@ -24,7 +24,7 @@ def log_ends(contents: Contents) -> dict[tuple[str, int], int]:
     return {(place.topic, place.partition): answer.offset for place, answer in found.items()}
 
 
-def test_source_is_as_it_was(estate: Estate) -> None:
+def test_source_is_as_it_was(estate: Flows) -> None:
     """With MirrorMaker 2 stopped and no consumer running, a sync writes nothing to the source:
     its topics and all log ends, those of `__consumer_offsets` too, are the same after it. On
     the target only `__consumer_offsets` grows; not even that by a plan or a second sync."""
@@ -47,7 +47,7 @@ def test_source_is_as_it_was(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("alias", ["A", "B", "C", "D"])
-def test_no_topic_of_offset_syncs_or_checkpoints(estate: Estate, alias: str) -> None:
+def test_no_topic_of_offset_syncs_or_checkpoints(estate: Flows, alias: str) -> None:
     """No translation needs what MirrorMaker 2 writes down about offsets: with
     emit.offset-syncs.enabled=false and checkpoints off there is none of it."""
     topics = estate.contents[alias].admin.list_topics()

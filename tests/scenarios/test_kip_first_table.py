@@ -12,7 +12,7 @@ import pytest
 
 from tests.invoking import invoke
 from tests.producing import Contents, Written, numbered
-from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
+from tests.scenarios.flows import CHECKPOINTS, Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
 from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
@@ -69,13 +69,7 @@ def flows(
 ) -> Iterator[Flows]:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second; not started."""
     clusters = {SOURCE: source, TARGET: target}
-    overrides = {
-        "groups": "table-.*, figure-.*",
-        "emit.offset-syncs.enabled": "true",
-        "offset-syncs.topic.replication.factor": "1",
-        "emit.checkpoints.enabled": "true",
-        "emit.checkpoints.interval.seconds": "1",
-    }
+    overrides = {"groups": "table-.*, figure-.*", **CHECKPOINTS}
     folder = tmp_path_factory.mktemp("first-table")
     topics = {FLOW: (MILLION, FIGURE)}
     mirror_maker = prepare_mirror(folder, clusters, topics, overrides, name="first-table")

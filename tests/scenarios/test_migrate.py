@@ -11,7 +11,7 @@ import pytest
 from tests.invoking import invoke
 from tests.migration import CASES, OUTPUTS, TO_BE_CHANGED
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import prepare_mirror
+from tests.scenarios.flows import SYNCED_GROUPS, prepare_mirror
 from tests.scenarios.mirror_notes import newest_checkpoints
 from tests.waiting import wait_until
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
@@ -22,14 +22,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 SOURCE, TARGET = "leaving", "arriving"
 CHECKPOINTS = f"{SOURCE}.checkpoints.internal"
 OFFSET_SYNCS = f"mm2-offset-syncs.{TARGET}.internal"
-WITH_CHECKPOINTS = {
-    "emit.offset-syncs.enabled": "true",
-    "offset-syncs.topic.replication.factor": "1",
-    "emit.checkpoints.enabled": "true",
-    "emit.checkpoints.interval.seconds": "1",
-    "sync.group.offsets.enabled": "true",
-    "sync.group.offsets.interval.seconds": "1",
-}
 _SECURITY = re.compile(r"\.(?:ssl|sasl|security)\.")
 
 
@@ -136,7 +128,7 @@ def mirrored(
     topic = unique("migrated")
     source.create_topic(topic)
     clusters = {SOURCE: source, TARGET: target}
-    overrides = {f"{SOURCE}->{TARGET}.groups": f"{topic}-.*", **WITH_CHECKPOINTS}
+    overrides = {f"{SOURCE}->{TARGET}.groups": f"{topic}-.*", **SYNCED_GROUPS}
     mirror = prepare_mirror(tmp_path, clusters, {f"{SOURCE}->{TARGET}": [topic]}, overrides)
     return Mirrored(source, target, topic, tmp_path, mirror)
 

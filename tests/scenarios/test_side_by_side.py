@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,30 +15,23 @@ from typing import Any
 
 import pytest
 
+from tests.copies import CopiedPartition
 from tests.daemons import Daemon, named
-from tests.faults.traffic import StepBack
 from tests.invoking import invoke
 from tests.producing import Contents
-from tests.scenarios.content_truth import Partition, truth
-from tests.soak.soaking import FLOW, configuration
-from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
+from tests.scenarios.flows import SYNCED_GROUPS
+from tests.soak.soaking import FLOW, GROUPS, MEMBERS, two_clusters
+from tests.traffic import StepBack, Traffic
 from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.replicators.checkpoints import decode_key, decode_value
 from tsoffset.stores import place_of
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
 SECONDS = 75.0
 CHECKPOINTS = "A.checkpoints.internal"
-SYNCING = {
-    "groups": f"{GROUPS[0].partition('-')[0]}-.*",
-    "emit.offset-syncs.enabled": "true",
-    "emit.checkpoints.enabled": "true",
-    "emit.checkpoints.interval.seconds": "1",
-    "sync.group.offsets.enabled": "true",
-    "sync.group.offsets.interval.seconds": "1",
-}
+SYNCING = {"groups": f"{GROUPS[0].partition('-')[0]}-.*", **SYNCED_GROUPS}
 Commit = tuple[str, str, int, int]
 
 
@@ -47,10 +39,9 @@ Commit = tuple[str, str, int, int]
 class Run:
     """What is left when all has come to rest."""
 
-    file: Path
     report: Path
     pairs: list[dict[str, Any]]
-    truth: Mapping[tuple[str, int], Partition]
+    truth: Mapping[tuple[str, int], CopiedPartition]
     commits_judged: int
     steps_back: list[StepBack]
     by_ours: set[Commit]
@@ -83,42 +74,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     are ended, and what they left is compared."""
     folder = tmp_path_factory.mktemp("side-by-side")
     with ExitStack() as running:
-        brokers = [EmbeddedBroker(folder / name, name=name) for name in "AB"]
-        for broker in brokers:
-            running.callback(broker.stop)
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(EmbeddedBroker.start, brokers))
-        a, b = (broker.bootstrap for broker in brokers)
-        source, target = (running.enter_context(closing(Contents(each))) for each in (a, b))
-        for topic in RHYTHMS:
-            source.create_topic(topic, PARTITIONS)
-        properties = flow_properties(a, b, topics=",".join(RHYTHMS), overrides=SYNCING)
-        mirror = MirrorMaker(properties, folder / "mirror")
-        running.callback(mirror.stop)
-        mirror.start()
-        for topic in RHYTHMS:
-            mirror.wait_for_topic(b, f"A.{topic}", PARTITIONS)
-        file = configuration(folder, a, b)
-        daemons = _Daemons(file, folder)
+        clusters = running.enter_context(two_clusters(folder, overrides=SYNCING))
+        daemons = _Daemons(clusters.file, folder)
         running.callback(daemons.end)
         actions: Counter[str] = Counter()
-        with Traffic(a, b, seed=15) as traffic:
+        with Traffic(*clusters.links, members=MEMBERS, deletes=True, seed=15) as traffic:
             daemons.start()
-            _at_random(mirror, daemons, actions)
+            _at_random(clusters.mirror, daemons, actions)
             traffic.rest()
             daemons.cycles(2)
-        judged = traffic.judge_skips()
+            judged = traffic.judge(may_go_back=True)
         daemons.end()
-        mirror.stop()
+        clusters.mirror.stop()
+        target = running.enter_context(closing(Contents(clusters.target.bootstrap)))
         report = folder / "report.html"
         words = ("--html", str(report), "--format", "json")
-        result = invoke("compare", "-c", str(file), *words)
+        result = invoke("compare", "-c", str(clusters.file), *words)
         assert result.exit_code == 0, result.output
         found = Run(
-            file,
             report,
             [json.loads(line) for line in result.stdout.splitlines()],
-            truth(source, target, RHYTHMS, PARTITIONS, "A"),
+            traffic.logs(),
             judged,
             traffic.steps_back,
             _by_ours(folder / "history"),
@@ -234,7 +210,7 @@ def test_each_number_is_that_of_the_records(run: Run) -> None:
         safe = part.largest_safe(committed)
         assert pair["lag"] == part.source_end - committed
         assert ours <= safe, pair
-        assert part.again(committed, ours) <= pair["ours_reread_bound"], pair
+        assert len(part.reread(committed, ours)) <= pair["ours_reread_bound"], pair
         if pair["ours_precision"] == "exact":
             true = pair["true_position"]
             assert ours <= true <= safe, pair
@@ -248,7 +224,7 @@ def test_each_number_is_that_of_the_records(run: Run) -> None:
             assert theirs < ours, pair
             # Each offset here holds a record.
             assert records == part.between(theirs, ours), pair
-            again = part.again(committed, theirs) - part.again(committed, ours)
+            again = len(part.reread(committed, theirs)) - len(part.reread(committed, ours))
             assert again <= records, pair
             if not part.repeated:
                 assert again == records, pair

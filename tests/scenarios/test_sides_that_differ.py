@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.scenarios.estate import Estate
-from tests.scenarios.flows import read_on
+from tests.scenarios.flows import Flows, read_on
 from tests.scenarios.holdings import (
     RECORDS,
     SHORTENED,
@@ -17,7 +16,7 @@ from tsoffset.model import OutcomeKind, Precision, Reason
 pytestmark = pytest.mark.integration
 
 
-def test_mirror_that_keeps_less_is_read_from_its_start(estate: Estate) -> None:
+def test_mirror_that_keeps_less_is_read_from_its_start(estate: Flows) -> None:
     """Where the target has deleted what a group would read next, the group resumes at the
     target's log start; further on, at its record."""
     positions = (TRIMMED, 250, 449, 450, 451, RECORDS - 1, RECORDS)
@@ -35,7 +34,7 @@ def test_mirror_that_keeps_less_is_read_from_its_start(estate: Estate) -> None:
         assert [r.value for r in got] == [r.value for r in source if r.offset >= still_there]
 
 
-def test_source_that_stamps_records_itself_is_no_obstacle(estate: Estate) -> None:
+def test_source_that_stamps_records_itself_is_no_obstacle(estate: Flows) -> None:
     """MirrorMaker 2 copies the times at which the source's log took the records, and by
     default not the setting: with LogAppendTime on the source alone positions are exact."""
     for position in (TRIMMED, 333, RECORDS - 1, RECORDS):
@@ -46,7 +45,7 @@ def test_source_that_stamps_records_itself_is_no_obstacle(estate: Estate) -> Non
         assert row.target_offset == row.source_offset - TRIMMED
 
 
-def test_target_that_stamps_records_itself_is_said(estate: Estate) -> None:
+def test_target_that_stamps_records_itself_is_said(estate: Flows) -> None:
     """With LogAppendTime on the target nothing can be looked up by time: every row of the
     topic says so, and nothing is committed."""
     for position in (TRIMMED, 333, RECORDS):

@@ -28,12 +28,12 @@ def sample(daemon: int, folders: Mapping[str, Path]) -> Sample:
     workers = [pid for pid in below if pid not in java and _is_worker(pid)]
     found: Sample = {"worker_processes": len(workers)}
     for name, pids in (("driver", [daemon]), ("java", java), ("workers", workers)):
-        held = [_held(pid) for pid in pids]
-        found |= {f"{name}_{key}": sum(each[key] for each in held) for key in COUNTS}
-        found[f"{name}_mb"] = round(max((each["mb"] for each in held), default=0.0), 1)
+        held_by = [held(pid) for pid in pids]
+        found |= {f"{name}_{key}": sum(each[key] for each in held_by) for key in COUNTS}
+        found[f"{name}_mb"] = round(max((each["mb"] for each in held_by), default=0.0), 1)
         if name == "workers":
             # Spark starts a worker more where two have something to do at once.
-            found |= {f"worker_{key}": max((e[key] for e in held), default=0) for key in COUNTS}
+            found |= {f"worker_{key}": max((e[key] for e in held_by), default=0) for key in COUNTS}
     for name, folder in folders.items():
         sizes = list(_sizes(folder))
         found[f"{name}_kb"] = round(sum(sizes) / 1024, 1)
@@ -73,7 +73,8 @@ def heap(objects: Mapping[str, tuple[int, int]]) -> Sample:
     }
 
 
-def _held(pid: int) -> Sample:
+def held(pid: int) -> Sample:
+    """Resident memory in MB, threads, files and sockets of a process."""
     links = list(_links(pid))
     return {
         "mb": _resident_mb(pid),

@@ -1,26 +1,24 @@
 """A soak: two clusters, MirrorMaker 2, a daemon that is watched, and what befalls them."""
 
 import json
+import random
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kafka import TopicPartition
-from kafka.errors import KafkaError
-
 from tests.daemons import Daemon, named
+from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
 from tests.soak.samples import Sample, heap, java_of, live_objects, sample
-from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
-from tests.waiting import wait_until
+from tests.traffic import Link, Traffic
 from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,
@@ -31,6 +29,17 @@ from tsoffset.testing.embedded import (
 FLOW = "A->B"
 INTERVAL_SECONDS = 1
 NODES = 3
+PARTITIONS = 3
+GROUPS = [f"billing-{number:02}" for number in range(30)]
+# Members of groups at any time.
+MEMBERS = 4
+# By topic, as in `Link`: the most records for a partition, then a pause in seconds.
+RHYTHMS: Mapping[str, tuple[int, float]] = {
+    "clicks": (6, 0.5),
+    "orders": (2, 0.7),
+    "exports": (300, 20.0),
+    "audits": (2, 9.0),
+}
 # By then Spark has as many jobs behind it as it remembers.
 WARM_CYCLES = 60
 SAMPLE_SECONDS = 5.0
@@ -62,11 +71,26 @@ class Soaked:
         return named(self.events, "cycle_finished", FLOW)
 
 
-def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
-    """Run for so long. Raises AssertionError where a commit skips a record or steps back."""
-    found = Soaked(seconds)
+@dataclass(frozen=True, slots=True)
+class TwoClusters:
+    """A and B, MirrorMaker 2 between them, the topics that it copies, and the daemon's file."""
+
+    source: EmbeddedCluster
+    target: EmbeddedBroker
+    contents: Contents
+    mirror: MirrorMaker
+    links: Sequence[Link]
+    file: Path
+
+
+@contextmanager
+def two_clusters(
+    folder: Path, *, nodes: int = 1, overrides: Mapping[str, str] | None = None
+) -> Iterator[TwoClusters]:
+    """All of it, running; ended with the block. The source has one node or three, which have all
+    replicas; `overrides` are MirrorMaker 2's."""
     with ExitStack() as running:
-        source = EmbeddedCluster(folder, name="A", nodes=NODES)
+        source = EmbeddedCluster(folder, name="A", nodes=nodes)
         target = EmbeddedBroker(folder / "B", name="B")
         for one in (source, target):
             running.callback(one.stop)
@@ -74,17 +98,43 @@ def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
             for started in [pool.submit(one.start) for one in (source, target)]:
                 started.result()
         contents = running.enter_context(closing(Contents(source.bootstrap)))
-        _prepare(contents)
-        properties = flow_properties(source.bootstrap, target.bootstrap, topics=",".join(RHYTHMS))
+        replicas = {
+            number: [(number + step) % nodes + 1 for step in range(nodes)]
+            for number in range(PARTITIONS)
+        }
+        for topic in RHYTHMS:
+            contents.create_topic(topic, replicas=replicas)
+        if nodes > 1:
+            spread_groups(contents)
+        properties = flow_properties(
+            source.bootstrap, target.bootstrap, topics=",".join(RHYTHMS), overrides=overrides
+        )
         mirror = MirrorMaker(properties, folder / "mirror")
         running.callback(mirror.stop)
         mirror.start()
         for topic in RHYTHMS:
             mirror.wait_for_topic(target.bootstrap, f"A.{topic}", PARTITIONS)
-        traffic = running.enter_context(Traffic(source.bootstrap, target.bootstrap))
-        said("clusters and MirrorMaker 2 run")
+        topics = {group: random.Random(group).sample(list(RHYTHMS), 2) for group in GROUPS}
+        links = [
+            Link(
+                *(source.bootstrap, target.bootstrap, topic, f"A.{topic}", PARTITIONS),
+                [group for group in GROUPS if topic in topics[group]],
+                *rhythm,
+            )
+            for topic, rhythm in RHYTHMS.items()
+        ]
         file = configuration(folder, source.bootstrap, target.bootstrap)
-        daemon = running.enter_context(Daemon("-c", str(file), folder=folder))
+        yield TwoClusters(source, target, contents, mirror, links, file)
+
+
+def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
+    """Run for so long. Raises AssertionError where a commit skips a record or steps back."""
+    found = Soaked(seconds)
+    with ExitStack() as running:
+        clusters = running.enter_context(two_clusters(folder, nodes=NODES))
+        traffic = running.enter_context(Traffic(*clusters.links, members=MEMBERS, deletes=True))
+        said("clusters and MirrorMaker 2 run")
+        daemon = running.enter_context(Daemon("-c", str(clusters.file), folder=folder))
         daemon.wait_for(lambda events: len(named(events, "cycle_finished", FLOW)) >= WARM_CYCLES)
         url = next(e for e in daemon.events() if e["event"] == "listening")["addresses"][0]
         said(f"the daemon runs at {url}")
@@ -92,7 +142,7 @@ def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
         with ThreadPoolExecutor() as pool:
             beside = (
                 pool.submit(_ask, url, over, found),
-                pool.submit(_trouble, source, target, mirror, contents, over, found, said),
+                pool.submit(_trouble, clusters, over, found, said),
             )
             try:
                 _sample(daemon, folder, found, said)
@@ -104,23 +154,10 @@ def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
         found.counts = dict(traffic.counts)
         found.events = daemon.events()
         said(f"{len(found.cycles())} cycles; judging {len(traffic.seen)} commits")
-        mirror.start()
+        clusters.mirror.start()
         found.commits_seen = traffic.judge()
         assert daemon.end() == 0
     return found
-
-
-def _prepare(contents: Contents) -> None:
-    """Topics with a replica on each node, and the groups' offsets too."""
-    everywhere = [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
-    for topic in RHYTHMS:
-        contents.create_topic(topic, replicas=dict(enumerate(everywhere)))
-    places = [TopicPartition("__consumer_offsets", number) for number in range(4)]
-    orders = dict(zip(places, (*everywhere, everywhere[0]), strict=True))
-    contents.admin.alter_partition_reassignments(orders)
-    wait_until(
-        lambda: not contents.admin.list_partition_reassignments(), "all nodes have the groups"
-    )
 
 
 def configuration(
@@ -197,16 +234,9 @@ def _ask(url: str, over: threading.Event, found: Soaked) -> None:
             found.requests[result] = found.requests.get(result, 0) + 1
 
 
-def _trouble(
-    source: EmbeddedCluster,
-    target: EmbeddedBroker,
-    mirror: MirrorMaker,
-    contents: Contents,
-    over: threading.Event,
-    found: Soaked,
-    said: Said,
-) -> None:
+def _trouble(clusters: TwoClusters, over: threading.Event, found: Soaked, said: Said) -> None:
     """Something is restarted now and then, in turns."""
+    source, mirror = clusters.source, clusters.mirror
 
     def mirror_killed() -> None:
         mirror.kill()
@@ -215,8 +245,7 @@ def _trouble(
     def restart(node: EmbeddedBroker) -> Callable[[], None]:
         def work() -> None:
             node.restart()
-            with suppress(KafkaError):
-                contents.admin.elect_leaders(0, raise_errors=False)
+            elect_preferred(clusters.contents)
 
         return work
 
@@ -225,7 +254,7 @@ def _trouble(
         ("node 2 of the source restarted", restart(source.nodes[1])),
         ("MirrorMaker 2 killed and started", mirror_killed),
         ("node 3 of the source restarted", restart(source.nodes[2])),
-        ("target restarted", target.restart),
+        ("target restarted", clusters.target.restart),
         ("node 1 of the source restarted", restart(source.nodes[0])),
     )
     started = time.monotonic()

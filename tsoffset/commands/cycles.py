@@ -41,23 +41,16 @@ class FlowCycles:
         CycleFailed."""
         from tsoffset.spark.dataflow import plan_cycle, run_cycle
 
+        commit, carry_over = commit and self.flow.commits, self.carry_over
         with self.notices.progress(self.flow.name) as report:
             if self.plans_here:
-                result = plan_cycle(
-                    self.session, self.task, carry_over=self.carry_over, progress=report
-                )
+                result = plan_cycle(self.session, self.task, carry_over=carry_over, progress=report)
             else:
                 result = run_cycle(
-                    self.session(),
-                    self.task,
-                    commit=commit and self.flow.commits,
-                    carry_over=self.carry_over,
-                    progress=report,
+                    self.session(), self.task, commit=commit, carry_over=carry_over, progress=report
                 )
-        if keep and self.file is not None:
-            warning = self.file.save(self.carry_over)
-            if warning is not None:
-                self.notices.warning("state_not_written", warning)
+        if keep and self.file is not None and (warning := self.file.save(carry_over)):
+            self.notices.warning("state_not_written", warning)
         for warning in result.warnings:
             self.notices.warning("cycle_warning", warning)
         return result

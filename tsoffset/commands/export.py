@@ -65,15 +65,7 @@ Examples:
     selects=False,
     format=Format.CSV,
 )
-def export(
-    output: Output,
-    notices: Notices,
-    *,
-    group: str | None,
-    outcomes: tuple[str, ...],
-    state: str | None,
-    **options: Any,
-) -> int:
+def export(output: Output, notices: Notices, *, group: str | None, **options: Any) -> int:
     """Write translated offsets as CSV for kafka-consumer-groups.
 
     Writes the offsets that `sync` would commit, in the format that kafka-consumer-groups
@@ -88,14 +80,8 @@ def export(
         )
     if group is not None:
         options["groups"] = whole_name(group)
-    return run_export(
-        select(options, notices),
-        output,
-        notices,
-        with_group=group is None,
-        state=state,
-        outcomes=outcomes,
-    )
+    selection = select(options, notices)
+    return run_export(selection, output, notices, with_group=group is None, **options)
 
 
 def run_export(
@@ -164,7 +150,6 @@ def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
 def lines(
     rows: Iterable[Row], share_groups: Collection[str] = (), *, with_group: bool
 ) -> Iterator[str]:
-    """The lines of the rows that are exported."""
     for row in rows:
         if left_out(row, share_groups) is None:
             place = (row.target_topic, row.partition, row.target_offset)
@@ -179,10 +164,8 @@ def _report(
     offsets = len(rows) - reasons.total()
     summary = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if reasons:
-        summary += (
-            f"; {counted(reasons.total(), 'row')} not exported{by_name(reasons)}, see `tsoffset"
-            " plan`"
-        )
+        left = f"{counted(reasons.total(), 'row')} not exported{by_name(reasons)}"
+        summary += f"; {left}, see `tsoffset plan`"
     failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
         notices.warning("row_failed", f"{flow}: {message}")
@@ -192,8 +175,7 @@ def _report(
             f"{flow}: {counted(shared, 'row')} of share groups not exported: no tool of Kafka sets"
             " their offsets from a file; move these groups with `tsoffset sync`",
         )
-    unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
-    for group in unreadable:
+    for group in sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE}):
         notices.warning(
             "group_not_exported",
             f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"

@@ -1,9 +1,8 @@
 """`tsoffset history`: queries of past cycles in Spark SQL."""
 
-import json
 import time
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted, csv_line
+from tsoffset.terminal.output import Format, Output, counted
 from tsoffset.terminal.tables import Column, table
 
 if TYPE_CHECKING:
@@ -178,19 +177,12 @@ def _place(configuration: "Configuration") -> "Place":
 
 def _print(rows: "pa.Table", output: Output) -> None:
     names = rows.schema.names
-    values: Iterable[_Values] = zip(
-        *(map(_plain, one.to_pylist()) for one in rows.columns), strict=True
-    )
+    values = list(zip(*(map(_plain, one.to_pylist()) for one in rows.columns), strict=True))
     if output.format is Format.TABLE:
-        listed = list(values)
-        columns = [_column(at, name, listed) for at, name in enumerate(names)]
-        output.lines(table(columns, listed, output.width))
-    elif output.format is Format.JSON:
-        output.encoded(
-            names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in values)
-        )
+        columns = [_column(at, name, values) for at, name in enumerate(names)]
+        output.lines(table(columns, values, output.width))
     else:
-        output.encoded(names, map(csv_line, values))
+        output.rows(names, values)
     output.flush()
 
 
@@ -211,8 +203,6 @@ def _plain(value: Any) -> Any:
             return value.strftime("%Y-%m-%dT%H:%M:%SZ")
         case None | bool() | int() | float() | str():
             return value
-        case date():
-            return value.isoformat()
         case list() | tuple():
             return [_plain(one) for one in value]
         case dict():

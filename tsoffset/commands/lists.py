@@ -94,11 +94,7 @@ def lists(
 
 
 def _change(
-    selection: "Selection",
-    entries: Mapping[str, Sequence[str]],
-    notices: Notices,
-    *,
-    reset: bool,
+    selection: "Selection", entries: Mapping[str, Sequence[str]], notices: Notices, *, reset: bool
 ) -> "tuple[Selection, int]":
     """Save the lists of the one flow selected, and ask the daemon whether it applied them. Returns
     the selection with them, and the exit status. Raises UsageError."""
@@ -114,29 +110,28 @@ def _change(
     try:
         # A damaged file is an error here: its changes would be lost.
         saved = OverridesFiles(directory).of(flow.name)
-        changed = _changed_lists(
-            Overrides() if reset else saved, entries, selection.configured().flow(flow.name)
-        )
+        configured = selection.configured().flow(flow.name)
+        changed = _changed_lists(Overrides() if reset else saved, entries, configured)
         known = KnownLists({**selection.lists.found, flow.name: changed})
         selection = selection.with_lists(known, [flow.name])
         OverridesFiles(directory).write(flow.name, changed)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    look_seconds = seconds_between_looks(directory)
+    deadline = time.monotonic() + 2 * seconds_between_looks(directory)
     server = selection.settings.server
-    return selection, _confirm_applied(server, flow.name, changed, notices, look_seconds)
+    return selection, _confirm_applied(server, flow.name, changed, notices, deadline)
 
 
 def _confirm_applied(
-    server: "ServerSettings", flow: str, changed: "Overrides", notices: Notices, look_seconds: float
+    server: "ServerSettings", flow: str, changed: "Overrides", notices: Notices, deadline: float
 ) -> int:
-    """Ask the daemon at the first listener whether it applies the lists, for as long as it needs to
-    read the file twice, and return the exit status."""
+    """Ask the daemon at the first listener whether it applies the lists, until the deadline (of the
+    monotonic clock): it needs to read the file twice. Returns the exit status."""
     # Loads pydantic.
     from tsoffset.server.remotes import NoAnswer, flows_of
 
     url = next(iter(server.listeners), "").replace("//0.0.0.0:", "//127.0.0.1:")
-    wanted, deadline = list(changed.in_words()), time.monotonic() + 2 * look_seconds
+    wanted = list(changed.in_words())
     while True:
         try:
             if not url:

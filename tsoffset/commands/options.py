@@ -53,7 +53,7 @@ def command(
     notices, and its other options by name. An error ends it with one sentence; `--debug` adds a
     traceback.
     """
-    options += (LOG_FORMAT, _log_level(log_level), DEBUG)
+    options += (LOG_FORMAT, choice("--log-level", log_level, "Log level."), DEBUG)
 
     def decorate(work: Callable[..., int]) -> click.Command:
         @wraps(work)
@@ -252,7 +252,3 @@ LOG_FORMAT = choice(
     "--log-format", LogFormat.CONSOLE, "Format of logs and warnings on standard error."
 )
 DEBUG = flag("--debug", "Log at level debug, and print a traceback if the command fails.")
-
-
-def _log_level(default: LogLevel) -> Option:
-    return choice("--log-level", default, "Log level.")

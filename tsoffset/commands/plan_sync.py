@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import structlog
@@ -31,7 +31,7 @@ from tsoffset.terminal.output import Format, Output, Tally
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
-    from tsoffset.commands.snapshots.rewinding import Rewinding
+    from tsoffset.commands.snapshots.run import Rewinding
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
@@ -51,23 +51,14 @@ Examples:
 {EXIT_STATUS}""",
     *(*SELECTION, OUTCOME, REASON, *OUTPUT, STATE),
 )
-def plan(
-    selection: "Selection",
-    output: Output,
-    notices: Notices,
-    *,
-    outcomes: tuple[str, ...],
-    reasons: tuple[str, ...],
-    state: str | None,
-) -> int:
+def plan(selection: "Selection", output: Output, notices: Notices, **options: Any) -> int:
     """Show what `sync` would commit.
 
     Runs one cycle that commits nothing. Prints a row for each group-partition that has a committed
     offset on the source: its target offset, the precision of that offset, and the reason where the
     row is skipped.
     """
-    only = _only(outcomes, reasons)
-    return run_once(selection, output, notices, commit=False, state=state, only=only)
+    return run_once(selection, output, notices, commit=False, **options)
 
 
 @command(
@@ -103,9 +94,7 @@ def sync(
     allow_rewind: bool,
     snapshot: Path | None,
     yes: bool,
-    outcomes: tuple[str, ...],
-    reasons: tuple[str, ...],
-    state: str | None,
+    **options: Any,
 ) -> int:
     """Translate all groups' offsets and commit them on the target, once.
 
@@ -118,21 +107,10 @@ def sync(
         )
     rewinding = None
     if allow_rewind:
-        from tsoffset.commands.snapshots.rewinding import Rewinding
+        from tsoffset.commands.snapshots.run import Rewinding
 
         rewinding = Rewinding.of(selection, snapshot, yes=yes)
-    only = _only(outcomes, reasons)
-    return run_once(
-        selection, output, notices, commit=True, state=state, rewinding=rewinding, only=only
-    )
-
-
-def _only(outcomes: tuple[str, ...], reasons: tuple[str, ...]) -> "RowFilter | None":
-    if not (outcomes or reasons):
-        return None
-    from tsoffset.terminal.row_columns import RowFilter
-
-    return RowFilter(outcomes, reasons)
+    return run_once(selection, output, notices, commit=True, rewinding=rewinding, **options)
 
 
 def run_once(
@@ -143,20 +121,24 @@ def run_once(
     commit: bool,
     state: str | None = None,
     rewinding: "Rewinding | None" = None,
-    only: "RowFilter | None" = None,
+    outcomes: tuple[str, ...] = (),
+    reasons: tuple[str, ...] = (),
     connect: "Connect" = kafka_cluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` is as in `flow_cycles`; groups are rewound after the cycles of all flows. `only` selects
-    the rows that are printed. A cycle that Spark gives up on fails its own flow only. Raises what
-    keeps Spark from starting, what `Rewinding.rows` raises, and UsageError if nothing matches.
+    `state` is as in `flow_cycles`; groups are rewound after the cycles of all flows. `outcomes` and
+    `reasons`, if there are any, select the rows that are printed. A cycle that Spark gives up on
+    fails its own flow only. Raises what keeps Spark from starting, what `Rewinding.rows` raises,
+    and UsageError if nothing matches.
     """
     from tsoffset.config.selection import only_planned
+    from tsoffset.terminal.row_columns import RowFilter
     from tsoffset.terminal.rows import cycle_lines
 
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
+    only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path
     finished: list[tuple[FlowSettings, Sequence[Row]]] = []
     with flow_cycles(selection, notices, connect, only_plan=not commit, state=state) as cycles_of:
@@ -173,28 +155,24 @@ def run_once(
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
-            commits = commit and flow.commits
-            statuses.append(
-                print_cycle(
-                    result,
-                    output,
-                    notices,
-                    commits=commits,
-                    started=started,
-                    config=config,
-                    only=only,
-                )
+            status = print_cycle(
+                result,
+                output,
+                notices,
+                commits=commit and flow.commits,
+                started=started,
+                config=config,
+                only=only,
             )
+            statuses.append(status)
             finished.append((flow, result.rows))
     for flow, rows in finished:
-        if rewinding is not None and flow.commits:
-            rewound = rewinding.rows(flow, rows, notices)
-            if rewound:
-                tally = Tally.of(rewound)
-                title = f"{flow.name}, rewound"
-                lines = partial(cycle_lines, title, rewound, tally.in_words, config)
-                output.show(Row, rewound, lines)
-                statuses.append(exit_status(tally, unreachable=False))
+        if rewinding is None or not flow.commits:
+            continue
+        if rewound := rewinding.rows(flow, rows, notices):
+            tally, title = Tally.of(rewound), f"{flow.name}, rewound"
+            output.show(Row, rewound, partial(cycle_lines, title, rewound, tally.in_words, config))
+            statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tsoffset.config.selection import Selection, Selector
-    from tsoffset.daemon.cycles import CycleLog
     from tsoffset.daemon.flow_loop import Peers
     from tsoffset.daemon.signals import Ending
     from tsoffset.flow.settings import FlowSettings
@@ -85,9 +85,6 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     sessions = Sessions.of(selection.settings.spark, len(selection.flows))
     board = Board(Instance.here())
 
-    def cycles(news: "CycleLog") -> SparkCycles:
-        return SparkCycles(sessions, news)
-
     def peers(flow: "FlowSettings") -> "Peers | None":
         if not flow.leader_election:
             return None
@@ -106,7 +103,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     daemon = Daemon(
         selector,
         selection,
-        cycles,
+        partial(SparkCycles, sessions),
         board,
         observers=(metrics, past),
         peers=peers,

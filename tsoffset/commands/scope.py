@@ -40,7 +40,6 @@ def on_cluster(
 ) -> NamesOf:
     """The names on one cluster of a flow. They are unknown if it cannot be reached or a broker does
     not list its groups; the command reports that itself."""
-    from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 
     def names(flow: "FlowSettings") -> Names | None:
         settings = flow.source if side is Side.SOURCE else flow.target
@@ -52,8 +51,7 @@ def on_cluster(
             return None
         if listings.failed_brokers:
             return None
-        found = [name for name, one in listings.groups.items() if one.type in SUPPORTED_GROUPS]
-        return Names(f"Cluster {settings.alias}", found, topics)
+        return Names(f"Cluster {settings.alias}", listings.groups, topics)
 
     return names
 
@@ -136,9 +134,8 @@ def _why_empty(selection: "Selection", flow: "FlowSettings", names: Names) -> st
         )
     # As the configuration has it, without --groups and --topics.
     whole = selection.settings.flow(flow.name)
-    chosen = whole.group_filter.should_replicate_group
     if not any(map(flow.group_filter.should_replicate_group, names.groups)):
-        passing = list(filter(chosen, names.groups))
+        passing = list(filter(whole.group_filter.should_replicate_group, names.groups))
         return _no_name("group", selection.narrowing.groups, names, names.groups, passing, whole)
     if selection.narrowing.topics is None:
         return None

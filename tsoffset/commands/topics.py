@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tsoffset.commands.options import (
-    CONFIG,
-    EXIT_STATUS,
-    FLOW,
-    OUTPUT,
-    command,
-    kafka_cluster,
-)
+from tsoffset.commands.options import CONFIG, EXIT_STATUS, FLOW, OUTPUT, command, kafka_cluster
 from tsoffset.printable import printable
 from tsoffset.replicators.topic_names import Found, TopicKind
 from tsoffset.terminal.notices import Notices
@@ -49,11 +42,7 @@ def topics(selection: "Selection", output: Output, notices: Notices) -> int:
 
 
 def run_topics(
-    selection: "Selection",
-    output: Output,
-    notices: Notices,
-    *,
-    connect: "Connect" = kafka_cluster,
+    selection: "Selection", output: Output, notices: Notices, *, connect: "Connect" = kafka_cluster
 ) -> int:
     """List the topics of all clusters of the flows, and return the exit status."""
     from tsoffset.replicators.discovery import discover
@@ -67,20 +56,20 @@ def run_topics(
 
 
 def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
-    for place, (cluster, some) in enumerate(groupby(found, key=lambda one: one.cluster)):
-        if place:
-            yield Text()
+    for cluster, some in groupby(found, key=lambda one: one.cluster):
         members = list(some)
+        if members[0] is not found[0]:
+            yield Text()
         yield head(f"cluster {cluster}")
-        for one in members:
-            if one.message is not None:
-                yield from wrapped(printable(one.message), width, style="red")
+        messages = [one.message for one in members if one.message is not None]
+        for message in messages:
+            yield from wrapped(printable(message), width, style="red")
         if upstream := [one for one in members if one.kind is TopicKind.UPSTREAM]:
             yield from table(_UPSTREAM, upstream, width)
             yield Text()
         if topics := [one for one in members if one.topic and one.kind is not TopicKind.UPSTREAM]:
             yield from table(_TOPICS, topics, width)
-        elif not upstream and not any(one.message for one in members):
+        elif not (upstream or messages):
             yield Text("  no replicated topic", "dim")
 
 

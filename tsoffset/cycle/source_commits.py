@@ -26,11 +26,10 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-# What is synced: consumer groups to consumer groups, share groups to share groups.
+# A group is synced to one of the same side: these to these, share groups to share groups.
 CONSUMER_GROUPS = frozenset(
     {GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS, GroupType.UNKNOWN}
 )
-SUPPORTED_GROUPS = CONSUMER_GROUPS | {GroupType.SHARE}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tsoffset.commands.check.report import run_check
+from tsoffset.commands.check.flow_check import run_check
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.migrate.reading import read_setup
@@ -274,12 +274,12 @@ class MigrationStory(Story):
 
     # --- what the steps have in common -----------------------------------------------------
 
-    def _begin_step(self, step: Step, told: Iterable[str | Command], more: str = "") -> None:
+    def _begin_step(self, step: Step, told: Iterable[str], more: str = "") -> None:
         """Its title and the commands in `migrate`'s text, followed by `more`, with file names
         without folder."""
         self._narrator.step(step.title)
         folder = f"{self._clusters.folder}/"
-        commands = (one.text for one in told if isinstance(one, Command))
+        commands = (one for one in told if isinstance(one, Command))
         self._narrator.quote(text.replace(folder, "") + more for text in commands)
 
     def _restart(self, awaited: str, between: Callable[[], None] | None = None) -> None:

@@ -1,6 +1,6 @@
 """What a command tells a person beside its result, on standard error: sentences, and progress."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import structlog
@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import LogFormat, fit_to_be_shown
 from tsoffset.printable import printable
 
@@ -55,6 +56,14 @@ class Notices:
     def progress(self, title: str) -> AbstractContextManager[Report | None]:
         """Show progress as `progress` does, unless logs are JSON."""
         return progress(title, wanted=self.format is LogFormat.CONSOLE)
+
+    def with_progress(self, title: str, flows: Sequence[FlowSettings]) -> Iterator[FlowSettings]:
+        """The flows, one after the other, while the progress shows them."""
+        with self.progress(title) as report:
+            for done, flow in enumerate(flows):
+                if report is not None:
+                    report(flow.name, done, len(flows))
+                yield flow
 
 
 def sentences(error: BaseException) -> list[str]:

@@ -73,7 +73,10 @@ class Output:
     def records(self, kind: type, records: Iterable[Any]) -> None:
         """Write dataclass values of one `kind` as JSON lines or CSV: all fields, in order."""
         names = [field.name for field in fields(kind)]
-        rows = ([getattr(record, name) for name in names] for record in records)
+        self.rows(names, ([getattr(record, name) for name in names] for record in records))
+
+    def rows(self, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write the values of rows as JSON lines or CSV."""
         if self.format is Format.JSON:
             self.encoded(
                 names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)

@@ -11,6 +11,7 @@ from tests.scenarios.corner_cases.corners import (
     DEEP,
     EXACTLY_ONCE,
     FILTERED,
+    FROM_LATEST,
     LARGE_BATCHES,
     PLAIN,
     TORN,
@@ -23,6 +24,7 @@ from tests.scenarios.corner_cases.holdings import (
     FAR_FUTURE,
     LARGE_FUTURE,
     LARGE_ONE_TIME,
+    NEWEST,
     ONE_TIME,
     PAID,
     SHORT_LIVED,
@@ -50,6 +52,7 @@ TOPICS = {
     LARGE_BATCHES: tuple(map(megabytes, CODECS)),
     DEEP: (SHORT_LIVED, TIERED),
     TORN: (TORN_LOG,),
+    FROM_LATEST: (NEWEST,),
 }
 _FILTER = "org.apache.kafka.connect.transforms"
 _OVERRIDES = {
@@ -62,6 +65,7 @@ _OVERRIDES = {
     "all->half.predicates": "marked",
     "all->half.predicates.marked.type": f"{_FILTER}.predicates.HasHeaderKey",
     "all->half.predicates.marked.name": DROPPED,
+    "newer.consumer.auto.offset.reset": "latest",
     "wide.producer.batch.size": "1000000",
     "wide.producer.linger.ms": "100",
     # A batch that is later begins a new segment there: many small ones.
@@ -135,6 +139,6 @@ def corners(
         abort_by_a_crash(corners, tmp_path_factory.mktemp("crash"))
         mirror_maker.start()
         for flow, topics in TOPICS.items():
-            absent = {SIEVED, TORN_LOG, *(() if no_tiers is None else (TIERED,))}
+            absent = {SIEVED, TORN_LOG, NEWEST, *(() if no_tiers is None else (TIERED,))}
             corners.wait_until_mirrored(flow, *(topic for topic in topics if topic not in absent))
         yield corners

@@ -15,12 +15,14 @@ from tsoffset.testing.embedded import MirrorMaker
 # filter; in large batches; on the third cluster, from itself to itself; and from there.
 PLAIN, EXACTLY_ONCE, FILTERED = "here->there", "paid->once", "all->half"
 LARGE_BATCHES, DEEP, TORN = "big->wide", "deep->tiers", "torn->mended"
+# By a mirror that begins with the newest record.
+FROM_LATEST = "newer->copy"
 CLUSTERS = {
-    **dict.fromkeys(("here", "paid", "all", "big"), "source"),
-    **dict.fromkeys(("there", "once", "half", "wide", "mended"), "target"),
+    **dict.fromkeys(("here", "paid", "all", "big", "newer"), "source"),
+    **dict.fromkeys(("there", "once", "half", "wide", "mended", "copy"), "target"),
     **dict.fromkeys(("deep", "tiers", "torn"), "deep"),
 }
-FLOWS = (PLAIN, EXACTLY_ONCE, FILTERED, LARGE_BATCHES, DEEP, TORN)
+FLOWS = (PLAIN, EXACTLY_ONCE, FILTERED, LARGE_BATCHES, DEEP, TORN, FROM_LATEST)
 
 
 class Corners(Flows):

@@ -22,6 +22,7 @@ SIEVED = "sieved"
 TIERED = "tiered"
 SHORT_LIVED = "short-lived"
 TORN_LOG = "torn-log"
+NEWEST = "newest"
 
 
 def megabytes(codec: str) -> str:
@@ -63,7 +64,7 @@ TIERING = {**_CLOSING, "remote.storage.enable": "true", "local.retention.ms": "1
 def fill(corners: Corners, *, tiered: bool) -> None:
     """Create and fill what is mirrored from the beginning."""
     here = corners.contents["here"]
-    for topic in (DELETED, SOURCE_ANEW, TARGET_ANEW):
+    for topic in (DELETED, SOURCE_ANEW, TARGET_ANEW, NEWEST):
         fill_trimmed(here, topic)
     now = int(time.time() * 1000)
     centuries_ahead = Written(now + CENTURY_MS, b"a century ahead", b"early")

@@ -213,49 +213,6 @@ def gone_over(
         yield consumer, got
 
 
-class Copies:
-    """The copies of a topic's records as they come in: `first` and `last` are, by partition,
-    the target offsets of each value's lowest and highest copy so far."""
-
-    def __init__(self, contents: Contents, topic: str, partitions: int) -> None:
-        self._topic = topic
-        self._consumer = _consumer(contents, None)
-        self._consumer.assign(_all_of(topic, partitions))
-        self._consumer.seek_to_beginning()
-        self.first: Mapping[int, dict[bytes, int]] = {n: {} for n in range(partitions)}
-        self.last: Mapping[int, dict[bytes, int]] = {n: {} for n in range(partitions)}
-
-    def wait_for(self, written: Mapping[int, Mapping[bytes, int]], *, seconds: float) -> None:
-        """Wait until all that was written has a copy, and read on to the logs' ends."""
-
-        def complete() -> bool:
-            self._read(self._consumer.poll(timeout_ms=100))
-            return all(
-                values.keys() <= self.first[partition].keys()
-                for partition, values in written.items()
-            )
-
-        wait_until(complete, f"all that was written is on {self._topic}", seconds=seconds)
-        ends = self._consumer.end_offsets(self._consumer.assignment())
-
-        def at_the_ends() -> bool:
-            self._read(self._consumer.poll(timeout_ms=100))
-            return all(self._consumer.position(place) >= end for place, end in ends.items())
-
-        wait_until(at_the_ends, f"{self._topic} is read to its end")
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._consumer.close()
-
-    def _read(self, polled: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        for place, records in polled.items():
-            for record in records:
-                assert record.value is not None
-                self.first[place.partition].setdefault(record.value, record.offset)
-                self.last[place.partition][record.value] = record.offset
-
-
 def _consumer(contents: Contents, group: str | None) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=contents.bootstrap,

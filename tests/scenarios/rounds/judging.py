@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum, auto
 
-from tests.scenarios.judging import resumed
 from tests.scenarios.rounds.playing import GoneOver, Played
 from tests.scenarios.rounds.stage import Synced
 from tsoffset.model import OutcomeKind, Reason, Row
@@ -29,12 +28,13 @@ class Fate(StrEnum):
 def fates(played: Played) -> Iterator[tuple[GoneOver, int, int, Fate]]:
     """Each record of the round for each group, by partition and source offset."""
     for group in played.groups:
-        for partition, written in played.written.items():
-            for value, offset in written.items():
-                yield group, partition, offset, _fate(played, group, partition, value, offset)
+        for partition, logs in played.logs.items():
+            for value, offset in logs.written.items():
+                first_copy = logs.copies[value][0]
+                yield group, partition, offset, _fate(group, partition, value, offset, first_copy)
 
 
-def _fate(played: Played, group: GoneOver, partition: int, value: bytes, offset: int) -> Fate:
+def _fate(group: GoneOver, partition: int, value: bytes, offset: int, first_copy: int) -> Fate:
     got = group.got[partition]
     committed = group.committed.get(partition, 0)
     if value not in got:
@@ -42,7 +42,6 @@ def _fate(played: Played, group: GoneOver, partition: int, value: bytes, offset:
         return Fate.PROCESSED if done else Fate.MISSED
     if value not in group.processed[partition]:
         return Fate.GOT
-    first_copy = played.first_copies[partition][value]
     sync = group.last_sync
     if offset >= committed:
         return Fate.NOT_COMMITTED
@@ -60,11 +59,11 @@ def settled(played: Played) -> int:
     that may not be read again."""
     return sum(
         offset < group.last_sync.committed.get((group.group, partition), 0)
-        and played.first_copies[partition][value] < group.last_sync.mirrored.get(partition, 0)
+        and logs.copies[value][0] < group.last_sync.mirrored.get(partition, 0)
         for group in played.groups
         if group.last_sync is not None
-        for partition, written in played.written.items()
-        for value, offset in written.items()
+        for partition, logs in played.logs.items()
+        for value, offset in logs.written.items()
     )
 
 
@@ -100,12 +99,10 @@ def _wrong(played: Played, row: Row) -> Iterator[str]:
         yield "a false alarm"
     if row.target_offset is None or row.partition is None or row.source_offset is None:
         return
-    first, last = played.first_copies[row.partition], played.last_copies[row.partition]
-    written = played.written[row.partition]
-    found = resumed(written, first, last, row.source_offset, row.target_offset)
-    if found.skipped:
-        yield f"it would skip {len(found.skipped)} records"
-    again = len(found.reread)
+    logs = played.logs[row.partition]
+    if skipped := logs.skipped(row.source_offset, row.target_offset):
+        yield f"it would skip {len(skipped)} records"
+    again = len(logs.reread(row.source_offset, row.target_offset))
     if row.reread_bound is None or again > row.reread_bound:
         yield f"{again} records would be read again"
 

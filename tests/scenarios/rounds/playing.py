@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from random import Random
 
 from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata
 
-from tests.scenarios.rounds.applications import Application, Copies, Writer
+from tests.copies import CopiedPartition
+from tests.scenarios.rounds.applications import Application, Writer
 from tests.scenarios.rounds.foreign_clients import ForeignApplication
 from tests.scenarios.rounds.plans import Ending, Plan, Trouble
 from tests.scenarios.rounds.stage import Stage, Synced, Syncing
+from tests.waiting import wait_until
 
 _COPY_SECONDS = 120.0
 
@@ -37,13 +39,11 @@ class GoneOver:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A round that is over, with the mirror complete: all that was written and may be read,
-    and the offsets of the first and the last copy of each value, by partition."""
+    """A round that is over, with the mirror complete: all that was written and may be read, with
+    its copies, by partition."""
 
     plan: Plan
-    written: Mapping[int, Mapping[bytes, int]]
-    first_copies: Mapping[int, Mapping[bytes, int]]
-    last_copies: Mapping[int, Mapping[bytes, int]]
+    logs: Mapping[int, CopiedPartition]
     cycles: Sequence[Synced]
     groups: Sequence[GoneOver]
 
@@ -79,13 +79,15 @@ def play(stage: Stage, plan: Plan, kinds: Sequence[Callable[..., AnyApplication]
         if plan.ending is not Ending.GOES_ON:
             syncing.stop()
         trouble.end()
-        copies = stack.enter_context(
-            closing(Copies(stage.target, stage.remote(plan), plan.partitions))
+        logs = {number: CopiedPartition(of_one) for number, of_one in writer.written.items()}
+        wait_until(
+            lambda: all(stage.is_copied(plan, number, one) for number, one in logs.items()),
+            f"all that was written is on {stage.remote(plan)}",
+            seconds=_COPY_SECONDS,
         )
-        copies.wait_for(writer.written, seconds=_COPY_SECONDS)
         groups = [_go_over(stage, plan, one, syncing) for one in applications]
         syncing.stop()
-        return Played(plan, writer.written, copies.first, copies.last, syncing.done, groups)
+        return Played(plan, logs, syncing.done, groups)
 
 
 class _Troubled:

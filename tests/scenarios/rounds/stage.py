@@ -12,6 +12,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 
+from tests.copies import CopiedPartition
 from tests.processes import stop
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import Flows
@@ -134,6 +135,14 @@ class Stage:
             # The mirror has asked for it, but no leader has taken office yet.
             return {}
         return {place.partition: found[place].offset for place in places}
+
+    def is_copied(self, of: Plan, partition: int, logs: CopiedPartition) -> bool:
+        """Read on what the target has of a partition; whether that is all that was written."""
+        try:
+            logs.read_target(self.target, self.remote(of), partition)
+        except UnknownTopicOrPartitionError:
+            return False
+        return not logs.not_mirrored
 
     def clusters(self, flow: FlowSettings) -> tuple[KafkaCluster, KafkaCluster]:
         """Connections to the flow's clusters that stay open between cycles, as the daemon's do."""

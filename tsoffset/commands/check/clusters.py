@@ -7,19 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
-from tsoffset.errors import EmbeddedError
+from tsoffset.errors import ClusterUnreachable, EmbeddedError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.java import java_version
 from tsoffset.model import ClusterDescription
 from tsoffset.terminal.output import counted
 
-OLDEST_TESTED = (2, 8)
+_OLDEST, _OLDEST_NAME = (2, 8), "2.8"
 _CLOCKS_APART_MS = 5_000
-
-
-def unreachable(flow: str, cluster: str, message: str) -> Finding:
-    """Report a cluster that cannot be reached at all."""
-    return Scope(flow, cluster).error("connection", *cause_and_step(message))
 
 
 def connection(
@@ -40,7 +35,14 @@ def connection(
     if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
         found += ", clock in sync with this host"
     yield at.ok("connection", found)
-    yield from _clock(at, clock_ahead_ms)
+    if clock_ahead_ms is not None and abs(clock_ahead_ms) >= _CLOCKS_APART_MS:
+        way = "ahead of" if clock_ahead_ms > 0 else "behind"
+        yield at.warning(
+            "clock",
+            f"the controller's is {abs(clock_ahead_ms) / 1000:.0f} s {way} this machine's: reported"
+            " ages (of the last cycle, of checkpoints) are wrong by as much",
+            "synchronize both clocks by NTP",
+        )
     for address in description.dead_addresses:
         yield at.warning(
             f"address {address}",
@@ -50,22 +52,10 @@ def connection(
     yield from _brokers(at, description)
 
 
-def _clock(at: Scope, ahead_ms: int | None) -> Iterator[Finding]:
-    if ahead_ms is not None and abs(ahead_ms) >= _CLOCKS_APART_MS:
-        way = "ahead of" if ahead_ms > 0 else "behind"
-        yield at.warning(
-            "clock",
-            f"the controller's is {abs(ahead_ms) / 1000:.0f} s {way} this machine's: reported ages"
-            " (of the last cycle, of checkpoints) are wrong by as much",
-            "synchronize both clocks by NTP",
-        )
-
-
 def same_cluster(
     flow: FlowSettings, source: ClusterDescription, target: ClusterDescription
 ) -> Iterator[Finding]:
-    """Report a source and a target that are one cluster."""
-    if source.cluster_id is None or source.cluster_id != target.cluster_id:
+    if not is_same(source, target):
         return
     at, source_alias, target_alias = Scope(flow.name), flow.source.alias, flow.target.alias
     what = f"{source_alias} and {target_alias} are the same cluster ({source.cluster_id})"
@@ -101,10 +91,18 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
         )
 
 
-def lacks_max_timestamp(description: ClusterDescription) -> bool:
+def is_same(
+    one: ClusterDescription | ClusterUnreachable, other: ClusterDescription | ClusterUnreachable
+) -> bool:
+    if isinstance(one, ClusterUnreachable) or isinstance(other, ClusterUnreachable):
+        return False
+    return one.cluster_id is not None and one.cluster_id == other.cluster_id
+
+
+def lacks_max_timestamp(description: ClusterDescription | ClusterUnreachable) -> bool:
     """Whether a broker cannot look up a log's largest timestamp (KIP-734)."""
-    versions = (broker.version for broker in description.brokers)
-    return any(version is not None and _is_older(version, (3, 0)) for version in versions)
+    brokers = () if isinstance(description, ClusterUnreachable) else description.brokers
+    return any(one.version is not None and _is_older(one.version, (3, 0)) for one in brokers)
 
 
 def _is_older(version: str, than: tuple[int, int]) -> bool:
@@ -122,20 +120,18 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
                 f"does not answer at its advertised address {where}",
                 "start it, or set its advertised.listeners to an address that this host can reach",
             )
-            continue
-        if broker.unspoken:
+        elif broker.unspoken:
             yield at.error(
                 subject,
                 f"Kafka {broker.version} at {where} does not support the versions of these"
                 f" requests that tsoffset uses: {', '.join(broker.unspoken)}",
-                f"upgrade it to Kafka {'.'.join(map(str, OLDEST_TESTED))} or later",
+                f"upgrade it to Kafka {_OLDEST_NAME} or later",
             )
-            continue
-        if _is_older(broker.version, OLDEST_TESTED):
+        elif _is_older(broker.version, _OLDEST):
             yield at.warning(
                 subject,
-                f"Kafka {broker.version} at {where} is older than"
-                f" {'.'.join(map(str, OLDEST_TESTED))}, the oldest version that tsoffset supports",
+                f"Kafka {broker.version} at {where} is older than {_OLDEST_NAME}, the oldest"
+                " version that tsoffset supports",
                 "upgrade it, or check the results of the first cycles",
             )
 
@@ -174,22 +170,13 @@ def machine(
     master = spark.get("spark.master", "local[*]")
     if len(versions) == 2:
         yield at.ok("Spark", f"{' on '.join(versions)}, spark.master {master}")
-    if not master.startswith("local"):
-        yield from _executors(at, master, spark)
-    yield from _archives(at, spark)
-
-
-def _executors(at: Scope, master: str, spark: Mapping[str, str]) -> Iterator[Finding]:
-    if not any(spark.get(key) for key in _PROVIDES_PACKAGES):
+    if not master.startswith("local") and not any(map(spark.get, _PROVIDES_PACKAGES)):
         yield at.warning(
             "executors",
             f"no setting tells the executors of {master} where to import tsoffset from",
             "set spark.archives to a packed environment (examples/pack-environment.sh), or"
             " spark.kubernetes.container.image, unless tsoffset is installed on each executor",
         )
-
-
-def _archives(at: Scope, spark: Mapping[str, str]) -> Iterator[Finding]:
     for key in _ARCHIVES:
         for archive in filter(None, map(str.strip, spark.get(key, "").split(","))):
             path = _SCHEME.sub("", archive.partition("#")[0])

@@ -32,7 +32,7 @@ def check(output: Output, notices: Notices, **options: Any) -> int:
     each topic to see what the replicator or the target changes in them, and suggests the setting
     that fits. Each finding says what to do. Writes nothing and does not start Spark.
     """
-    from tsoffset.commands.check.report import run_check
+    from tsoffset.commands.check.flow_check import run_check
 
     # The findings include the warnings about the configuration.
     return run_check(select(options), output, notices)

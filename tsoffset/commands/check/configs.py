@@ -7,7 +7,7 @@ from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs, is_compacted, needs_cleanup_policy
-from tsoffset.flow.policy import target_topic
+from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, Operation, Resource
 from tsoffset.terminal.output import counted, few
@@ -108,7 +108,7 @@ def _unreadable(
 
 
 def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> Iterator[Finding]:
-    for key, in_words in (("retention.ms", duration), ("retention.bytes", _bytes)):
+    for key, in_words in (("retention.ms", duration), ("retention.bytes", "{:.0f} bytes".format)):
         shorter = [
             f"{pair.topic.target}: {in_words(copied)} instead of "
             + ("no limit" if original == _UNLIMITED else in_words(original))
@@ -191,10 +191,6 @@ def timestamp_limit_ms(configs: Configs, key: str) -> int | None:
     return None if limit_ms == _NO_LIMIT else limit_ms
 
 
-def _bytes(number: float) -> str:
-    return f"{number:.0f} bytes"
-
-
 _SUBJECT = "proof"
 _NO_PROOF = (
     "the proof by first copy cannot be used in them, so a group that is far behind may get an"
@@ -216,7 +212,11 @@ def allowed_proofs(
     if not needs_cleanup_policy(flow.translation):
         return
     at = Scope(flow.name, flow.target.alias)
-    pairs = [pair for pair in pairs if not _is_failback(flow, pair)]
+    pairs = [
+        pair
+        for pair in pairs
+        if (renaming := renaming_of(flow, pair.topic.source)) is None or not renaming.failback
+    ]
     compacted = [pair.topic.target for pair in pairs if is_compacted(pair.copy)]
     if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
         yield at.ok(
@@ -238,22 +238,10 @@ def allowed_proofs(
     yield from _unknown(at, pairs, target)
 
 
-def _is_failback(flow: FlowSettings, pair: TopicConfigs) -> bool:
-    renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, pair.topic.source)
-    return renaming is not None and renaming.failback
-
-
 def _unknown(at: Scope, pairs: Sequence[TopicConfigs], target: Granting) -> Iterator[Finding]:
-    refused: list[str] = []
-    others: list[str] = []
-    why: Failed | None = None
-    for pair in pairs:
-        if isinstance(pair.copy, Failed) and pair.copy.kind is FailureKind.AUTHORIZATION:
-            refused.append(pair.topic.target)
-        elif is_compacted(pair.copy) is None:
-            others.append(pair.topic.target)
-            if why is None and isinstance(pair.copy, Failed):
-                why = pair.copy
+    unknown = {pair.topic.target: pair.copy for pair in pairs if is_compacted(pair.copy) is None}
+    failed = {topic: why for topic, why in unknown.items() if isinstance(why, Failed)}
+    refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
         yield at.warning(
             _SUBJECT,
@@ -261,7 +249,8 @@ def _unknown(at: Scope, pairs: Sequence[TopicConfigs], target: Granting) -> Iter
             f" so it is not known whether they are compacted: {_NO_PROOF}",
             target.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
-    if others:
-        cause, step = ("", None) if why is None else cause_and_step(why.message)
+    if others := [topic for topic in unknown if topic not in refused]:
+        messages = [failed[topic].message for topic in others if topic in failed]
+        cause, step = cause_and_step(messages[0]) if messages else ("", None)
         found = f"cleanup.policy of {counted(len(others), 'topic')} ({few(others)}) is not known"
         yield at.warning(_SUBJECT, f"{found}{cause and f' ({cause})'}: {_NO_PROOF}", step)

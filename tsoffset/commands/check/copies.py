@@ -40,12 +40,36 @@ def sampled_copies(
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
         if sampled.stamped_by_target:
-            yield _older_timestamps(at, sampled.topic.target)
+            _, remedy = cause_and_step(rewritten(sampled.topic.target).message)
+            yield at.warning(
+                f"topic {sampled.topic.target}",
+                "older records have timestamps of the target (LogAppendTime): groups with offsets"
+                " among them are skipped (TARGET_REWRITES_TIMESTAMPS), in the whole topic",
+                f"wait until retention has deleted these records, or {remedy}",
+            )
         elif sampled.copies:
             yield from _different(flow, at, sampled, conflicting=conflicting)
         elif sampled.looked_for and sampled.diverged is None:
-            yield _not_found(flow, at, sampled)
-    yield from _headers(at, samples)
+            yield at.warning(
+                f"topic {sampled.topic.target}",
+                f"no copy found of {counted(sampled.looked_for, 'sampled record')} of"
+                f" {sampled.topic.source}: not mirrored yet, deleted on the target, or changed in"
+                " more than one field",
+                f"check that the replicator copies {sampled.topic.source} from"
+                f" {flow.source.alias} to it, and keeps timestamps, keys and values",
+            )
+    changed_headers = Counter(
+        sampled.topic.target
+        for sampled in samples
+        for copy in sampled.copies
+        if copy.headers_differ
+    )
+    if changed_headers:
+        number = counted(changed_headers.total(), "sampled record")
+        yield at.ok(
+            "headers",
+            f"differ in {number} ({few(list(changed_headers))}), but are not used to match records",
+        )
     yield from _offset_header(flow, at, copies)
     yield from _offsets(flow, at, samples)
     missing = sum(sampled.looked_for for sampled in samples) - len(copies)
@@ -55,17 +79,6 @@ def sampled_copies(
 def differing(sampled: SampledTopic) -> frozenset[RecordPart]:
     """The parts in which some copy of the topic differs from its original."""
     return frozenset().union(*(copy.differs for copy in sampled.copies))
-
-
-def _not_found(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Finding:
-    return at.warning(
-        f"topic {sampled.topic.target}",
-        f"no copy found of {counted(sampled.looked_for, 'sampled record')} of"
-        f" {sampled.topic.source}: not mirrored yet, deleted on the target, or changed in more"
-        " than one field",
-        f"check that the replicator copies {sampled.topic.source} from {flow.source.alias} to it,"
-        " and keeps timestamps, keys and values",
-    )
 
 
 def _different(
@@ -120,32 +133,6 @@ def _fitting(
             f" keep {_listed(parts)}: other topics of this flow need a different setting"
         )
     return f"set {setting} if the replicator changes {_listed(parts)} on purpose"
-
-
-def _older_timestamps(at: Scope, topic: str) -> Finding:
-    """Report that older records have timestamps of the target, but the newest do not."""
-    _, remedy = cause_and_step(rewritten(topic).message)
-    return at.warning(
-        f"topic {topic}",
-        "older records have timestamps of the target (LogAppendTime): groups with offsets among"
-        " them are skipped (TARGET_REWRITES_TIMESTAMPS), in the whole topic",
-        f"wait until retention has deleted these records, or {remedy}",
-    )
-
-
-def _headers(at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
-    changed = Counter(
-        sampled.topic.target
-        for sampled in samples
-        for copy in sampled.copies
-        if copy.headers_differ
-    )
-    if changed:
-        number = counted(changed.total(), "sampled record")
-        yield at.ok(
-            "headers",
-            f"differ in {number} ({few(list(changed))}), but are not used to match records",
-        )
 
 
 def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:

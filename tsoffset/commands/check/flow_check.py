@@ -1,13 +1,19 @@
-"""Checks one flow after the other, in the order in which a person would look."""
+"""Runs `tsoffset check`: one flow after the other, in the order in which a person would look."""
 
 import time
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import groupby
+
+from rich.text import Text
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.check import clusters, configs, copies, groups, streams, topics
-from tsoffset.commands.check.findings import Finding, Scope, Severity
+from tsoffset.commands.check import clusters, configs, copies, groups, topics
+from tsoffset.commands.check.clusters import machine
+from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
@@ -18,106 +24,93 @@ from tsoffset.commands.check.survey import (
     record_times,
     survey_source,
     survey_target,
-    synced_topics,
 )
+from tsoffset.commands.options import kafka_cluster
+from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.config.selection import Selection
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, Resource, Side, TopicDescription
-from tsoffset.terminal.notices import Report
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output, counted
+from tsoffset.terminal.report import Item, head, items, total
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """All findings, and whether a cluster could not be reached at all."""
-
     findings: tuple[Finding, ...]
     unreachable: bool
 
     @property
     def exit_status(self) -> int:
         """3 if a cluster is unreachable, 1 with an error, else 0."""
-        if self.unreachable:
-            return 3
-        return int(any(finding.severity is Severity.ERROR for finding in self.findings))
+        errors = (finding.severity is Severity.ERROR for finding in self.findings)
+        return 3 if self.unreachable else int(any(errors))
 
 
 def check(
-    flows: Sequence[FlowSettings],
-    connect: Connect,
-    *,
-    all_flows: Sequence[FlowSettings] = (),
-    report: Report | None = None,
+    flows: Iterable[FlowSettings], connect: Connect, *, all_flows: Sequence[FlowSettings] = ()
 ) -> CheckResult:
     """Check each of `flows`; `all_flows` are those that may write the same topics."""
     found: list[Finding] = []
     unreachable = False
     with _Clusters(connect) as connections:
-        for done, flow in enumerate(flows):
-            if report is not None:
-                report(flow.name, done, len(flows))
+        for flow in flows:
             checking = _FlowCheck(flow, connections, all_flows)
             found += checking.findings()
             unreachable = unreachable or checking.unreachable
     return CheckResult(tuple(found), unreachable)
 
 
-class _Clusters:
-    """Connections and descriptions, shared by flows with the same cluster settings."""
+class _Connected:
+    """A cluster with its description and clock, each requested once."""
+
+    def __init__(self, settings: ClusterSettings, cluster: Cluster) -> None:
+        self.settings = settings
+        self.cluster = cluster
+
+    @cached_property
+    def description(self) -> ClusterDescription | ClusterUnreachable:
+        """The error if the cluster cannot be reached."""
+        try:
+            return self.cluster.describe()
+        except ClusterUnreachable as error:
+            return error
+
+    @cached_property
+    def clock_ahead_ms(self) -> int | None:
+        """How far its clock is ahead of this host's; None if it does not tell."""
+        try:
+            return self.cluster.clock_ahead_ms()
+        except ClusterUnreachable:
+            return None
+
+    def topics(self) -> Collection[str]:
+        """The names of its topics. Raises ClusterUnreachable."""
+        if isinstance(self.description, ClusterUnreachable):
+            raise self.description
+        return self.cluster.topics().keys()
+
+
+class _Clusters(ExitStack):
+    """The clusters, shared by flows with the same cluster settings."""
 
     def __init__(self, connect: Connect) -> None:
+        super().__init__()
         self._connect = connect
-        self._stack = ExitStack()
-        self._open: list[tuple[ClusterSettings, Cluster]] = []
-        self._described: dict[int, ClusterDescription | ClusterUnreachable] = {}
-        self._ahead_ms: dict[int, int | None] = {}
+        self._open: list[_Connected] = []
 
-    def __enter__(self) -> "_Clusters":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def cluster(self, settings: ClusterSettings) -> Cluster:
-        for known, cluster in self._open:
-            if known == settings:
-                return cluster
-        cluster = self._stack.enter_context(self._connect(settings))
-        self._open.append((settings, cluster))
-        return cluster
-
-    def description(self, settings: ClusterSettings) -> ClusterDescription | ClusterUnreachable:
-        """The cluster's description, requested once; the error if it cannot be reached."""
-        cluster = self.cluster(settings)
-        if id(cluster) not in self._described:
-            try:
-                self._described[id(cluster)] = cluster.describe()
-            except ClusterUnreachable as error:
-                self._described[id(cluster)] = error
-        return self._described[id(cluster)]
-
-    def clock_ahead_ms(self, settings: ClusterSettings) -> int | None:
-        """How far its clock is ahead of this host's, requested once; None if it does not tell."""
-        cluster = self.cluster(settings)
-        if id(cluster) not in self._ahead_ms:
-            try:
-                self._ahead_ms[id(cluster)] = cluster.clock_ahead_ms()
-            except ClusterUnreachable:
-                self._ahead_ms[id(cluster)] = None
-        return self._ahead_ms[id(cluster)]
-
-    def topics(self, settings: ClusterSettings) -> Collection[str]:
-        """The names of its topics. Raises ClusterUnreachable."""
-        answer = self.description(settings)
-        if isinstance(answer, ClusterUnreachable):
-            raise answer
-        return self.cluster(settings).topics().keys()
+    def of(self, settings: ClusterSettings) -> _Connected:
+        for known in self._open:
+            if known.settings == settings:
+                return known
+        self._open.append(_Connected(settings, self.enter_context(self._connect(settings))))
+        return self._open[-1]
 
 
 class _FlowCheck:
-    """The check of one flow."""
-
     def __init__(
         self, flow: FlowSettings, connections: _Clusters, all_flows: Sequence[FlowSettings]
     ) -> None:
@@ -125,17 +118,28 @@ class _FlowCheck:
         self.unreachable = False
         self._clusters = connections
         self._all_flows = all_flows
+        self._source, self._target = connections.of(flow.source), connections.of(flow.target)
+        self._at_source = Scope(flow.name, flow.source.alias)
+        self._at_target = Scope(flow.name, flow.target.alias)
 
     def findings(self) -> Iterator[Finding]:
         """All findings. If a cluster becomes unreachable, the part that needs it ends there."""
         flow = self.flow
         yield from clusters.settings_of(flow)
-        source = yield from self._connected(flow.source)
-        target = yield from self._connected(flow.target)
+        source = yield from self._reached(self._source)
+        target = yield from self._reached(self._target)
         if source is not None and target is not None:
             yield from clusters.same_cluster(flow, source, target)
         if source is not None:
-            yield from self._part(flow.source, self._source(target))
+            yield from self._part(flow.source, self._of_source(target))
+
+    def _reached(self, one: _Connected) -> Generator[Finding, None, ClusterDescription | None]:
+        alias, answer = one.settings.alias, one.description
+        if isinstance(answer, ClusterUnreachable):
+            yield self._unreachable(alias, answer)
+            return None
+        yield from clusters.connection(self.flow.name, one.settings, answer, one.clock_ahead_ms)
+        return answer
 
     def _part(self, cluster: ClusterSettings, findings: Iterator[Finding]) -> Iterator[Finding]:
         """The findings, until the cluster becomes unreachable."""
@@ -144,89 +148,24 @@ class _FlowCheck:
         except ClusterUnreachable as error:
             yield self._unreachable(cluster.alias, error)
 
-    def _source(self, target: ClusterDescription | None) -> Iterator[Finding]:
+    def _unreachable(self, alias: str, error: ClusterUnreachable) -> Finding:
+        self.unreachable = True
+        return Scope(self.flow.name, alias).error("connection", *cause_and_step(str(error)))
+
+    def _of_source(self, target: ClusterDescription | None) -> Iterator[Finding]:
         flow = self.flow
-        survey = survey_source(flow, self._clusters.cluster(flow.source))
-        synced = synced_topics(flow, survey.commits)
+        survey = survey_source(flow, self._source.cluster)
         yield from groups.source_groups(flow, survey, self._all_flows)
-        yield from topics.source_topics(flow, survey, synced)
+        yield from topics.source_topics(flow, survey)
         yield from self._source_rights(survey)
         if target is not None:
-            yield from self._part(flow.target, self._target(survey, synced))
-            yield from self._competing_flows(target, synced)
+            yield from self._part(flow.target, self._of_target(survey))
+            yield from self._competing_flows(target, survey.synced)
             if (reverse := reverse_of(flow, self._all_flows)) is not None:
-                yield from groups.replication_loop(flow, synced, reverse)
-
-    def _connected(
-        self, settings: ClusterSettings
-    ) -> Generator[Finding, None, ClusterDescription | None]:
-        answer = self._clusters.description(settings)
-        if isinstance(answer, ClusterUnreachable):
-            yield self._unreachable(settings.alias, answer)
-            return None
-        ahead_ms = self._clusters.clock_ahead_ms(settings)
-        yield from clusters.connection(self.flow.name, settings, answer, ahead_ms)
-        return answer
-
-    def _target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
-        flow = self.flow
-        surveyed = survey_target(flow, self._clusters.cluster(flow.target), synced, survey.listings)
-        every = self._clusters.topics(flow.target)
-        yield from topics.target_topics(flow, survey.topics, surveyed, synced, every)
-        yield from self._part(flow.target, self._samples(surveyed, synced))
-        yield from groups.target_groups(flow, surveyed, survey.listings)
-        yield from streams.streams_applications(flow, survey, synced, every)
-        granting = Granting(flow.target, surveyed.rights.principal)
-        at, rights = Scope(flow.name, flow.target.alias), surveyed.rights
-        yield from missing_rights(at, Side.TARGET, granting, rights.topics, rights.groups)
-        yield from groups.skipped_commits(flow, survey, surveyed.topics)
-        yield from self._part(flow.target, self._configs(survey, surveyed, synced))
-        now_ms = time.time_ns() // 1_000_000
-        found = groups.checkpoints_seen(flow, self._clusters.cluster(flow.target))
-        yield from groups.other_committer(flow, found, now_ms)
-
-    def _configs(
-        self, survey: SourceSurvey, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]
-    ) -> Iterator[Finding]:
-        flow = self.flow
-        pairs = [
-            topic
-            for topic in synced
-            if isinstance(surveyed.topics.get(topic.target), TopicDescription)
-            and isinstance(survey.topics.get(topic.source), TopicDescription)
-        ]
-        source, target = self._clusters.cluster(flow.source), self._clusters.cluster(flow.target)
-        originals = source.topic_configs([topic.source for topic in pairs])
-        copied = target.topic_configs([topic.target for topic in pairs])
-        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
-        compared = [
-            configs.TopicConfigs(
-                topic,
-                originals[topic.source],
-                copied[topic.target],
-                times.get(topic.source, RecordTimes()),
-            )
-            for topic in pairs
-        ]
-        now_ms = time.time_ns() // 1_000_000
-        granting = Granting(flow.target, surveyed.rights.principal)
-        yield from configs.compared_configs(
-            flow, compared, now_ms, Granting(flow.source, survey.rights.answer.principal), granting
-        )
-        described = self._clusters.description(flow.target)
-        yield from configs.allowed_proofs(
-            flow,
-            compared,
-            granting,
-            lacks_max_timestamp=isinstance(described, ClusterDescription)
-            and clusters.lacks_max_timestamp(described),
-        )
-        if self._clusters.clock_ahead_ms(flow.source) is None:
-            yield from configs.newest_in_the_future(flow, compared, now_ms)
+                yield from groups.replication_loop(flow, survey.synced, reverse)
 
     def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
-        flow, rights = self.flow, survey.rights
-        at = Scope(flow.name, flow.source.alias)
+        flow, rights, at = self.flow, survey.rights, self._at_source
         granting = Granting(flow.source, rights.answer.principal)
         yield from missing_rights(at, Side.SOURCE, granting, rights.topics, rights.groups)
         complete = not survey.listings.failed_brokers
@@ -242,17 +181,63 @@ class _FlowCheck:
         open_ended = [resource for resource, names in written.items() if not names.only]
         yield from partial_listings(at, granting, rights.answer, rights.probe, open_ended)
 
-    def _samples(self, surveyed: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
-        flow = self.flow
+    def _of_target(self, survey: SourceSurvey) -> Iterator[Finding]:
+        flow, target = self.flow, self._target.cluster
+        surveyed = survey_target(flow, target, survey)
+        every, rights = self._target.topics(), surveyed.rights
+        yield from topics.target_topics(flow, survey, surveyed, every)
+        yield from self._part(flow.target, self._samples(survey, surveyed))
+        yield from groups.target_groups(flow, surveyed, survey.listings)
+        yield from topics.streams_applications(flow, survey, every)
+        granting = Granting(flow.target, rights.principal)
+        yield from missing_rights(
+            self._at_target, Side.TARGET, granting, rights.topics, rights.groups
+        )
+        yield from groups.skipped_commits(flow, survey, surveyed.topics)
+        yield from self._part(flow.target, self._configs(survey, surveyed))
+        yield from groups.other_committer(flow, groups.checkpoints_seen(flow, target), _now_ms())
+
+    def _samples(self, survey: SourceSurvey, surveyed: TargetSurvey) -> Iterator[Finding]:
         mirrored = [
             topic
-            for topic in synced
+            for topic in survey.synced
             if isinstance(described := surveyed.topics.get(topic.target), TopicDescription)
             and topic.partitions & described.partitions.keys()
         ]
-        source, target = self._clusters.cluster(flow.source), self._clusters.cluster(flow.target)
-        samples = sample_topics(flow, source, target, mirrored)
-        yield from copies.sampled_copies(flow, samples, surveyed.stamps, len(mirrored))
+        samples = sample_topics(self.flow, self._source.cluster, self._target.cluster, mirrored)
+        yield from copies.sampled_copies(self.flow, samples, surveyed.stamps, len(mirrored))
+
+    def _configs(self, survey: SourceSurvey, surveyed: TargetSurvey) -> Iterator[Finding]:
+        flow, source = self.flow, self._source.cluster
+        pairs = [
+            topic
+            for topic in survey.synced
+            if isinstance(surveyed.topics.get(topic.target), TopicDescription)
+            and isinstance(survey.topics.get(topic.source), TopicDescription)
+        ]
+        originals = source.topic_configs([topic.source for topic in pairs])
+        copied = self._target.cluster.topic_configs([topic.target for topic in pairs])
+        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
+        compared = [
+            configs.TopicConfigs(
+                topic,
+                originals[topic.source],
+                copied[topic.target],
+                times.get(topic.source, RecordTimes()),
+            )
+            for topic in pairs
+        ]
+        granting = Granting(flow.target, surveyed.rights.principal)
+        of_source = Granting(flow.source, survey.rights.answer.principal)
+        yield from configs.compared_configs(flow, compared, _now_ms(), of_source, granting)
+        yield from configs.allowed_proofs(
+            flow,
+            compared,
+            granting,
+            lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
+        )
+        if self._source.clock_ahead_ms is None:
+            yield from configs.newest_in_the_future(flow, compared, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]
@@ -260,25 +245,60 @@ class _FlowCheck:
         for competing in self._all_flows:
             if competing.name == self.flow.name or not (competing.enabled and competing.commits):
                 continue
-            if not self._writes_to(competing, target):
-                continue
+            if competing.target.alias != self.flow.target.alias:
+                answer = self._clusters.of(competing.target).description
+                if not clusters.is_same(answer, target):
+                    continue
             try:
-                competing_topics = self._clusters.topics(competing.source)
+                written = self._clusters.of(competing.source).topics()
             except ClusterUnreachable as error:
                 yield groups.unknown_competing_flow(self.flow, competing, str(error))
             else:
-                yield from groups.competing_flows(self.flow, synced, competing, competing_topics)
+                yield from groups.competing_flows(self.flow, synced, competing, written)
 
-    def _writes_to(self, competing: FlowSettings, target: ClusterDescription) -> bool:
-        if competing.target.alias == self.flow.target.alias:
-            return True
-        answer = self._clusters.description(competing.target)
-        return (
-            isinstance(answer, ClusterDescription)
-            and answer.cluster_id is not None
-            and answer.cluster_id == target.cluster_id
-        )
 
-    def _unreachable(self, alias: str, error: ClusterUnreachable) -> Finding:
-        self.unreachable = True
-        return clusters.unreachable(self.flow.name, alias, str(error))
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+_STYLES = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
+_LABEL = max(map(len, Severity)) + 2
+
+
+def finding_lines(findings: Sequence[Finding], width: int | None) -> Iterator[Text]:
+    """The findings by flow, each with its remedy, and a line with their number."""
+    for flow, members in groupby(findings, key=lambda finding: finding.flow):
+        yield head("configuration" if flow is None else f"flow {flow}")
+        yield from items([_item(finding) for finding in members], width, below=_LABEL)
+        yield Text()
+    counts = Counter(finding.severity for finding in findings)
+    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
+    yield from total(
+        f"check: {counted(errors, 'error')}, {counted(warnings, 'warning')}, "
+        f"{counts[Severity.OK]} ok",
+        width,
+    )
+
+
+def _item(finding: Finding) -> Item:
+    label = Text(finding.severity.ljust(_LABEL), _STYLES[finding.severity])
+    cluster = "" if finding.cluster is None else f"{finding.cluster}: "
+    remedy = [] if finding.remedy is None else [f"-> {finding.remedy}"]
+    return Item(label, cluster + finding.subject, [finding.finding, *remedy])
+
+
+def run_check(
+    selection: Selection, output: Output, notices: Notices, connect: Connect = kafka_cluster
+) -> int:
+    """Check the flows, print the findings and return the exit status. Raises UsageError if no
+    group or topic matches: after the findings, which may explain why this user sees no names."""
+    flows = notices.with_progress("checking", selection.flows)
+    result = check(flows, connect, all_flows=selection.settings.flows)
+    warnings = tuple(
+        Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
+    )
+    findings = warnings + tuple(machine(selection.settings.spark)) + result.findings
+    output.show(Finding, findings, partial(finding_lines, findings))
+    if not result.unreachable:
+        require_match(selection, notices, on_cluster(selection.narrowing, connect))
+    return CheckResult(findings, result.unreachable).exit_status

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.configs import duration
@@ -14,14 +13,12 @@ from tsoffset.commands.check.survey import (
     passing_groups,
     renamed,
 )
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
-    GroupListing,
     GroupListings,
     GroupType,
     LogRange,
@@ -43,17 +40,18 @@ def source_groups(
     at = Scope(flow.name, flow.source.alias)
     yield from _failed_brokers(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
-    supported = [group for group in passing if group.type in SUPPORTED_GROUPS]
-    found = f"{len(supported)} of {len(survey.listings.groups)} groups selected"
-    flows = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
+    found = f"{len(passing)} of {len(survey.listings.groups)} groups selected"
+    selects = [
+        one.group_filter.should_replicate_group
+        for one in (flow, *all_flows)
+        if one.enabled and one.source.alias == flow.source.alias
+    ]
     left = [
-        group
-        for group in sorted(survey.listings.groups)
-        if not any(one.enabled and one.group_filter.should_replicate_group(group) for one in flows)
+        group for group in sorted(survey.listings.groups) if not any(one(group) for one in selects)
     ]
     if left:
         found += f"; selected by no flow: {few(left)}"
-    if supported:
+    if passing:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
         yield at.warning(
@@ -68,12 +66,6 @@ def source_groups(
             found,
             "correct groups and groups.exclude (or --groups), unless groups will be created later",
         )
-    yield from _unsupported(at, passing)
-    yield from _commits(flow, at, survey)
-
-
-def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Finding]:
-    """Report groups and single committed offsets that could not be read."""
     commits = sorted(survey.commits.items())
     # Another finding reports the groups that this principal may not describe.
     failed = [
@@ -98,7 +90,7 @@ def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Fi
 def target_groups(
     flow: FlowSettings, survey: TargetSurvey, source: GroupListings
 ) -> Iterator[Finding]:
-    """Report the groups of the flow that have active members on the target."""
+    """Report the groups of the flow that have another type or active members on the target."""
     at = Scope(flow.name, flow.target.alias)
     yield from _failed_brokers(at, survey.listings)
     known = [
@@ -106,9 +98,19 @@ def target_groups(
         for group in passing_groups(flow, source)
         if group.group in survey.listings.groups
     ]
-    yield from _unsupported(at, known)
-    yield from _other_types(at, known, source)
-    active = [group.group for group in known if group.active and group.type in SUPPORTED_GROUPS]
+    other = [
+        f"{group.group} ({group.type})"
+        for group in known
+        if (group.type is GroupType.SHARE) != (group.group in source.share_groups)
+    ]
+    if other:
+        yield at.warning(
+            "groups",
+            f"{counted(len(other), 'group')} of another type than on the source: {few(other)}"
+            " (UNSUPPORTED_GROUP)",
+            "rename them, or delete them on the target",
+        )
+    active = [group.group for group in known if group.active]
     if active:
         yield at.ok(
             "groups",
@@ -170,60 +172,26 @@ def _failed_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:
         yield at.failure(f"broker {node}", failed)
 
 
-def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]:
-    unsupported = [
-        f"{group.group} ({group.type})" for group in groups if group.type not in SUPPORTED_GROUPS
-    ]
-    if unsupported:
-        yield at.warning(
-            "groups",
-            f"{counted(len(unsupported), 'group')} of a type that tsoffset does not sync:"
-            f" {few(unsupported)} (UNSUPPORTED_GROUP)",
-            "exclude them with groups.exclude",
-        )
-
-
-def _other_types(
-    at: Scope, known: Iterable[GroupListing], source: GroupListings
-) -> Iterator[Finding]:
-    """Report groups that are a share group on one side and a consumer group on the other."""
-    other = [
-        f"{group.group} ({group.type})"
-        for group in known
-        if group.type in SUPPORTED_GROUPS
-        and (group.type is GroupType.SHARE) != (group.group in source.share_groups)
-    ]
-    if other:
-        yield at.warning(
-            "groups",
-            f"{counted(len(other), 'group')} of another type than on the source: {few(other)}"
-            " (UNSUPPORTED_GROUP)",
-            "rename them, or delete them on the target",
-        )
-
-
 def skipped_commits(
     flow: FlowSettings, survey: SourceSurvey, target: Mapping[str, TopicDescription | Failed]
 ) -> Iterator[Finding]:
     """Report committed offsets that no cycle can translate, whatever their records are, and what
     auto.offset.reset means for their groups."""
-    reasons: Counter[str] = Counter()
-    groups = set()
-    for group, offsets in survey.commits.items():
-        for place, commit in () if isinstance(offsets, Failed) else offsets.items():
-            topic = renamed(flow, place.topic)
-            if topic is None or isinstance(commit, Failed):
-                continue
-            reason = _skip_reason(place, commit, survey.logs.get(place), target.get(topic))
-            if reason is not None:
-                reasons[reason] += 1
-                groups.add(group)
-    if reasons:
+    found = [
+        (group, reason)
+        for group, offsets in survey.commits.items()
+        for place, commit in (() if isinstance(offsets, Failed) else offsets.items())
+        if isinstance(commit, CommittedOffset)
+        and (topic := renamed(flow, place.topic)) is not None
+        and (reason := _skip_reason(place, commit, survey.logs.get(place), target.get(topic)))
+    ]
+    if found:
+        reasons: Counter[str] = Counter(reason for _, reason in found)
+        groups = sorted({group for group, _ in found})
         yield Scope(flow.name, flow.source.alias).ok(
             "auto.offset.reset",
             f"{counted(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
-            f" the target the consumers of {few(sorted(groups))} start at their"
-            " auto.offset.reset",
+            f" the target the consumers of {few(groups)} start at their auto.offset.reset",
             "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
             " Kafka's default, skips them",
         )
@@ -251,22 +219,13 @@ _RECENT_MS = 15 * 60_000
 _LAST_RECORDS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointsSeen:
-    """The groups of the flow that have checkpoints in a topic, with the time of the newest one in
-    milliseconds."""
-
-    topic: str
-    groups: Mapping[str, int]
-
-
-def checkpoints_seen(flow: FlowSettings, target: Cluster) -> CheckpointsSeen:
-    """Read the end of the flow's checkpoints topic; no groups if it does not exist or cannot be
-    read. Raises ClusterUnreachable."""
-    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+def checkpoints_seen(flow: FlowSettings, target: Cluster) -> dict[str, int]:
+    """The flow's groups at the end of its checkpoints topic, with the time of the newest checkpoint
+    of each in milliseconds; none if the topic does not exist or cannot be read. Raises
+    ClusterUnreachable."""
     found = read_checkpoints(
         target,
-        topic,
+        internal_topics(flow.policy).checkpoints_topic(flow.source.alias),
         wanted=lambda key: flow.group_filter.should_replicate_group(key.group),
         committed={},
         last=_LAST_RECORDS,
@@ -274,12 +233,13 @@ def checkpoints_seen(flow: FlowSettings, target: Cluster) -> CheckpointsSeen:
     groups: dict[str, int] = {}
     for key, checkpoint in found.newest.items():
         groups[key.group] = max(groups.get(key.group, 0), checkpoint.timestamp_ms or 0)
-    return CheckpointsSeen(topic, groups)
+    return groups
 
 
-def other_committer(flow: FlowSettings, found: CheckpointsSeen, now_ms: int) -> Iterator[Finding]:
-    """Report that MirrorMaker 2 writes checkpoints of the same groups now (pure)."""
-    moving = {group: stamp for group, stamp in found.groups.items() if now_ms - stamp < _RECENT_MS}
+def other_committer(flow: FlowSettings, seen: Mapping[str, int], now_ms: int) -> Iterator[Finding]:
+    """Report that MirrorMaker 2 writes checkpoints of the same groups now; `seen` is from
+    `checkpoints_seen` (pure)."""
+    moving = {group: stamp for group, stamp in seen.items() if now_ms - stamp < _RECENT_MS}
     if not moving:
         return
     newest_ms = max(0, now_ms - max(moving.values()))
@@ -288,16 +248,17 @@ def other_committer(flow: FlowSettings, found: CheckpointsSeen, now_ms: int) -> 
         f"({few(sorted(moving))}), the newest {duration(newest_ms)} ago"
     )
     at = Scope(flow.name, flow.target.alias)
+    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
     if flow.sync_enabled:
         yield at.warning(
-            f"topic {found.topic}",
+            f"topic {topic}",
             f"{writes}, and with sync.group.offsets.enabled = true in this file it also commits"
             " them: no record is skipped, but its offsets may cause re-reads",
             "remove sync.group.offsets.enabled from the configuration that MirrorMaker 2 reads",
         )
     else:
         yield at.ok(
-            f"topic {found.topic}",
+            f"topic {topic}",
             writes,
             "make sure that its sync.group.offsets.enabled is not true; `tsoffset compare` shows"
             " the differences",

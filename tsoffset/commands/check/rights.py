@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from os.path import commonprefix
 
 from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.flow.settings import ClusterSettings
@@ -74,6 +74,10 @@ class Granting:
     cluster: ClusterSettings
     principal: str | None
 
+    @property
+    def to_principal(self) -> str:
+        return "" if self.principal is None else f", as {self.principal}"
+
     def command(
         self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
     ) -> str:
@@ -88,7 +92,7 @@ class Granting:
         elif len(of) <= _NAMES_IN_A_COMMAND:
             for name in of:
                 words += [f"--{resource}", name]
-        elif (begin := _SEPARATED.match(_common_prefix(of))) is not None:
+        elif begin := _SEPARATED.match(commonprefix(of)):  # noqa: RUF071 no paths
             words += ["--resource-pattern-type", "prefixed", f"--{resource}", begin.group()]
         else:
             words += [f"--{resource}", "*"]
@@ -97,7 +101,6 @@ class Granting:
     def remedy(
         self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
     ) -> str:
-        """Advice to run that command."""
         advice = f"run {self.command(resource, of, operations)}"
         if self.principal is None:
             advice += (
@@ -115,19 +118,19 @@ def missing_rights(
 ) -> Iterator[Finding]:
     """Report the rights that a cycle lacks, or, if none is missing, those that it has."""
     allowed = {Resource.TOPIC: topics, Resource.GROUP: groups}
-    complete = True
-    for resource, answers in allowed.items():
-        for finding in _missing(at, resource, needed(side, resource), granting, answers):
-            complete = False
-            yield finding
-    if complete:
-        allowed_operations = "; ".join(
-            f"{_listed(needed(side, resource))} on {counted(len(answers), resource)}"
-            for resource, answers in allowed.items()
-            if answers
-        )
-        if allowed_operations:
-            yield at.ok("rights", allowed_operations + _as_principal(granting))
+    missing = [
+        finding
+        for resource, answers in allowed.items()
+        for finding in _missing(at, resource, needed(side, resource), granting, answers)
+    ]
+    yield from missing
+    has = [
+        f"{_listed(needed(side, resource))} on {counted(len(answers), resource)}"
+        for resource, answers in allowed.items()
+        if answers
+    ]
+    if has and not missing:
+        yield at.ok("rights", "; ".join(has) + granting.to_principal)
 
 
 def lacking(
@@ -154,7 +157,7 @@ def _missing(
         yield at.error(
             subject,
             f"{_listed(missing)} missing on {counted(len(found), resource)} "
-            f"({few(list(found))}){_as_principal(granting)}",
+            f"({few(list(found))}){granting.to_principal}",
             granting.remedy(resource, list(found), missing),
         )
     failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
@@ -180,9 +183,7 @@ def hidden(
     complete: bool,
 ) -> Iterator[Finding]:
     """Report names that a filter spells out and no listing has: hidden by rights, or nonexistent.
-
-    `complete` is whether all brokers gave their listing.
-    """
+    `complete` is whether all brokers gave their listing."""
     key = f"{resource}s"
     unseen = sorted(unseen)
     hidden = [name for name in unseen if answers.get(name) == frozenset()]
@@ -216,12 +217,11 @@ def partial_listings(
     Brokers list only topics and groups that the principal may describe; all groups if it may
     describe the cluster.
     """
-    of = {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
-    partial = [resource for resource in resources if of[resource].get(probe) == frozenset()]
     sees_all = isinstance(rights.cluster, frozenset) and _DESCRIBE in rights.cluster
-    if Resource.GROUP in partial and sees_all:
-        partial.remove(Resource.GROUP)
-    for resource in partial:
+    of = {_TOPIC: rights.topics, _GROUP: {} if sees_all else rights.groups}
+    for resource in resources:
+        if of[resource].get(probe) != frozenset():
+            continue
         yield at.ok(
             f"{resource}s",
             f"the list has only {resource}s that this principal may describe; Kafka hides all"
@@ -230,15 +230,5 @@ def partial_listings(
         )
 
 
-def _common_prefix(of: Sequence[str]) -> str:
-    least, most = min(of), max(of)
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(least, most, strict=False))
-    return "".join(character for character, _ in alike)
-
-
 def _listed(operations: Iterable[Operation]) -> str:
     return " and ".join(operation.name for operation in sorted(operations))
-
-
-def _as_principal(granting: Granting) -> str:
-    return "" if granting.principal is None else f", as {granting.principal}"

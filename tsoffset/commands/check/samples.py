@@ -14,8 +14,9 @@ from itertools import chain
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.cycle.work import PartitionWork
-from tsoffset.flow.policy import Renaming, target_topic
+from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -30,7 +31,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.records import Record, Stretch
+from tsoffset.records import Record
 
 MOST_TOPICS = 100
 _PARTITIONS = 2
@@ -44,6 +45,9 @@ class RecordPart(StrEnum):
     TIMESTAMP = "timestamp"
     KEY = "key"
     VALUE = "value"
+
+    def of(self, record: Record) -> object:
+        return getattr(record, "timestamp_ms" if self is RecordPart.TIMESTAMP else self.value)
 
 
 _ALL = frozenset(RecordPart)
@@ -84,14 +88,19 @@ class SampledTopic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Partition:
-    """A sampled partition, on both sides."""
-
     sampled: SampledTopic
     renaming: Renaming
     source: TopicPartition
     target: TopicPartition
     source_range: LogRange
     target_range: LogRange
+
+    def work(self, offsets: Iterable[int]) -> PartitionWork:
+        found = tuple(sorted(offsets))
+        renaming = self.renaming
+        return PartitionWork(
+            self.source, self.target, found, renaming.is_remote_topic, renaming.failback
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -143,13 +152,7 @@ def _compared(original: Record, copy: Record) -> Copy:
 
 
 def _same(one: Record, other: Record) -> frozenset[RecordPart]:
-    """The parts in which two records are equal."""
-    same = {
-        RecordPart.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
-        RecordPart.KEY: one.key == other.key,
-        RecordPart.VALUE: one.value == other.value,
-    }
-    return frozenset(part for part, is_same in same.items() if is_same)
+    return frozenset(part for part in RecordPart if part.of(one) == part.of(other))
 
 
 def _credible(copies: list[Copy]) -> list[Copy]:
@@ -175,7 +178,7 @@ def _places(
     found: defaultdict[str, list[_Partition]] = defaultdict(list)
     for sampled, original, copy in pairs:
         source_range, target_range = source_ranges[original], target_ranges[copy]
-        renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, original.topic)
+        renaming = renaming_of(flow, original.topic)
         if isinstance(source_range, Failed) or isinstance(target_range, Failed) or renaming is None:
             continue
         if source_range.start < source_range.end and target_range.start < target_range.end:
@@ -204,24 +207,24 @@ def _samples(source: Cluster, places: Sequence[_Partition], isolation: Isolation
     read = _read(source, [request for _, request in wanted], isolation)
     found: dict[tuple[TopicPartition, int], _Sample] = {}
     for place, request in wanted:
-        near = _records(read, request)
-        for record in near:
+        for record in read[request]:
             if record.offset >= request.offset and record.timestamp_ms is not None:
-                found.setdefault((place.source, record.offset), _Sample(place, record, near))
+                sample = _Sample(place, record, read[request])
+                found.setdefault((place.source, record.offset), sample)
                 break
     return list(found.values())
 
 
 def _read(
     cluster: Cluster, requests: Iterable[ReadFrom], isolation: Isolation
-) -> dict[ReadFrom, Stretch]:
+) -> Mapping[ReadFrom, tuple[Record, ...]]:
+    """The records of each request; none of one that failed."""
     wanted = list(dict.fromkeys(requests))
     answers = cluster.read(wanted, isolation) if wanted else {}
-    return {one: stretch for one, stretch in answers.items() if not isinstance(stretch, Failed)}
-
-
-def _records(read: Mapping[ReadFrom, Stretch], request: ReadFrom) -> tuple[Record, ...]:
-    return tuple(read[request].records) if request in read else ()
+    return {
+        request: () if isinstance(stretch, Failed) else tuple(stretch.records)
+        for request, stretch in answers.items()
+    }
 
 
 def _find(
@@ -239,21 +242,19 @@ def _find(
         for sample in samples
         if sample.copy is None and (whole or sample.is_unique(match))
     }
-    settings = TranslationSettings(match=frozenset(match), scan_bytes=_SCAN_BYTES)
-    flow = replace(flow, translation=settings)
+    flow = replace(flow, translation=TranslationSettings(match=match, scan_bytes=_SCAN_BYTES))
     found: dict[_Sample, ReadFrom] = {}
     for answer in translate_partitions(flow, source, target, _work(left.values())):
         sample = left[answer.partition, answer.offset]
         sample.place.sampled.stamped_by_target |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
-            pairs = dict(outcome.pairs)
-            if answer.offset in pairs:
-                found[sample] = ReadFrom(sample.place.target, pairs[answer.offset])
+            copy = dict(outcome.pairs).get(answer.offset)
+            if copy is not None:
+                found[sample] = ReadFrom(sample.place.target, copy)
     read = _read(target, found.values(), Isolation.READ_COMMITTED)
     for sample, request in found.items():
-        at = {record.offset: record for record in _records(read, request)}
-        sample.copy = at.get(request.offset)
+        sample.copy = next((one for one in read[request] if one.offset == request.offset), None)
 
 
 def _find_diverged(
@@ -271,16 +272,7 @@ def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
     offsets: defaultdict[_Partition, list[int]] = defaultdict(list)
     for sample in samples:
         offsets[sample.place].append(sample.record.offset)
-    return [
-        PartitionWork(
-            place.source,
-            place.target,
-            tuple(sorted(found)),
-            place.renaming.is_remote_topic,
-            place.renaming.failback,
-        )
-        for place, found in offsets.items()
-    ]
+    return [place.work(found) for place, found in offsets.items()]
 
 
 def _find_with_other_timestamps(
@@ -301,7 +293,7 @@ def _find_with_other_timestamps(
         original = sample.record
         candidates = {
             one.offset: (FirstAtTime(sample.place.source, one.timestamp_ms), one)
-            for one in chain(*(_records(pieces, request) for request in requests))
+            for one in chain(*(pieces[request] for request in requests))
             if original.value is not None
             and _same(original, one) == _ALL - {RecordPart.TIMESTAMP}
             and one.timestamp_ms is not None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.narrowing import written_groups, written_topics
-from tsoffset.flow.policy import target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Allowed,
@@ -56,10 +56,8 @@ class RecordTimes:
 @dataclass(frozen=True, slots=True)
 class SourceRights:
     """The rights on the source: on synced topics, on selected groups, and on the names that the
-    filters spell out and no listing has.
-
-    `answer` also has those on `probe`, a name that no topic and no group has.
-    """
+    filters spell out and no listing has. `answer` also has those on `probe`, a name that nothing
+    has."""
 
     answer: Rights
     topics: Mapping[str, Allowed]
@@ -71,12 +69,13 @@ class SourceRights:
 
 @dataclass(frozen=True, slots=True)
 class SourceSurvey:
-    """The source of a flow: groups, topics, the committed offsets of the selected groups with their
-    logs, and rights."""
+    """The source of a flow: groups, topics, the committed offsets of the selected groups, the
+    topics with such offsets (`synced`) with their logs, and rights."""
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
+    synced: tuple[SyncedTopic, ...]
     logs: Mapping[TopicPartition, LogRange | Failed]
     rights: SourceRights
 
@@ -94,23 +93,18 @@ class TargetSurvey:
 def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     """Read from the source. Raises ClusterUnreachable."""
     listings, topics = source.groups(), source.topics()
-    commits = source.committed(
-        syncable_groups(flow, listings),
-        share_groups=listings.share_groups,
-        require_stable=False,
-    ).by_group()
+    groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
+    commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
-    logs = source.log_ranges(
-        [
-            TopicPartition(topic.source, number)
-            for topic in synced
-            if topic.source in topics
-            for number in topic.partitions
-        ],
-        Isolation.READ_UNCOMMITTED,
-    )
+    places = [
+        TopicPartition(topic.source, number)
+        for topic in synced
+        if topic.source in topics
+        for number in topic.partitions
+    ]
+    logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
     rights = _source_rights(flow, source, listings, topics, commits, synced)
-    return SourceSurvey(listings, topics, commits, logs, rights)
+    return SourceSurvey(listings, topics, commits, synced, logs, rights)
 
 
 def _source_rights(
@@ -146,26 +140,16 @@ def _source_rights(
     )
 
 
-def survey_target(
-    flow: FlowSettings,
-    target: Cluster,
-    synced: Sequence[SyncedTopic],
-    source: GroupListings,
-) -> TargetSurvey:
-    """Read the synced topics and the source's groups from the target. Raises
-    ClusterUnreachable."""
+def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
+    """Read the synced topics and the source's groups from the target. Raises ClusterUnreachable."""
     listings = target.groups()
-    names = {topic.target for topic in synced}
+    names = {topic.target for topic in source.synced}
     topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     election = [flow.election_group] if flow.leader_election else []
-    rights = target.rights(names, [*syncable_groups(flow, source), *election])
+    groups = [one.group for one in passing_groups(flow, source.listings)]
+    rights = target.rights(names, [*groups, *election])
     return TargetSurvey(listings, topics, stamps(target, described), rights)
-
-
-def syncable_groups(flow: FlowSettings, listings: GroupListings) -> list[str]:
-    """The names of the selected groups (pure)."""
-    return [group.group for group in passing_groups(flow, listings)]
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
@@ -181,33 +165,31 @@ def synced_topics(
     flow: FlowSettings, commits: Mapping[str, GroupOffsets | Failed]
 ) -> tuple[SyncedTopic, ...]:
     """The selected topics in which the flow's groups have committed offsets (pure)."""
-    groups: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    partitions: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    found: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for group, offsets in commits.items():
-        if isinstance(offsets, Failed):
-            continue
-        for place in offsets:
-            if (target := renamed(flow, place.topic)) is not None:
-                groups[place.topic, target].add(group)
-                partitions[place.topic, target].add(place.partition)
+        for place in () if isinstance(offsets, Failed) else offsets:
+            found[place.topic].add((group, place.partition))
     return tuple(
-        SyncedTopic(source, target, frozenset(partitions[source, target]), tuple(sorted(members)))
-        for (source, target), members in sorted(groups.items())
+        SyncedTopic(
+            source,
+            target,
+            frozenset(partition for _, partition in readers),
+            tuple(sorted({group for group, _ in readers})),
+        )
+        for source, readers in sorted(found.items())
+        if (target := renamed(flow, source)) is not None
     )
 
 
 def renamed(flow: FlowSettings, topic: str) -> str | None:
     """The target's name of a source topic; None if the flow does not select it (pure)."""
-    if not flow.topic_filter.should_replicate_topic(topic):
-        return None
-    renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
+    renaming = renaming_of(flow, topic)
     return None if renaming is None else renaming.topic
 
 
 def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, Stamp]:
     """Whether producers or brokers set the timestamps of the newest records of each topic, by the
-    last batch of its longest log. The topic's configuration is not read: the records count.
-    """
+    last batch of its longest log. The topic's configuration is not read: the records count."""
     places = [
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions
     ]
@@ -220,7 +202,23 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
             logs[place] = answer
     by_length = sorted(logs, key=lambda place: logs[place].end - logs[place].start)
     longest = {place.topic: (place, logs[place]) for place in by_length}
-    return found | _newest_stamps(cluster, longest)
+    # Read farther and farther back from the ends of the logs, until each has shown a record.
+    for step in _STEPS_BACK if longest else ():
+        requests = [
+            ReadFrom(place, max(log.start, log.end - step)) for place, log in longest.values()
+        ]
+        for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
+            topic = request.partition.topic
+            if isinstance(stretch, Failed):
+                found[topic] = stretch
+            elif stretch.records:
+                found[topic] = stretch.timestamp_type
+            elif request.offset > longest[topic][1].start:
+                continue
+            del longest[topic]
+        if not longest:
+            break
+    return found
 
 
 def record_times(
@@ -250,24 +248,3 @@ def record_times(
         )
         for topic in synced
     }
-
-
-def _newest_stamps(
-    cluster: Cluster, logs: dict[str, tuple[TopicPartition, LogRange]]
-) -> dict[str, Stamp]:
-    """Read farther and farther back from the ends of the logs, until each has shown a record."""
-    found: dict[str, Stamp] = {}
-    for step in _STEPS_BACK:
-        if not logs:
-            break
-        requests = [ReadFrom(place, max(log.start, log.end - step)) for place, log in logs.values()]
-        for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
-            topic = request.partition.topic
-            if isinstance(stretch, Failed):
-                found[topic] = stretch
-            elif stretch.records:
-                found[topic] = stretch.timestamp_type
-            elif request.offset > logs[topic][1].start:
-                continue
-            del logs[topic]
-    return found

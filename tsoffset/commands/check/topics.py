@@ -1,29 +1,23 @@
-"""Findings on the topics of a flow: on the source, on the target, and their timestamps (pure)."""
+"""Findings on the topics of a flow: on the source, on the target, their timestamps, and those that
+Kafka Streams applications need on the target beside committed offsets (pure)."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import lacking, needed
-from tsoffset.commands.check.survey import (
-    SourceSurvey,
-    Stamp,
-    SyncedTopic,
-    TargetSurvey,
-    renamed,
-)
+from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, TargetSurvey, renamed
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
+from tsoffset.model import Failed, GroupType, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted, few
 
 
-def source_topics(
-    flow: FlowSettings, survey: SourceSurvey, synced: Sequence[SyncedTopic]
-) -> Iterator[Finding]:
+def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
     """Report which topics are selected, and topics with committed offsets that do not exist."""
-    at = Scope(flow.name, flow.source.alias)
+    at, synced = Scope(flow.name, flow.source.alias), survey.synced
     passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
     found = (
         f"{len(passing)} of {len(survey.topics)} topics selected; selected groups have committed"
@@ -51,15 +45,11 @@ def source_topics(
 
 
 def target_topics(
-    flow: FlowSettings,
-    source: Mapping[str, TopicDescription | Failed],
-    survey: TargetSurvey,
-    synced: Sequence[SyncedTopic],
-    every: Collection[str],
+    flow: FlowSettings, source: SourceSurvey, survey: TargetSurvey, every: Collection[str]
 ) -> Iterator[Finding]:
     """Report target topics that are missing, have fewer partitions, or set timestamps themselves.
     `every` has the names of all topics on the target."""
-    at = Scope(flow.name, flow.target.alias)
+    at, synced = Scope(flow.name, flow.target.alias), source.synced
     missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
     named_otherwise = False
     if missing and len(missing) == len(synced):
@@ -83,10 +73,15 @@ def target_topics(
         if may_read or not isinstance(described, Failed):
             yield from _unavailable(at, described, topic.target, topic.partitions)
         if isinstance(described, TopicDescription):
-            yield from _fewer_partitions(flow, source.get(topic.source), described)
+            yield from _fewer_partitions(flow, source.topics.get(topic.source), described)
         if isinstance(described, TopicDescription) and may_read:
-            stamps.append(survey.stamps.get(topic.target))
-            yield from _target_timestamps(at, topic.target, stamps[-1])
+            stamp = survey.stamps.get(topic.target)
+            stamps.append(stamp)
+            if isinstance(stamp, Failed):
+                yield at.failure(f"topic {topic.target}", stamp)
+            elif stamp is TimestampType.LOG_APPEND_TIME:
+                message = rewritten(topic.target).message
+                yield at.error(f"topic {topic.target}", *cause_and_step(message))
     kept, unseen = stamps.count(TimestampType.CREATE_TIME), stamps.count(None)
     if kept or unseen:
         words = f"{kept} of {len(synced)} topics keep the source's timestamps on the target"
@@ -147,11 +142,11 @@ def _unavailable(
     """Report a topic that cannot be described, or partitions without a leader that groups read."""
     if isinstance(described, Failed):
         yield at.failure(f"topic {topic}", described)
-    if not isinstance(described, TopicDescription):
         return
+    partitions = described.partitions if described is not None else {}
     leaderless = [
         str(number)
-        for number, partition in sorted(described.partitions.items())
+        for number, partition in sorted(partitions.items())
         if partition.leader is None and number in read
     ]
     if leaderless:
@@ -160,13 +155,6 @@ def _unavailable(
             f"no leader for partition {few(leaderless)}",
             "start the brokers that hold its replicas",
         )
-
-
-def _target_timestamps(at: Scope, topic: str, stamp: Stamp) -> Iterator[Finding]:
-    if isinstance(stamp, Failed):
-        yield at.failure(f"topic {topic}", stamp)
-    elif stamp is TimestampType.LOG_APPEND_TIME:
-        yield at.error(f"topic {topic}", *cause_and_step(rewritten(topic).message))
 
 
 def _fewer_partitions(
@@ -180,3 +168,84 @@ def _fewer_partitions(
             " skipped (TARGET_MISSING)",
             "let the replicator add partitions, or add them with kafka-topics --alter",
         )
+
+
+# The names that Kafka Streams gives its own topics, behind the application's id and a hyphen.
+_CHANGELOG = re.compile(r".+-changelog")
+_REPARTITION = re.compile(
+    r".+-repartition|.+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic"
+)
+
+
+def streams_applications(
+    flow: FlowSettings, survey: SourceSurvey, every: Collection[str]
+) -> Iterator[Finding]:
+    """Report whether the target has the internal topics of Streams applications under the names
+    that they expect. `every` has the names of all topics on the target."""
+    applications = streams_topics(survey)
+    lacking = {
+        group: missing
+        for group, topics in applications.items()
+        if (missing := [one for one in topics if renamed(flow, one) != one or one not in every])
+    }
+    at, target = Scope(flow.name, flow.target.alias), flow.target.alias
+    if lacking:
+        topics = [topic for missing in lacking.values() for topic in missing]
+        lost = "starts with empty state stores although its offsets are translated"
+        if any(map(_REPARTITION.fullmatch, topics)):
+            lost += ", and does not process what waits in its repartition topics"
+        keeps_names = flow.policy.format_remote_topic(flow.source.alias, topics[0]) == topics[0]
+        copy = (
+            "have the replicator copy these topics, and select them with `topics`"
+            if keeps_names
+            else "use IdentityReplicationPolicy, which keeps topic names, and copy these topics"
+        )
+        yield at.warning(
+            "Kafka Streams",
+            f"{_applications(survey, lacking)}: {target} has no copy of"
+            f" {counted(len(topics), 'topic')} ({few(topics)}) under the same name, so the"
+            f" application {lost}",
+            f"{copy}; or exclude the group and reset the application on {target}, which computes"
+            " everything again from its input topics (docs/failover.md, Kafka Streams)",
+        )
+    if complete := [group for group in applications if group not in lacking]:
+        yield at.ok(
+            "Kafka Streams",
+            f"{_applications(survey, complete)}: {target} has a topic of the same name for each"
+            " changelog and repartition topic",
+            "before a failover, stop the application and wait until these topics are mirrored",
+        )
+
+
+def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
+    """The changelog and repartition topics of those groups that are Streams applications. Only the
+    names tell a classic group's application from a consumer."""
+    groups = {group for topic in survey.synced for group in topic.groups}
+    committed = {
+        (group, place.topic)
+        for group, offsets in survey.commits.items()
+        for place in (() if isinstance(offsets, Failed) else offsets)
+    }
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for topic in sorted(survey.topics):
+        is_changelog = _CHANGELOG.fullmatch(topic) is not None
+        if not is_changelog and _REPARTITION.fullmatch(topic) is None:
+            continue
+        # Of `app` and `app-eu` the longer one: `app` would need a store called `eu-...`.
+        hyphens = (one.start() for one in re.finditer("-", topic))
+        owner = max((topic[:at] for at in hyphens if topic[:at] in groups), key=len, default=None)
+        # An application restores its changelogs without a committed offset. A group that has one
+        # consumes the topic, which only looks like a changelog of its own.
+        if owner is not None and not (is_changelog and (owner, topic) in committed):
+            found[owner].append(topic)
+    return found
+
+
+def _applications(survey: SourceSurvey, groups: Collection[str]) -> str:
+    applications = [
+        group
+        if survey.listings.groups[group].type is GroupType.STREAMS
+        else f"{group}, by the names of its topics"
+        for group in groups
+    ]
+    return f"{counted(len(applications), 'application')} ({few(applications)})"

@@ -21,9 +21,9 @@ from typing import Any
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.options import CompareOptions
-from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.cycle.source_commits import SourceCommit, renaming_of
 from tsoffset.errors import UsageError
-from tsoffset.flow.policy import internal_topics, target_topic
+from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import TopicPartition, Translated
@@ -98,7 +98,6 @@ def by_timestamps(
 
 
 def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
-    """The flow translated by another rule."""
     flow = opened.settings
     changed = replace(flow, translation=replace(flow.translation, proof=proof))
     return replace(opened, settings=changed)
@@ -106,14 +105,10 @@ def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
 
 def source_topic(flow: FlowSettings, topic: str) -> str | None:
     """The source's name of a target topic that the flow syncs; None for other topics."""
-    source, target = flow.source.alias, flow.target.alias
-    for name in (
-        flow.policy.upstream_topic(topic),
-        flow.policy.format_remote_topic(target, topic),
-    ):
-        if name is None or not flow.topic_filter.should_replicate_topic(name):
-            continue
-        renaming = target_topic(flow.policy, source, target, name)
+    policy = flow.policy
+    names = policy.upstream_topic(topic), policy.format_remote_topic(flow.target.alias, topic)
+    for name in names:
+        renaming = None if name is None else renaming_of(flow, name)
         if renaming is not None and renaming.topic == topic:
             return name
     return None
@@ -160,10 +155,8 @@ def read_checkpoint_file(
                 if one is not None and wanted(one[0]):
                     found.add(*one)
     except OSError as error:
-        raise UsageError(
-            f"read checkpoints, {path}: {error.strerror or error}; name a file that this user can "
-            "read"
-        ) from error
+        why = f"{error.strerror or error}; name a file that this user can read"
+        raise UsageError(f"read checkpoints, {path}: {why}") from error
     if found.malformed and not good:
         raise UsageError(
             f"read checkpoints, {path}: none of its {found.malformed} lines is a checkpoint; make"

@@ -6,15 +6,11 @@ that is translated.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.commands.compare.checkpoints import (
-    by_timestamps,
-    checkpoints_of,
-    with_proof,
-)
+from tsoffset.commands.compare.checkpoints import by_timestamps, checkpoints_of, with_proof
 from tsoffset.commands.compare.judgement import (
     CheckpointLookup,
     CheckpointVerdict,
@@ -23,7 +19,7 @@ from tsoffset.commands.compare.judgement import (
     with_repeats,
 )
 from tsoffset.commands.compare.options import Against, CompareOptions
-from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
+from tsoffset.commands.compare.recorded import recorded_pairs, without_commits
 from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
 from tsoffset.cycle.source_commits import SourceCommit, preflight
@@ -47,7 +43,6 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints
-from tsoffset.terminal.notices import Report
 
 _Current = Mapping[str, GroupOffsets | Failed]
 
@@ -71,25 +66,21 @@ class FlowComparison:
     @property
     def exit_status(self) -> int:
         """3 if a cluster is unreachable, 1 with a failed pair, else 0."""
-        if self.unreachable:
-            return 3
-        return int(any(pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs))
+        failed = (pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs)
+        return 3 if self.unreachable else int(any(failed))
 
 
 def compare(
-    flows: Sequence[FlowSettings],
+    flows: Iterable[FlowSettings],
     connect: Connect,
     *,
     settings: Settings,
     options: CompareOptions | None = None,
-    report: Report | None = None,
 ) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` have their competing flows. Raises
     UsageError for a file without checkpoints, or without a history."""
     options = options or CompareOptions()
-    for done, flow in enumerate(flows):
-        if report is not None:
-            report(flow.name, done, len(flows))
+    for flow in flows:
         at_ms = int(time.time() * 1000)
         warnings: list[str] = []
         known_at_ms = None
@@ -147,7 +138,8 @@ class _Comparison:
         work = commit_work(translated)
         decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
         rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
-        ends = self._source_ends(commits)
+        partitions = {commit.partition for commit in commits if commit.partition is not None}
+        ends = source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
         judged = [
             self._pair(one, row, checkpoints, ends)
             for one, row in zip(translated, rows, strict=True)
@@ -172,33 +164,28 @@ class _Comparison:
             *self._without_commits(commits, checkpoints),
         ]
 
-    def _source_ends(self, commits: Sequence[SourceCommit]) -> Mapping[TopicPartition, int]:
-        """The log ends of the partitions that the groups read, as far as they are readable."""
-        partitions = {commit.partition for commit in commits if commit.partition is not None}
-        ranges = self.opened.source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
-        return {place: log.end for place, log in ranges.items() if isinstance(log, LogRange)}
-
     def _pair(
         self,
         translated: TranslatedCommit,
         row: Row,
         checkpoints: Checkpoints,
-        ends: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, LogRange | Failed],
     ) -> ComparedPair:
         commit, position = translated.commit, translated.position
+        log = None if commit.partition is None else ends[commit.partition]
         key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
         return compare_pair(
             self.at_ms,
             row,
             translated.answer(row),
             CheckpointLookup.of(checkpoints, key),
-            source_end=None if commit.partition is None else ends.get(commit.partition),
+            source_end=log.end if isinstance(log, LogRange) else None,
             target_range=None if position is None else position.target_range,
         )
 
     def _without_commits(
         self, commits: Sequence[SourceCommit], checkpoints: Checkpoints
-    ) -> list[ComparedPair]:
+    ) -> Iterator[ComparedPair]:
         """Checkpoints of groups that no longer have a committed offset on the source."""
         known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
         # Nothing is known of a group that failed as a whole.
@@ -208,21 +195,7 @@ class _Comparison:
             self.opened.target, sorted({key.group for key in left}), require_stable=True
         )
         why = "the group has no committed offset on the source any more: it expired or was deleted"
-        offsets = _offsets(current)
-        return [
-            pair
-            for key in left
-            if (
-                pair := without_commit(
-                    self.flow,
-                    self.at_ms,
-                    key,
-                    CheckpointLookup.of(checkpoints, key),
-                    offsets.get(key),
-                    why,
-                )
-            )
-        ]
+        return without_commits(self.flow, self.at_ms, left, checkpoints, _offsets(current), why)
 
 
 def _offsets(current: _Current) -> dict[CheckpointKey, int]:
@@ -241,12 +214,11 @@ def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     commit, position = translated.commit, translated.position
     if pair.verdict is not CheckpointVerdict.UNSAFE or pair.records is None:
         return None
+    assert position is not None
     assert commit.partition is not None
-    assert commit.committed is not None
     assert commit.target is not None
     assert pair.theirs is not None
-    assert position is not None
-    committed, answer = commit.committed.offset, position.translation.outcome
+    committed, answer = position.offset, position.translation.outcome
     assert isinstance(answer, Translated)
     start, log = pair.theirs - pair.records, position.target_range
     unread = (

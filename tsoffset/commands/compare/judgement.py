@@ -39,8 +39,7 @@ class CheckpointVerdict(StrEnum):
 
 class CommitOrigin(StrEnum):
     """Which offset the target group has committed: that of the checkpoint (`theirs`), of an
-    earlier checkpoint, of tsoffset (`ours`), of both, or another one.
-    """
+    earlier checkpoint, of tsoffset (`ours`), of both, or another one."""
 
     CHECKPOINT = "theirs"
     EARLIER = "earlier"
@@ -127,7 +126,10 @@ def compare_pair(
     """
     verdict, records, message = _judge(row, answer, lookup, target_range, recorded)
     checkpoint, current = lookup.checkpoint, row.current_target_offset
-    exact = answer is not None and answer.precision is Precision.EXACT
+    lag = None
+    if source_end is not None and row.source_offset is not None:
+        lag = max(0, source_end - row.source_offset)
+    exact = answer if answer is not None and answer.precision is Precision.EXACT else None
     return ComparedPair(
         flow=row.flow,
         compared_at_ms=at_ms,
@@ -135,17 +137,13 @@ def compare_pair(
         source_topic=row.source_topic,
         partition=row.partition,
         source_offset=row.source_offset,
-        lag=(
-            None
-            if source_end is None or row.source_offset is None
-            else max(0, source_end - row.source_offset)
-        ),
+        lag=lag,
         target_topic=row.target_topic,
         ours=row.target_offset,
         ours_precision=row.precision,
         ours_reread_bound=row.reread_bound,
         ours_reason=row.reason,
-        true_position=answer.equivalent_to if answer is not None and exact else None,
+        true_position=None if exact is None else exact.equivalent_to,
         theirs=None if checkpoint is None else checkpoint.target_offset,
         theirs_source_offset=None if checkpoint is None else checkpoint.source_offset,
         theirs_timestamp_ms=None if checkpoint is None else checkpoint.timestamp_ms,
@@ -163,22 +161,19 @@ def with_repeats(pair: ComparedPair, found: RepeatCheck) -> ComparedPair:
     the replicator copied the records between them again after it."""
     if found.comes_again is False:
         return pair
+    pair = replace(pair, verdict=CheckpointVerdict.BEYOND)
+    where = f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours},"
     if found.comes_again:
-        return replace(
-            pair,
-            verdict=CheckpointVerdict.BEYOND,
-            records=0,
-            message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, but the"
-            f" replicator copied the records between them again after {pair.theirs}: no"
-            " record is skipped",
+        message = (
+            f"{where} but the replicator copied the records between them again after"
+            f" {pair.theirs}: no record is skipped"
         )
-    return replace(
-        pair,
-        verdict=CheckpointVerdict.BEYOND,
-        message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, and it is"
-        " not known whether the replicator copied the records between them again later:"
-        f" {found.why}",
+        return replace(pair, records=0, message=message)
+    message = (
+        f"{where} and it is not known whether the replicator copied the records between them again"
+        f" later: {found.why}"
     )
+    return replace(pair, message=message)
 
 
 def _judge(
@@ -220,11 +215,8 @@ def _judge(
             " --history the clusters are not asked whether the replicator copied the records"
             " between them again later; compare without --history",
         )
-    verdict = (
-        CheckpointVerdict.UNSAFE
-        if answer.precision is Precision.EXACT
-        else CheckpointVerdict.BEYOND
-    )
+    exact = answer.precision is Precision.EXACT
+    verdict = CheckpointVerdict.UNSAFE if exact else CheckpointVerdict.BEYOND
     if target_range is not None and offset > target_range.end:
         return (
             verdict,

@@ -8,8 +8,6 @@ from tsoffset.errors import UsageError
 
 
 class Against(StrEnum):
-    """What tsoffset's offsets are compared with."""
-
     CHECKPOINTS = "checkpoints"
     """The newest checkpoints of MirrorMaker 2."""
     TIMESTAMPS = "timestamps"
@@ -53,5 +51,4 @@ class CompareOptions:
 
     @property
     def other_name(self) -> str:
-        """The name of what tsoffset is compared with."""
         return "KIP-1292" if self.against is Against.TIMESTAMPS else "MirrorMaker 2"

@@ -7,7 +7,7 @@ past an exact translation is not unsafe by that alone.
 
 import sys
 from bisect import bisect_left
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -70,10 +70,9 @@ def check_repeats(
 ) -> Mapping[Span, RepeatCheck]:
     """Check each span, with at most BYTES_PER_SPAN in each read. Spans of one partition share what
     was read. Raises ClusterUnreachable."""
-    by_partition: defaultdict[tuple[TopicPartition, TopicPartition], set[Span]]
-    by_partition = defaultdict(set)
+    by_partition: dict[tuple[TopicPartition, TopicPartition], set[Span]] = {}
     for span in spans:
-        by_partition[span.source, span.target].add(span)
+        by_partition.setdefault((span.source, span.target), set()).add(span)
     found = {}
     for (source_partition, target_partition), of_partition in by_partition.items():
         originals = _Log(source, source_partition, isolation, match)

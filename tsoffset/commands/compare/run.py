@@ -1,4 +1,4 @@
-"""Runs `tsoffset compare`, once or at an interval."""
+"""Runs `tsoffset compare`, once or at an interval, and prints the comparisons for a person."""
 
 import signal
 import time
@@ -10,21 +10,31 @@ from itertools import count
 from typing import Any
 
 import structlog
+from rich.text import Text
 
 from tsoffset.cluster import Connect
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import ComparedPair
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import in_history, on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.output import Format, Output, counted, in_utc
+from tsoffset.terminal.report import RowMessage, head, notes
+from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
 log = structlog.get_logger(__name__)
+
+_STYLES = {
+    CheckpointVerdict.EQUAL: "green",
+    CheckpointVerdict.REREAD: "yellow",
+    CheckpointVerdict.UNSAFE: "bold red",
+    CheckpointVerdict.BEYOND: "yellow",
+    CheckpointVerdict.FAILED: "bold red",
+}
 
 
 def run_compare(
@@ -40,9 +50,8 @@ def run_compare(
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    names_of = on_cluster(selection.narrowing, connect)
-    if options.recorded:
-        names_of = in_history(selection.settings)
+    recorded, settings = options.recorded, selection.settings
+    names_of = in_history(settings) if recorded else on_cluster(selection.narrowing, connect)
     require_match(selection, notices, names_of)
     repeating = Repeating(options.every_seconds or 1.0, options.times)
     past = PastTotals()
@@ -50,16 +59,8 @@ def run_compare(
 
     def compare_once() -> bool:
         nonlocal status
-        with notices.progress("comparing") as report:
-            found = list(
-                compare(
-                    selection.flows,
-                    connect,
-                    settings=selection.settings,
-                    options=options,
-                    report=report,
-                )
-            )
+        flows = notices.with_progress("comparing", selection.flows)
+        found = list(compare(flows, connect, settings=settings, options=options))
         with repeating.undisturbed():
             status = max((one.exit_status for one in found), default=0)
             for compared in found:
@@ -118,6 +119,89 @@ def _write_report(
     return 0
 
 
+def comparison_lines(
+    compared: FlowComparison,
+    width: int | None,
+    by: By = By.PAIR,
+    *,
+    other: str = "MirrorMaker 2",
+    with_time: bool = False,
+) -> Iterator[Text]:
+    """The table of group-partitions or sums, messages and totals. `other` is the name of what
+    tsoffset is compared with; with `with_time` the heading has the time of the comparison."""
+    pairs = compared.pairs
+    at = f", {in_utc(compared.at_ms)}" if with_time else ""
+    if compared.known_at_ms is not None:
+        at += f"; tsoffset's offsets are of the cycle that ended {in_utc(compared.known_at_ms)}"
+    yield head(f"flow {compared.flow}{at}")
+    if pairs:
+        if by is By.PAIR:
+            yield from table(_columns(other), pairs, width)
+        else:
+            yield from table(_sum_columns(by), sums(by, pairs), width)
+        yield Text()
+        messages = (RowMessage(pair.verdict, pair.message) for pair in pairs)
+        yield from notes(messages, "group-partition", width)
+    yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
+    for name, words in ComparisonTotals.of(pairs).in_words(other).items():
+        yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
+
+
+def _sum_columns(by: By) -> Sequence[Column[Sum]]:
+    return (
+        Column(by.value.upper(), lambda one: one.name, elastic=True),
+        Column("PARTITIONS", lambda one: one.pairs, right=True, short="PARTS"),
+        Column("EQUAL", lambda one: one.equal, right=True, drops=2),
+        Column("RE-READ", lambda one: one.reread, right=True),
+        Column("RECORDS", lambda one: one.reread_records, right=True),
+        Column("MOST", lambda one: one.reread_most, right=True, drops=1),
+        Column(
+            "UNSAFE",
+            lambda one: Cell(str(one.unsafe), "bold red" if one.unsafe else ""),
+            right=True,
+        ),
+        Column("SKIPPED", lambda one: one.unsafe_records, right=True, drops=3),
+        Column("BEYOND", lambda one: one.beyond, right=True, drops=3),
+        Column("NONE", lambda one: one.none, right=True),
+        Column("UNJUDGED", lambda one: one.unjudged, right=True, drops=2),
+        Column("FAILED", lambda one: one.failed, right=True, drops=2),
+        Column("EXACT", lambda one: one.ours_exact, right=True),
+        Column("BOUND", lambda one: one.ours_reread_bound, right=True),
+        Column("TARGET GROUPS RE-READ", lambda one: one.target_commit_reread, right=True, drops=3),
+    )
+
+
+def _precision(pair: ComparedPair) -> Cell | str | None:
+    if pair.ours is None:
+        return None if pair.ours_reason is None else Cell(pair.ours_reason, "yellow")
+    bound = f" {pair.ours_reread_bound}" if pair.ours_reread_bound else ""
+    return f"{pair.ours_precision}{bound}"
+
+
+def _columns(other: str) -> tuple[Column[ComparedPair], ...]:
+    names = {CommitOrigin.CHECKPOINT: other, CommitOrigin.TSOFFSET: "tsoffset"}
+    short = "MM2" if other == "MirrorMaker 2" else other.upper()
+    return (
+        Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
+        Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
+        Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
+        Column("LAG", lambda pair: pair.lag, right=True, drops=2),
+        # The policy gives the target's name.
+        Column(
+            "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
+        ),
+        Column("TSOFFSET", lambda pair: pair.ours, right=True),
+        Column("PRECISION", _precision),
+        Column(other.upper(), lambda pair: pair.theirs, right=True, short=short),
+        Column("OF SOURCE OFFSET", lambda pair: pair.theirs_source_offset, right=True, drops=2),
+        Column("VERDICT", lambda pair: Cell(pair.verdict, _STYLES.get(pair.verdict, ""))),
+        Column("RECORDS", lambda pair: pair.records, right=True, folds=2),
+        Column("TARGET COMMIT", lambda pair: pair.target_commit, right=True, short="ON TARGET"),
+        Column("SET BY", lambda pair: names.get(pair.target_commit_is, pair.target_commit_is)),
+        Column("RE-READS", lambda pair: pair.target_commit_reread, right=True, folds=2),
+    )
+
+
 class Repeating:
     """Repeats work at an interval; times that have passed are left out.
 
@@ -134,16 +218,20 @@ class Repeating:
     def run(self, work: Callable[[], bool]) -> None:
         """Call `work` until it returns False, the number of times is reached, or a signal comes.
         Call this from the main thread."""
-        with self._handling_signals():
-            try:
-                for number in self._rounds:
-                    if number:
-                        time.sleep(max(0.0, self._schedule.due - time.monotonic()))
-                    if not work():
-                        return
-                    self._schedule.ended(time.monotonic())
-            except KeyboardInterrupt:
-                return
+        signals = (signal.SIGTERM, signal.SIGINT)
+        handlers = {number: signal.signal(number, self._handle) for number in signals}
+        try:
+            for number in self._rounds:
+                if number:
+                    time.sleep(max(0.0, self._schedule.due - time.monotonic()))
+                if not work():
+                    return
+                self._schedule.ended(time.monotonic())
+        except KeyboardInterrupt:
+            return
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -155,18 +243,6 @@ class Repeating:
             self._disturbable = True
         if self._signaled:
             raise KeyboardInterrupt
-
-    @contextmanager
-    def _handling_signals(self) -> Iterator[None]:
-        handlers = {
-            number: signal.signal(number, self._handle)
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
 
     def _handle(self, *_: Any) -> None:
         self._signaled = True

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
@@ -16,7 +16,19 @@ _ORIGINS = {
     CommitOrigin.EARLIER: "of an earlier checkpoint",
     CommitOrigin.TSOFFSET: "of tsoffset",
     CommitOrigin.OTHER: "of another origin",
+    None: "without a committed offset",
 }
+_VERDICTS = {
+    CheckpointVerdict.EQUAL: "equal",
+    CheckpointVerdict.REREAD: "re-read",
+    CheckpointVerdict.UNSAFE: "unsafe",
+    CheckpointVerdict.NONE: "none",
+    CheckpointVerdict.BEYOND: "past tsoffset's offset, not known to be unsafe",
+    CheckpointVerdict.UNJUDGED: "not comparable (no translation by tsoffset)",
+    CheckpointVerdict.FAILED: "failed",
+}
+# Mentioned even if there are none.
+_ALWAYS = tuple(_VERDICTS)[:4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,78 +82,50 @@ class ComparisonTotals:
     def in_words(self, other: str) -> dict[str, str]:
         """A phrase each for `other` (the name of what tsoffset is compared with), tsoffset and the
         target groups."""
-        return {
-            other: self._other_in_words(),
-            "tsoffset": self._tsoffset_in_words(),
-            "target groups": self._target_in_words(other),
+        bounds = {
+            CheckpointVerdict.REREAD: _up_to(self.reread, ""),
+            CheckpointVerdict.UNSAFE: _up_to(self.skipped, " skipped"),
         }
+        of_other = [
+            f"{self.verdicts[verdict]} {words}{bounds.get(verdict, '')}"
+            for verdict, words in _VERDICTS.items()
+            if self.verdicts[verdict] or verdict in _ALWAYS
+        ]
+        if self.older:
+            of_other[-1] += f"; {self.older} of an older committed offset than the group has now"
+        of_tsoffset = [
+            f"{self.precisions[precision]} {precision.value}"
+            for precision in Precision
+            if self.precisions[precision] or precision is Precision.EXACT
+        ]
+        of_tsoffset[-1] += _up_to(self.ours_reread, " re-read")
+        of_tsoffset.append(f"{self.no_answer.total()} none{by_name(self.no_answer)}")
+        of_target = [
+            f"{self.origins[origin]} {words.format(other=other)}"
+            for origin, words in _ORIGINS.items()
+            if self.origins[origin]
+        ]
+        of_target = of_target or [f"0 {_ORIGINS[None]}"]
+        if self.target_reread:
+            of_target[-1] += f"; up to {counted(self.target_reread, 'record')} re-read"
+        phrases = {other: of_other, "tsoffset": of_tsoffset, "target groups": of_target}
+        return {name: ", ".join(words) for name, words in phrases.items()}
 
     def in_fields(self) -> dict[str, int]:
-        """The numbers as fields of a log event."""
         return {
             "pairs": self.pairs,
-            **{
-                f"mirrormaker_{verdict.value}": self.verdicts[verdict]
-                for verdict in CheckpointVerdict
-            },
+            **{f"mirrormaker_{one.value}": self.verdicts[one] for one in CheckpointVerdict},
             "mirrormaker_reread_records": self.reread,
             "mirrormaker_unsafe_records": self.skipped,
-            **{
-                f"tsoffset_{precision.value}": self.precisions[precision] for precision in Precision
-            },
+            **{f"tsoffset_{one.value}": self.precisions[one] for one in Precision},
             "tsoffset_none": self.no_answer.total(),
             "tsoffset_reread_bound": self.ours_reread,
             "target_commits_reread_records": self.target_reread,
         }
 
-    def _other_in_words(self) -> str:
-        reread = f" (up to {counted(self.reread, 'record')})" if self.reread else ""
-        skipped = f" (up to {counted(self.skipped, 'record')} skipped)" if self.skipped else ""
-        words = [
-            f"{self.verdicts[verdict]} {name}"
-            for verdict, name, is_rare in (
-                (CheckpointVerdict.EQUAL, "equal", False),
-                (CheckpointVerdict.REREAD, f"re-read{reread}", False),
-                (CheckpointVerdict.UNSAFE, f"unsafe{skipped}", False),
-                (CheckpointVerdict.NONE, "none", False),
-                (
-                    CheckpointVerdict.BEYOND,
-                    "past tsoffset's offset, not known to be unsafe",
-                    True,
-                ),
-                (
-                    CheckpointVerdict.UNJUDGED,
-                    "not comparable (no translation by tsoffset)",
-                    True,
-                ),
-                (CheckpointVerdict.FAILED, "failed", True),
-            )
-            if self.verdicts[verdict] or not is_rare
-        ]
-        older = f"; {self.older} of an older committed offset than the group has now"
-        return ", ".join(words) + (older if self.older else "")
 
-    def _tsoffset_in_words(self) -> str:
-        words = [f"{self.precisions[Precision.EXACT]} exact"]
-        words += [
-            f"{self.precisions[precision]} {precision.value}"
-            for precision in Precision
-            if precision is not Precision.EXACT and self.precisions[precision]
-        ]
-        if self.ours_reread:
-            words[-1] += f" (up to {counted(self.ours_reread, 'record')} re-read)"
-        return ", ".join([*words, f"{self.no_answer.total()} none{by_name(self.no_answer)}"])
-
-    def _target_in_words(self, other: str) -> str:
-        words = [
-            f"{self.origins[origin]} {name.format(other=other)}"
-            for origin, name in _ORIGINS.items()
-            if self.origins[origin]
-        ]
-        if self.origins[None] or not words:
-            words.append(f"{self.origins[None]} without a committed offset")
-        again = f"; up to {counted(self.target_reread, 'record')} re-read"
-        return ", ".join(words) + (again if self.target_reread else "")
+def _up_to(records: int, words: str) -> str:
+    return f" (up to {counted(records, 'record')}{words})" if records else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,24 +192,15 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
 _MOMENTS_KEPT = 500
 
 
-@dataclass(slots=True)
 class PastTotals:
-    """The times and totals of each flow's comparisons, the oldest first. Of many only every other
-    one is kept, so that there are at most a few hundred."""
+    """The times and totals of each flow's comparisons, the oldest first; of many, fewer of the
+    older ones."""
 
-    moments: dict[str, list[tuple[int, ComparisonTotals]]] = field(default_factory=dict)
-    _every: dict[str, int] = field(default_factory=dict)
-    _seen: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.moments: defaultdict[str, list[tuple[int, ComparisonTotals]]] = defaultdict(list)
 
     def add(self, compared: FlowComparison) -> None:
-        flow = compared.flow
-        every, seen = self._every.get(flow, 1), self._seen.get(flow, 0)
-        self._seen[flow] = seen + 1
-        moments = self.moments.setdefault(flow, [])
-        # The last one is always there, also if the next one replaces it.
-        if moments and (seen - 1) % every:
-            moments.pop()
+        moments = self.moments[compared.flow]
         moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
         if len(moments) > _MOMENTS_KEPT:
-            del moments[1::2]
-            self._every[flow] = every * 2
+            del moments[1:-1:2]

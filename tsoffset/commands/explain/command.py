@@ -1,18 +1,10 @@
 """`tsoffset explain` and its options."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsoffset.commands.options import (
-    CONFIG,
-    EXIT_STATUS,
-    FLOW,
-    FORMAT_HELP,
-    WIDE,
-    choice,
-    command,
-)
+from tsoffset.commands.options import CONFIG, EXIT_STATUS, FLOW, FORMAT_HELP, WIDE, choice, command
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
@@ -38,15 +30,7 @@ Examples:
     choice("--format", Format.TABLE, FORMAT_HELP, (Format.TABLE, Format.JSON)),
     WIDE,
 )
-def explain(
-    selection: "Selection",
-    output: Output,
-    notices: Notices,
-    *,
-    group: str,
-    topic: str | None,
-    partition: int | None,
-) -> int:
+def explain(selection: "Selection", output: Output, notices: Notices, **options: Any) -> int:
     """Explain how a group's offsets are translated.
 
     Prints each request to a cluster with its answer, the record pairs that were found, the target
@@ -56,4 +40,4 @@ def explain(
     from tsoffset.commands.explain.flow_explanation import ExplainOptions
     from tsoffset.commands.explain.report import run_explain
 
-    return run_explain(selection, ExplainOptions(group, topic, partition), output, notices)
+    return run_explain(selection, ExplainOptions(**options), output, notices)

@@ -1,6 +1,6 @@
 """Runs the steps of a cycle for one group of a flow, and observes them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsoffset.cluster import Connect, all_failed
@@ -27,7 +27,6 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.rule.inquiry import Answer, Question
-from tsoffset.terminal.notices import Report
 from tsoffset.terminal.output import counted, few
 
 
@@ -40,10 +39,13 @@ class ExplainOptions:
     partition: int | None = None
 
     def includes(self, partition: TopicPartition) -> bool:
-        return self.topic in (None, partition.topic) and self.partition in (
-            None,
-            partition.partition,
-        )
+        is_partition = self.partition in (None, partition.partition)
+        return is_partition and self.topic in (None, partition.topic)
+
+    def __str__(self) -> str:
+        if self.topic is None:
+            return f"a partition {self.partition}"
+        return f"topic {self.topic}" if self.partition is None else f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +64,29 @@ class ExplainResult:
     @property
     def exit_status(self) -> int:
         """3 if a cluster is unreachable, 1 with a failed row, else 0."""
-        if self.unreachable:
-            return 3
-        return int(any(one.row.outcome is OutcomeKind.FAILED for one in self.explanations))
+        failed = (one.row.outcome is OutcomeKind.FAILED for one in self.explanations)
+        return 3 if self.unreachable else int(any(failed))
 
 
 def explain(
-    options: ExplainOptions,
-    flows: Sequence[FlowSettings],
-    connect: Connect,
-    *,
-    settings: Settings,
-    report: Report | None = None,
+    options: ExplainOptions, flows: Iterable[FlowSettings], connect: Connect, *, settings: Settings
 ) -> ExplainResult:
-    """Explain the group in each of `flows`; `settings` have their competing flows.
-
-    Raises UsageError if there is nothing to explain: the group does not exist, is not selected, or
-    has no such committed offset.
-    """
+    """Explain the group in each of `flows`; `settings` have their competing flows. Raises
+    UsageError if there is nothing to explain: the group does not exist, is not selected, or has no
+    such committed offset."""
     explanations: list[Explanation] = []
     left_out: list[str] = []
     warnings: list[str] = []
     unreachable = False
-    for done, flow in enumerate(flows):
-        if report is not None:
-            report(flow.name, done, len(flows))
+    for flow in flows:
         with open_flow(flow, connect, settings) as opened:
             explaining = _FlowExplanation(opened, options)
             try:
                 explanations += explaining.explanations()
             except ClusterUnreachable as error:
                 unreachable = True
-                failed = all_failed(error)
-                explanations.append(Explanation(failed_row(flow.name, failed), flow.commits))
+                row = failed_row(flow.name, all_failed(error))
+                explanations.append(Explanation(row, flow.commits))
             except _NothingToExplain as nothing:
                 left_out.append(str(nothing))
             warnings += explaining.warnings
@@ -128,11 +120,11 @@ class _FlowExplanation:
             return [Explanation(row, flow.commits)]
         commits = self._selected(found, listings.share_groups)
         traces = {
-            Position(
-                commit.partition.topic, commit.partition.partition, commit.committed.offset
-            ): Trace(flow, commit)
-            for commit in commits
-            if commit.verdict is None and commit.partition and commit.committed
+            Position(one.partition.topic, one.partition.partition, one.committed.offset): Trace(
+                flow, one
+            )
+            for one in commits
+            if one.verdict is None and one.partition and one.committed
         }
 
         def observe(position: Position, question: Question, answer: Answer) -> None:
@@ -147,14 +139,12 @@ class _FlowExplanation:
         ]
 
     def _preflight(self, listings: GroupListings) -> Preflight:
-        """Run the preflight of a cycle for this group."""
         group, flow, source = self.options.group, self.flow, self.opened.source
         listed = listings.groups.get(group)
         if listed is None and not listings.failed_brokers:
             raise _NothingToExplain(
-                f"flow {flow.name}: group {group} does not exist on {source.alias}"
-                f", which has {counted(len(listings.groups), 'group')}."
-                f"{did_you_mean(group, listings.groups)}"
+                f"flow {flow.name}: group {group} does not exist on {source.alias}, which has"
+                f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
             )
         type_ = GroupType.UNKNOWN if listed is None else listed.type
         listing = GroupListings({group: GroupListing(group, type_, None)})
@@ -178,7 +168,7 @@ class _FlowExplanation:
         if found:
             present = sorted({commit.partition for commit in found if commit.partition})
             raise _NothingToExplain(
-                f"{what} in {_in_words(self.options)} that is synced; it has committed offsets in"
+                f"{what} in {self.options} that is synced; it has committed offsets in"
                 f" {few([str(partition) for partition in present])}"
             )
         group, source = self.options.group, self.opened.source
@@ -210,11 +200,3 @@ class _FlowExplanation:
         return Explanation(
             row, self.flow.commits, trace.position, tuple(trace.steps), pairs, answer
         )
-
-
-def _in_words(options: ExplainOptions) -> str:
-    if options.topic is None:
-        return f"a partition {options.partition}"
-    if options.partition is None:
-        return f"topic {options.topic}"
-    return f"{options.topic}-{options.partition}"

@@ -1,6 +1,7 @@
 """Words why a translation is what it is, from the rule's own basis, proof and pairs (pure)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tsoffset.commands.explain.statements import PairRole, PairStatement, TranslationStatement
 from tsoffset.commands.explain.trace import Trace
@@ -28,43 +29,40 @@ def explain_outcome(
     Without a translation these are the nearest equal records before and after the committed offset,
     which prove nothing.
     """
-    if isinstance(outcome, Failed):
-        return TranslationStatement(
-            **trace.common, reason=outcome.kind, message=outcome.message
-        ), ()
+    match outcome:
+        case Failed(kind=reason):
+            pairs: Iterable[Pair] = ()
+        case Skipped(reason=reason):
+            pairs = _nearest(trace)
+        case Translated():
+            pairs = _of_records(trace, outcome.pairs)
     proves = isinstance(outcome, Translated)
-    pairs = (
-        _of_records(trace, outcome.pairs) if isinstance(outcome, Translated) else _nearest(trace)
-    )
     statements = tuple(_statement(trace, pair, proves=proves) for pair in pairs)
     if answer is None:
-        assert isinstance(outcome, Skipped)
-        return TranslationStatement(
-            **trace.common, reason=outcome.reason, message=outcome.message
-        ), statements
+        assert not isinstance(outcome, Translated)
+        said = TranslationStatement(**trace.common, reason=reason, message=outcome.message)
+        return said, statements
     assert answer.basis is not None
     by_setting = _BY_SETTING.get(answer.basis)
     why = by_setting or _BY_BASIS[answer.basis](trace, answer, _of_records(trace, answer.pairs))
-    safety = answer.safety if answer.basis in _PROVEN else None
-    if safety is not None:
+    proof: dict[str, Any] = {}
+    if answer.safety is not None and answer.basis in _PROVEN:
+        safety = answer.safety
         why = f"{why} {_proof(trace, answer, safety)}"
-    at, copy = (None, None) if safety is None else _proof_offsets(safety)
-    return (
-        TranslationStatement(
-            **trace.common,
-            target_offset=answer.target_offset,
-            precision=answer.precision,
-            reread_bound=answer.reread_bound,
-            equivalent_from=answer.equivalent_from,
-            equivalent_to=answer.equivalent_to,
-            basis=answer.basis,
-            proof=None if safety is None else safety.proof,
-            proof_source_offset=at,
-            proof_target_offset=copy,
-            why=f"{why} {outcome.message}" if isinstance(outcome, Skipped) else why,
-        ),
-        statements,
+        at, copy = safety.pair or (safety.from_offset, safety.limit)
+        proof = {"proof_source_offset": at, "proof_target_offset": copy, "proof": safety.proof}
+    said = TranslationStatement(
+        **trace.common,
+        **proof,
+        target_offset=answer.target_offset,
+        precision=answer.precision,
+        reread_bound=answer.reread_bound,
+        equivalent_from=answer.equivalent_from,
+        equivalent_to=answer.equivalent_to,
+        basis=answer.basis,
+        why=f"{why} {outcome.message}" if isinstance(outcome, Skipped) else why,
     )
+    return said, statements
 
 
 # --- a sentence for each basis --------------------------------------------------------------
@@ -170,7 +168,6 @@ def _same_offset(_: Trace, __: Translated, pairs: Sequence[Pair]) -> str:
 
 
 def _copy(trace: Trace) -> str:
-    """What the target's record is called."""
     return "original" if trace.failback else "copy"
 
 
@@ -218,18 +215,32 @@ _PROVEN = {Basis.NEXT_RECORD, Basis.BETWEEN, Basis.BEHIND, Basis.MIRROR_END}
 
 
 def _proof(trace: Trace, answer: Translated, safety: Safety) -> str:
-    """The proof that the translation skips nothing."""
-    match safety.proof:
-        case Proof.TIME:
-            return f"Safe by time: {_by_time(trace, safety)}."
-        case Proof.FIRST_COPY:
-            return f"Safe by first copy: {_by_first_copy(trace, answer, safety)}."
-        case Proof.FRONTIER:
-            return f"Safe by the frontier: {_by_frontier(trace, answer, safety)}."
-
-
-def _proof_offsets(safety: Safety) -> tuple[int | None, int | None]:
-    return (safety.from_offset, safety.limit) if safety.pair is None else safety.pair
+    if safety.proof is Proof.TIME:
+        return f"Safe by time: {_by_time(trace, safety)}."
+    assert safety.pair is not None
+    at, copy = safety.pair
+    name = "first copy" if safety.proof is Proof.FIRST_COPY else "the frontier"
+    if trace.failback:
+        # The group has read copies of what the target holds.
+        why = (
+            f"source {at:,} has its original at {copy:,}; from there to {answer.target_offset:,}"
+            " the replicator copied every record of the original, and the group has read these"
+            " copies"
+        )
+    elif safety.proof is Proof.FIRST_COPY:
+        why = (
+            f"the replicator was at source {at:,} or below when it wrote target {copy:,}, and the "
+            "target topic is not compacted, so from there on the lowest copy of a record comes "
+            "before any later record"
+        )
+    else:
+        why = f"no record after source {at:,} lies before its copy at {copy:,}"
+        if answer.target_offset <= copy and safety.pair not in answer.pairs:
+            why += (
+                f", and on the way there from {answer.target_offset:,} the replicator passed every "
+                "earlier record from the commit on"
+            )
+    return f"Safe by {name}: {why}."
 
 
 def _by_time(trace: Trace, safety: Safety) -> str:
@@ -245,7 +256,14 @@ def _by_time(trace: Trace, safety: Safety) -> str:
     them = "it" if number == 1 else "them"
     moment = in_utc(safety.oldest_ms, "milliseconds")
     why = f"{oldest} from offset {start:,} on is from {moment}, and everything"
-    older_before = _lookup(trace, safety.oldest_ms)
+    older_before = next(
+        (
+            answer.record_offset
+            for request, answer in trace.steps
+            if request.side is Side.TARGET and request.timestamp_ms == safety.oldest_ms
+        ),
+        None,
+    )
     if older_before is None:
         return f"{why} on the target before {limit:,} is older, or was read and is none of {them}"
     if limit is None or older_before >= limit:
@@ -253,48 +271,6 @@ def _by_time(trace: Trace, safety: Safety) -> str:
     return (
         f"{why} on the target before {older_before:,} is older; the records from there to "
         f"{limit:,} were read and are none of {them}"
-    )
-
-
-def _lookup(trace: Trace, timestamp_ms: int) -> int | None:
-    """The target's answer to a lookup of the timestamp; None without a lookup or an answer."""
-    for request, answer in trace.steps:
-        if request.side is Side.TARGET and request.timestamp_ms == timestamp_ms:
-            return answer.record_offset
-    return None
-
-
-def _by_first_copy(trace: Trace, answer: Translated, safety: Safety) -> str:
-    assert safety.pair is not None
-    at, copy = safety.pair
-    if trace.failback:
-        return f"source {at:,} has its original at {copy:,}{_read_on_the_way(answer)}"
-    return (
-        f"the replicator was at source {at:,} or below when it wrote target {copy:,}, and the "
-        "target topic is not compacted, so from there on the lowest copy of a record comes before "
-        "any later record"
-    )
-
-
-def _by_frontier(trace: Trace, answer: Translated, safety: Safety) -> str:
-    assert safety.pair is not None
-    at, copy = safety.pair
-    if trace.failback:
-        return f"source {at:,} has its original at {copy:,}{_read_on_the_way(answer)}"
-    why = f"no record after source {at:,} lies before its copy at {copy:,}"
-    if answer.target_offset > copy or safety.pair in answer.pairs:
-        return why
-    return (
-        f"{why}, and on the way there from {answer.target_offset:,} the replicator passed every "
-        "earlier record from the commit on"
-    )
-
-
-def _read_on_the_way(answer: Translated) -> str:
-    """In failback the group has read copies of what the target holds."""
-    return (
-        f"; from there to {answer.target_offset:,} the replicator copied every record of the "
-        "original, and the group has read these copies"
     )
 
 
@@ -312,11 +288,8 @@ def _nearest(trace: Trace) -> Iterator[Pair]:
     source = trace.source
     if source.range is None:
         return
-    sides = (
-        reversed(source.known(source.start, trace.offset)),
-        source.known(trace.offset, source.end),
-    )
-    for records in sides:
+    before = reversed(source.known(source.start, trace.offset))
+    for records in (before, source.known(trace.offset, source.end)):
         for record in records:
             if copies := trace.target.equals(source.identity(record)):
                 yield record.offset, copies[0]

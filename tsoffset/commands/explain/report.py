@@ -20,7 +20,7 @@ from tsoffset.commands.explain.statements import (
 )
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.config.selection import Selection
-from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
+from tsoffset.model import Basis, OutcomeKind, Precision, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally, counted, in_utc
@@ -37,24 +37,22 @@ _LABEL = 10
 
 
 def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
-    """All explanations by flow, and a summary if there are several."""
-    for place, (flow, some) in enumerate(groupby(explanations, key=lambda one: one.row.flow)):
-        if place:
-            yield Text()
+    for flow, some in groupby(explanations, key=lambda one: one.row.flow):
         members = list(some)
+        if members[0] is not explanations[0]:
+            yield Text()
         yield head(f"flow {flow}")
         positions = [one.position for one in members if one.position is not None]
         for position in positions[:1]:
             yield from wrapped(_rule(position), width, style="dim")
-        for number, one in enumerate(members):
-            if number:
+        for one in members:
+            if one is not members[0]:
                 yield Text()
             yield from _one(one, width)
-    if len(explanations) == 1:
-        return
-    yield Text()
-    summary = Tally.of(one.row for one in explanations).in_words()
-    yield from total(f"explain: {summary}", width)
+    if len(explanations) > 1:
+        yield Text()
+        summary = Tally.of(one.row for one in explanations).in_words()
+        yield from total(f"explain: {summary}", width)
 
 
 def _one(one: Explanation, width: int | None) -> Iterator[Text]:
@@ -63,10 +61,21 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
         yield from wrapped(printable(_outcome(one)), width)
         return
     shown = [_item("commit", _outcome(one), _STYLES.get(row.outcome, ""))]
-    if one.position is None:
-        yield head(_heading_without_translation(row))
+    if (position := one.position) is None:
+        words = [f"group {row.group}"]
+        if row.source_topic is not None:
+            words.append(f"{row.source_topic}-{row.partition}")
+        if row.source_offset is not None:
+            words.append(f"committed {row.source_offset}")
+        yield head(", ".join(words))
     else:
-        yield from _heading(one.position, width)
+        known_as = "the original" if position.failback else "the copy"
+        yield from total(
+            f"group {position.group}, {position.source_topic}-{position.partition} on"
+            f" {position.source_cluster}, committed {position.source_offset}; {known_as} is"
+            f" {position.target_topic}-{position.partition} on {position.target_cluster}",
+            width,
+        )
         yield from _steps(one.steps, width)
         pairs = [_item("pair" if pair.proves else "equal", _pair(pair)) for pair in one.pairs]
         answer = [*_answer(one.translation), *_acknowledged(one)]
@@ -74,35 +83,16 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     yield from items(shown, width, below=_LABEL)
 
 
-def _heading_without_translation(row: Row) -> str:
-    """The heading of a row without a translation."""
-    words = [f"group {row.group}"]
-    if row.source_topic is not None:
-        words.append(f"{row.source_topic}-{row.partition}")
-    if row.source_offset is not None:
-        words.append(f"committed {row.source_offset}")
-    return ", ".join(words)
-
-
-def _heading(position: PositionStatement, width: int | None) -> Iterator[Text]:
-    partition = f"{position.source_topic}-{position.partition}"
-    copy = f"{position.target_topic}-{position.partition}"
-    known_as = "the original" if position.failback else "the copy"
-    return total(
-        f"group {position.group}, {partition} on {position.source_cluster}, committed"
-        f" {position.source_offset}; {known_as} is {copy} on {position.target_cluster}",
-        width,
-    )
-
-
 def _rule(position: PositionStatement) -> str:
     """The settings that the rule uses; they are the same for the whole flow."""
     if position.proof == "timestamps":
         return f"translation.proof = timestamps; source read as {position.isolation}"
     expected = f"translation.expect = {position.expect}; " if position.expect else ""
+    *first, last = position.match.split(",")
+    parts = f"{', '.join(first)} and {last}" if first else last
     return (
-        f"{expected}equal means the same {_enumerated(position.match.split(','))}; source read as "
-        f"{position.isolation}; translation.budget = {position.budget}"
+        f"{expected}equal means the same {parts}; source read as {position.isolation};"
+        f" translation.budget = {position.budget}"
     )
 
 
@@ -167,10 +157,10 @@ def _stretch(request: RequestStatement, answer: AnswerStatement) -> str:
     if not answer.records:
         return text + "no data record"
     text += counted(answer.records, "record")
+    by_broker = answer.timestamp_type is TimestampType.LOG_APPEND_TIME
+    stamped = "; stamped by the broker (LogAppendTime)" if by_broker else ""
     if answer.equal_offset is not None:
-        return (
-            f"{text}; {answer.equal_offset} equals the next record to read{_timestamp_note(answer)}"
-        )
+        return f"{text}; {answer.equal_offset} equals the next record to read{stamped}"
     if answer.record_offset is None:
         text += f", none from {request.offset} on"
     elif answer.record_offset == request.offset:
@@ -181,27 +171,26 @@ def _stretch(request: RequestStatement, answer: AnswerStatement) -> str:
     if answer.equal_records is not None:
         other = Side.TARGET if answer.side is Side.SOURCE else Side.SOURCE
         text += f"; {answer.equal_records or 'none'} equal to what was read on the {other}"
-    return text + _timestamp_note(answer)
-
-
-def _timestamp_note(answer: AnswerStatement) -> str:
-    by_broker = answer.timestamp_type is TimestampType.LOG_APPEND_TIME
-    return "; stamped by the broker (LogAppendTime)" if by_broker else ""
+    return text + stamped
 
 
 # --- the result ---------------------------------------------------------------------------
 
 
 def _pair(pair: PairStatement) -> str:
-    text = f"source {pair.source_offset}{_read_in(pair.source_step)} = target {pair.target_offset}"
-    text += f"{_read_in(pair.target_step)}, {_ROLES[pair.role]}"
+    at, copy = (
+        f"{offset}" if step is None else f"{offset} (step {step})"
+        for offset, step in (
+            (pair.source_offset, pair.source_step),
+            (pair.target_offset, pair.target_step),
+        )
+    )
+    text = f"source {at} = target {copy}, {_ROLES[pair.role]}"
     if pair.source_step is not None:
-        text += f", {_time(pair.timestamp_ms)}"
+        text += f", {_iso(pair.timestamp_ms)}"
+        # The number is there already for a time that no calendar has.
+        text += f" ({pair.timestamp_ms})" if text.endswith("Z") else ""
     return text if pair.proves else f"{text} (found, but not sufficient as proof)"
-
-
-def _read_in(step: int | None) -> str:
-    return "" if step is None else f" (step {step})"
 
 
 def _answer(translation: TranslationStatement | None) -> Iterator[Item]:
@@ -221,10 +210,8 @@ def _precision(translation: TranslationStatement) -> str:
     again = f"at most {counted(bound or 0, 'record')} may be re-read"
     never_again = "no record is re-read"
     # Records before the target's log start are not counted as skipped.
-    from_log_start = translation.basis in (Basis.LOG_START, Basis.FLOOR)
-    and_none = (
-        "and no record on the target is skipped" if from_log_start else "and no record is skipped"
-    )
+    on_target = " on the target" if translation.basis in (Basis.LOG_START, Basis.FLOOR) else ""
+    and_none = f"and no record{on_target} is skipped"
     match translation.precision:
         case Precision.EXACT:
             return f"exact: {never_again}, {and_none}"
@@ -293,22 +280,12 @@ def _item(label: str, text: str, style: str = "") -> Item:
     return Item(Text(f"  {label}".ljust(_LABEL - 2), "dim"), "", [text], style)
 
 
-def _enumerated(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _iso(timestamp_ms: int | None) -> str:
     return "no time" if timestamp_ms is None else in_utc(timestamp_ms, "milliseconds")
 
 
 def _at(timestamp_ms: int | None) -> str:
     return "without a time" if timestamp_ms is None else f"at {_iso(timestamp_ms)}"
-
-
-def _time(timestamp_ms: int | None) -> str:
-    """The moment, and the milliseconds since 1970."""
-    text = _iso(timestamp_ms)
-    return f"{text} ({timestamp_ms})" if text.endswith("Z") else text
 
 
 def _size(number: int) -> str:
@@ -328,10 +305,8 @@ def run_explain(
     connect: Connect = kafka_cluster,
 ) -> int:
     """Explain the group in the selected flows, and return the exit status. Raises UsageError."""
-    with notices.progress("explaining") as report:
-        result = explain(
-            options, selection.flows, connect, settings=selection.settings, report=report
-        )
+    flows = notices.with_progress("explaining", selection.flows)
+    result = explain(options, flows, connect, settings=selection.settings)
     for warning in result.warnings:
         notices.warning("cycle_warning", warning)
     for sentence in result.left_out:

@@ -23,8 +23,6 @@ from tsoffset.model import (
 
 
 class RequestKind(StrEnum):
-    """What a request asks for."""
-
     LOG_RANGE = "log_range"
     LOG_ITSELF = "log_itself"
     READ = "read"
@@ -33,8 +31,6 @@ class RequestKind(StrEnum):
 
 
 class AnswerKind(StrEnum):
-    """What an answer holds."""
-
     RANGE = "range"
     STRETCH = "stretch"
     RECORD = "record"

@@ -1,5 +1,7 @@
 """Traces the translation of one committed offset: its requests, their answers, the records read."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tsoffset.commands.explain.statements import (
@@ -74,52 +76,42 @@ class Trace:
         return None
 
     def add(self, question: Question, answer: Answer) -> None:
-        side = question.side
+        side, position = question.side, self.position
+        of_source = side is Side.SOURCE
         at: dict[str, Any] = {
             **self.common,
             "step": len(self.steps) + 1,
             "side": side,
-            "cluster": self.position.source_cluster
-            if side is Side.SOURCE
-            else self.position.target_cluster,
-            "topic": self._view(side).partition.topic,
+            "cluster": position.source_cluster if of_source else position.target_cluster,
+            "topic": position.source_topic if of_source else position.target_topic,
         }
-        self.steps.append((_request(question, at), self._answer(question, answer, at)))
+        answered = self._answer(question, answer, partial(AnswerStatement, **at))
+        self.steps.append((_request(question, partial(RequestStatement, **at)), answered))
 
-    def _view(self, side: Side) -> LogView:
-        return self.source if side is Side.SOURCE else self.target
-
-    def _answer(self, question: Question, answer: Answer, at: dict[str, Any]) -> AnswerStatement:
-        view = self._view(question.side)
+    def _answer(
+        self, question: Question, answer: Answer, said: Callable[..., AnswerStatement]
+    ) -> AnswerStatement:
+        view = self.source if question.side is Side.SOURCE else self.target
         match answer:
-            case Failed():
-                return AnswerStatement(
-                    **at, answer=AnswerKind.FAILED, reason=answer.kind, message=answer.message
-                )
-            case LogRange():
+            case Failed(kind=reason, message=message):
+                return said(answer=AnswerKind.FAILED, reason=reason, message=message)
+            case LogRange(start=start, end=end):
                 if isinstance(question.what, RangeOf) and question.what.log_itself:
                     view.own_range = answer
                 else:
                     view.range = answer
-                return AnswerStatement(
-                    **at, answer=AnswerKind.RANGE, start=answer.start, end=answer.end
-                )
-            case TimedOffset():
-                return AnswerStatement(
-                    **at,
-                    answer=AnswerKind.RECORD,
-                    record_offset=answer.offset,
-                    record_timestamp_ms=answer.timestamp_ms,
-                )
+                return said(answer=AnswerKind.RANGE, start=start, end=end)
+            case TimedOffset(offset=at, timestamp_ms=moment):
+                return said(answer=AnswerKind.RECORD, record_offset=at, record_timestamp_ms=moment)
             case Stretch():
                 assert isinstance(question.what, ReadFrom)
                 view.add(answer)
-                return self._stretch(question.side, question.what.offset, answer, at)
+                return self._stretch(question.side, question.what.offset, answer, said)
             case None:
-                return AnswerStatement(**at, answer=AnswerKind.NONE)
+                return said(answer=AnswerKind.NONE)
 
     def _stretch(
-        self, side: Side, offset: int, stretch: Stretch, at: dict[str, Any]
+        self, side: Side, offset: int, stretch: Stretch, said: Callable[..., AnswerStatement]
     ) -> AnswerStatement:
         following = next((r for r in stretch.records if r.offset >= offset), None)
         other = self.target if side is Side.SOURCE else self.source
@@ -133,8 +125,7 @@ class Trace:
         equal_records = None
         if other.range is not None and other.count_known(other.start, other.end):
             equal_records = sum(bool(other.equals(other.identity(r))) for r in stretch.records)
-        return AnswerStatement(
-            **at,
+        return said(
             answer=AnswerKind.STRETCH,
             start=stretch.start,
             end=stretch.end,
@@ -148,15 +139,13 @@ class Trace:
         )
 
 
-def _request(question: Question, at: dict[str, Any]) -> RequestStatement:
+def _request(question: Question, said: Callable[..., RequestStatement]) -> RequestStatement:
     match question.what:
         case RangeOf(log_itself=itself):
-            return RequestStatement(
-                **at, ask=RequestKind.LOG_ITSELF if itself else RequestKind.LOG_RANGE
-            )
+            return said(ask=RequestKind.LOG_ITSELF if itself else RequestKind.LOG_RANGE)
         case ReadFrom(offset=offset, max_bytes=max_bytes):
-            return RequestStatement(**at, ask=RequestKind.READ, offset=offset, max_bytes=max_bytes)
+            return said(ask=RequestKind.READ, offset=offset, max_bytes=max_bytes)
         case FirstAtTime(timestamp_ms=timestamp_ms):
-            return RequestStatement(**at, ask=RequestKind.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
+            return said(ask=RequestKind.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
         case Youngest():
-            return RequestStatement(**at, ask=RequestKind.YOUNGEST)
+            return said(ask=RequestKind.YOUNGEST)

@@ -1,6 +1,6 @@
 """`tsoffset failover` and its options."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,14 +45,7 @@ Exit status:
     *OUTPUT,
 )
 def failover(
-    selection: "Selection",
-    output: Output,
-    notices: Notices,
-    *,
-    timeout_seconds: float,
-    no_pause: bool,
-    resume: bool,
-    dry_run: bool,
+    selection: "Selection", output: Output, notices: Notices, *, no_pause: bool, **options: Any
 ) -> int:
     """Fail over all groups of a flow, and report which are ready.
 
@@ -63,17 +56,9 @@ def failover(
     """
     from tsoffset.commands.failover.run import run_failover
 
-    if resume and dry_run:
+    if options["resume"] and options["dry_run"]:
         raise UsageError(
             "failover: --resume and --dry-run exclude each other; --resume ends a"
             " pause, --dry-run changes nothing"
         )
-    return run_failover(
-        selection,
-        output,
-        notices,
-        timeout_seconds=timeout_seconds,
-        pause=not no_pause,
-        resume=resume,
-        dry_run=dry_run,
-    )
+    return run_failover(selection, output, notices, pause=not no_pause, **options)

@@ -7,16 +7,12 @@ from typing import Any
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import (
-    SUPPORTED_GROUPS,
-    is_written_by,
-    renaming_of,
-)
+from tsoffset.cycle.source_commits import is_written_by, renaming_of
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, TopicPartition
 from tsoffset.terminal.output import few, in_utc
 
 Pair = tuple[str, TopicPartition]
@@ -55,20 +51,16 @@ def unverified(
     ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
-    names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
-    names |= {group for group, _ in known}
+    names = {*listings, *(group for group, _ in known)}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False
     )
-    found = [
-        _not_ready(flow, None, failed.kind, failed.message)
-        for failed in listed.failed_brokers.values()
-    ]
+    found = [_not_ready(flow, None, failed) for failed in listed.failed_brokers.values()]
     for group in wanted:
         committed = offsets[group]
         if isinstance(committed, Failed):
-            found.append(_not_ready(flow, group, committed.kind, committed.message))
+            found.append(_not_ready(flow, group, committed))
             continue
         # Only past cycles can tell whether the source has a copy of a topic, for failback.
         commits = {
@@ -103,29 +95,34 @@ def _verdict(
     times = [same[place].in_sync_at if place in same else None for place in commits]
     dated = [time for time in times if time is not None]
     oldest = min(dated) if dated and len(dated) == len(times) else None
-    verdict, reason, message = FailoverVerdict.UNVERIFIED, None, _aged(flow, oldest)
+    target, reason = flow.target.alias, None
     if is_active:
-        skip = Skipped(Reason.GROUP_ACTIVE, GROUP_ACTIVE.format(group))
-        verdict, reason, message = FailoverVerdict.NOT_READY, str(skip.reason), skip.message
+        reason, message = str(Reason.GROUP_ACTIVE), GROUP_ACTIVE.format(group)
     elif without:
-        verdict, reason = FailoverVerdict.NOT_READY, "NO_COMMIT"
+        reason = "NO_COMMIT"
         message = (
-            f"it has no committed offset on {flow.target.alias} in"
-            f" {few([*map(str, without)], 3)}: its consumers start at their auto.offset.reset"
-            " (a share group at its share.auto.offset.reset), and `latest` skips unread records"
+            f"it has no committed offset on {target} in {few([*map(str, without)], 3)}: its"
+            " consumers start at their auto.offset.reset (a share group at its"
+            " share.auto.offset.reset), and `latest` skips unread records"
         )
-    elif diverged := [place for place in commits if place in known and known[place].diverged]:
-        verdict, reason = FailoverVerdict.NOT_READY, str(Reason.DIVERGED)
+    elif diverged := [str(place) for place in commits if place in known and known[place].diverged]:
+        reason = str(Reason.DIVERGED)
         message = (
-            "in the last cycle,"
-            f" {few([*map(str, diverged)], 3)} had"
-            f" other records on {flow.target.alias} than on {flow.source.alias}: find out which are"
-            f" right before its consumers start on {flow.target.alias}"
+            f"in the last cycle, {few(diverged, 3)} had other records on {target} than on"
+            f" {flow.source.alias}: find out which are right before its consumers start on {target}"
+        )
+    else:
+        since = "last committed offsets, whose age is not known"
+        if oldest is not None:
+            since = f"committed offsets of {in_utc(oldest * 1000)}"
+        message = (
+            f"it resumes from its {since}; records that it has processed on {flow.source.alias}"
+            " since are re-read"
         )
     return GroupVerdict(
         flow.name,
         group,
-        verdict,
+        FailoverVerdict.NOT_READY if reason else FailoverVerdict.UNVERIFIED,
         None,
         len(commits.keys() | known.keys()),
         words(commits.items()),
@@ -137,17 +134,9 @@ def _verdict(
     )
 
 
-def _aged(flow: FlowSettings, oldest: float | None) -> str:
-    again = f"records that it has processed on {flow.source.alias} since are re-read"
-    if oldest is None:
-        return f"it resumes from its last committed offsets, whose age is not known; {again}"
-    return f"it resumes from its committed offsets of {in_utc(oldest * 1000)}; {again}"
-
-
-def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:
-    return GroupVerdict(
-        flow.name, group, FailoverVerdict.NOT_READY, None, 0, "", "", None, None, reason, message
-    )
+def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
+    nothing, why = (None, 0, "", "", None, None), (failed.kind, failed.message)
+    return GroupVerdict(flow.name, group, FailoverVerdict.NOT_READY, *nothing, *why)
 
 
 def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, KnownOffset]]:

@@ -16,11 +16,12 @@ import structlog
 from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import FlowCycles, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
-from tsoffset.commands.failover.report import failover_lines, in_words
 from tsoffset.commands.failover.verdicts import (
     SOURCE_ACTIVE,
     FailoverVerdict,
     GroupVerdict,
+    failover_lines,
+    in_words,
     verdicts,
 )
 from tsoffset.commands.options import kafka_cluster, only_flow
@@ -40,16 +41,17 @@ log = structlog.get_logger(__name__)
 # progress in that time.
 _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
-_NOTHING_COMMITTED = (
-    "failover {flow}: the selected groups have no committed offset in the selected topics on "
-    "cluster {cluster}, so there is nothing to fail over."
-)
+
+
+def _nothing_committed(flow: FlowSettings, cluster: str) -> UsageError:
+    return UsageError(
+        f"failover {flow.name}: the selected groups have no committed offset in the selected topics"
+        f" on cluster {cluster}, so there is nothing to fail over."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class FailoverResult:
-    """The verdicts, and why a cluster was unreachable."""
-
     verdicts: Sequence[GroupVerdict]
     source_error: ClusterUnreachable | None = None
     target_error: ClusterUnreachable | None = None
@@ -64,7 +66,6 @@ class FailoverResult:
 
     @property
     def still_read(self) -> bool:
-        """Whether a group still has consumers on the source."""
         return any(SOURCE_ACTIVE in (one.reason or "").split() for one in self.verdicts)
 
     @property
@@ -146,18 +147,14 @@ def _judge(
         with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
         if found == []:
-            raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
+            raise _nothing_committed(flow, flow.source.alias)
         if found is not None:
             return FailoverResult(found)
-        source_error, target_error = (
-            _error_of(flow.source, connect),
-            _error_of(flow.target, connect),
-        )
+        source_error = _error_of(flow.source, connect)
+        target_error = _error_of(flow.target, connect)
         if source_error is None and target_error is None:
-            raise ClusterUnreachable(
-                f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
-                " again"
-            )
+            why = "a cluster was unreachable for a moment; run this command again"
+            raise ClusterUnreachable(f"failover {flow.name}: {why}")
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
     with connect(flow.target) as target:
@@ -167,7 +164,7 @@ def _judge(
         notices.warning("cluster_unreachable", str(source_error))
         listed = on_cluster(Narrowing(), connect, Side.TARGET)
         require_match(selection, notices, listed, must_have_groups=True)
-        raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
+        raise _nothing_committed(flow, flow.target.alias)
     return FailoverResult(found, source_error)
 
 

@@ -3,7 +3,7 @@ checkpoint connector to tsoffset.
 
 `reading` recognizes the form of a file. `connectors` and `strimzi` convert connectors and
 Kubernetes resources into the form of a MirrorMaker 2 file. `sorting` decides for each setting
-whether it is taken over, `writing` writes the result. `flows` has what MirrorMaker 2 does for each
+whether it is taken over, `run` writes the result. `flows` has what MirrorMaker 2 does for each
 flow, `steps` the migration, `ways` how MirrorMaker 2 is reconfigured. Only `tsoffset.config` knows
 the settings.
 """

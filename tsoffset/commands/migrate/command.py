@@ -1,6 +1,6 @@
 """`tsoffset migrate` and its options."""
 
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,15 +43,7 @@ Exit status:
     flag("--steps", "Print only the steps.", "steps_alone"),
     selects=False,
 )
-def migrate(
-    output: Output,
-    notices: Notices,
-    *,
-    files: tuple[str, ...],
-    to: Path | None,
-    force: bool,
-    steps_alone: bool,
-) -> int:
+def migrate(output: Output, notices: Notices, *, files: tuple[str, ...], **options: Any) -> int:
     """Convert a MirrorMaker 2 configuration into one for tsoffset.
 
     FILE is a MirrorMaker 2 .properties, the JSON of one or more of its connectors as Connect's REST
@@ -62,4 +54,4 @@ def migrate(
     """
     from tsoffset.commands.migrate.run import run_migrate
 
-    return run_migrate(files, output, notices, to=to, force=force, steps_alone=steps_alone)
+    return run_migrate(files, output, notices, **options)

@@ -5,7 +5,7 @@ connectors, each with the settings of its clusters and topics.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tsoffset.commands.migrate.setup import (
     CLUSTERS,
@@ -13,8 +13,8 @@ from tsoffset.commands.migrate.setup import (
     ConnectorRole,
     Heading,
     InputKind,
-    LeftSetting,
     MirrorSetting,
+    OmittedSetting,
     Setup,
     StrimziResource,
 )
@@ -29,12 +29,8 @@ _ROLES = tuple(ConnectorRole)
 _TASKS = "tasks.max"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A setting of one connector of a flow."""
-
-    connector: Connector
-    moved: MirrorSetting
+_Found = tuple[Connector, MirrorSetting]
+_Flow = tuple[str, str]
 
 
 def setup_of_connectors(
@@ -43,15 +39,18 @@ def setup_of_connectors(
     connectors: Sequence[Connector],
     findings: Findings,
     *,
-    left: Sequence[LeftSetting] = (),
+    omitted: Sequence[OmittedSetting] = (),
     resource: StrimziResource | None = None,
 ) -> Setup:
     """Convert the connectors. One that names no clusters is reported in `findings`."""
-    gathered = _Gathered(list(left))
+    gathered = _Gathered(list(omitted))
     for one in connectors:
-        aliases = _aliases(one, findings)
-        if aliases is not None:
-            gathered.add(one, aliases)
+        texts = {setting.key: setting.text.strip() for setting in one.settings}
+        source, target = (texts.get(name) for name in _ALIASES)
+        if source:
+            gathered.add(one, (source, target or keys.TARGET_ALIAS.default or ""))
+        else:
+            findings.problem(one.entry, f"must have {_ALIASES[0]}, the name of the source")
     if not gathered.flows and not findings.problems:
         findings.missing(
             "connector.class",
@@ -64,82 +63,67 @@ def setup_of_connectors(
         file,
         tuple(gathered.clusters),
         (*gathered.of_clusters(), *gathered.of_flows(), *gathered.of_file.values()),
-        tuple(gathered.left),
+        tuple(gathered.omitted),
         tuple(gathered.connectors),
         resource,
     )
 
 
-def _aliases(one: Connector, findings: Findings) -> tuple[str, str] | None:
-    texts = {moved.key: moved.text.strip() for moved in one.settings}
-    source, target = (texts.get(name) for name in _ALIASES)
-    if not source:
-        findings.problem(one.entry, f"must have {_ALIASES[0]}, the name of the source")
-        return None
-    return source, target or keys.TARGET_ALIAS.default or ""
-
-
 class _Gathered:
     """The settings of all connectors, by cluster and by flow."""
 
-    def __init__(self, left: list[LeftSetting]) -> None:
-        self.left = left
+    def __init__(self, omitted: list[OmittedSetting]) -> None:
+        self.omitted = omitted
         self.connectors: list[Connector] = []
         self.clusters: dict[str, None] = {}
-        self.flows: dict[tuple[str, str], Entry] = {}
+        self.flows: dict[_Flow, Entry] = {}
         self.of_file: dict[str, MirrorSetting] = {}
-        self._cluster: dict[tuple[str, str], dict[tuple[str, str], list[_Found]]] = {}
-        self._flow: dict[tuple[tuple[str, str], str], list[_Found]] = {}
+        self._cluster: dict[tuple[str, str], dict[_Flow, list[_Found]]] = {}
+        self._flow: dict[tuple[_Flow, str], list[_Found]] = {}
 
-    def add(self, one: Connector, flow: tuple[str, str]) -> None:
+    def _omit(self, entry: Entry, why: str, heading: Heading = Heading.REPLICATOR) -> None:
+        self.omitted.append(OmittedSetting(entry, heading, why))
+
+    def add(self, one: Connector, flow: _Flow) -> None:
         one = replace(one, flow=flow)
         self.connectors.append(one)
         if one.role is ConnectorRole.HEARTBEAT:
-            self.left.append(
-                LeftSetting(one.entry, Heading.REPLICATOR, "Heartbeats stay unchanged.")
-            )
+            self._omit(one.entry, "Heartbeats stay unchanged.")
             return
         self.clusters |= dict.fromkeys(flow)
         self.flows.setdefault(flow, one.entry)
-        for moved in one.settings:
-            found = _Found(one, moved)
-            if moved.key == CLUSTERS:
-                self.left.append(
-                    LeftSetting(moved.entry, Heading.REPLICATOR, "No connector uses it.")
-                )
-            elif is_of_file(moved.key):
-                self.of_file.setdefault(moved.key, moved)
-            elif prefix := CLUSTER_PREFIX.match(moved.key):
-                alias = flow[0] if moved.key.startswith("source") else flow[1]
-                place = (alias, moved.key[prefix.end() :])
-                if moved.key not in _ALIASES:
+        for setting in one.settings:
+            found = one, setting
+            if setting.key == CLUSTERS:
+                self._omit(setting.entry, "No connector uses it.")
+            elif is_of_file(setting.key):
+                self.of_file.setdefault(setting.key, setting)
+            elif prefix := CLUSTER_PREFIX.match(setting.key):
+                alias = flow[0] if setting.key.startswith("source") else flow[1]
+                place = (alias, setting.key[prefix.end() :])
+                if setting.key not in _ALIASES:
                     self._cluster.setdefault(place, {}).setdefault(flow, []).append(found)
-            elif moved.key == _TASKS and one.role is ConnectorRole.SOURCE:
-                self.left.append(
-                    LeftSetting(
-                        moved.entry, Heading.REPLICATOR, "The number of tasks that copy records."
-                    )
-                )
+            elif setting.key == _TASKS and one.role is ConnectorRole.SOURCE:
+                self._omit(setting.entry, "The number of tasks that copy records.")
             else:
-                self._flow.setdefault((flow, moved.key), []).append(found)
+                self._flow.setdefault((flow, setting.key), []).append(found)
 
     def of_clusters(self) -> Iterator[MirrorSetting]:
         """As `A.x` if all flows agree, else as `A->B.source.cluster.x` for each."""
         for (alias, name), by_flow in self._cluster.items():
             chosen = {flow: self._chosen(name, found) for flow, found in by_flow.items()}
-            if len({moved.text for moved in chosen.values()}) == 1:
+            if len({setting.text for setting in chosen.values()}) == 1:
                 yield replace(next(iter(chosen.values())), key=f"{alias}.{name}")
                 continue
-            for (source, target), moved in chosen.items():
-                yield replace(moved, key=f"{source}->{target}.{moved.key}")
+            for (source, target), setting in chosen.items():
+                yield replace(setting, key=f"{source}->{target}.{setting.key}")
 
     def of_flows(self) -> Iterator[MirrorSetting]:
         """As `A->B.x`, each flow enabled."""
         for flow, entry in self.flows.items():
             arrow = "->".join(flow)
             if (flow, keys.ENABLED.name) not in self._flow:
-                key = f"{arrow}.{keys.ENABLED.name}"
-                yield MirrorSetting(entry, key, "true")
+                yield MirrorSetting(entry, f"{arrow}.{keys.ENABLED.name}", "true")
             for (of, name), found in self._flow.items():
                 if of == flow:
                     yield replace(self._chosen(name, found), key=f"{arrow}.{name}")
@@ -149,15 +133,13 @@ class _Gathered:
         that syncs groups; for settings about copying, that of the connector that copies."""
         of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
         first = ConnectorRole.SOURCE if of_copying else None
-        ranked = sorted(
-            found,
-            key=lambda one: (one.connector.role is not first, _ROLES.index(one.connector.role)),
+        (connector, best), *others = sorted(
+            found, key=lambda one: (one[0].role is not first, _ROLES.index(one[0].role))
         )
-        best = ranked[0]
-        if isinstance(find_key(ScopedKey(best.moved.key), best.moved.text, dedicated=False), Key):
-            for other in ranked[1:]:
-                if other.moved.text != best.moved.text:
-                    entry, taken = other.moved.entry, best.connector.name
-                    why = f"{shown_value(entry)} differs from that of {taken}, which is used."
-                    self.left.append(LeftSetting(entry, Heading.REFUSED, why))
-        return best.moved
+        if isinstance(find_key(ScopedKey(best.key), best.text, dedicated=False), Key):
+            for _, other in others:
+                if other.text != best.text:
+                    entry = other.entry
+                    differs = f"{shown_value(entry)} differs from that of {connector.name}"
+                    self._omit(entry, f"{differs}, which is used.", Heading.REFUSED)
+        return best

@@ -59,8 +59,8 @@ class MirrorFlow:
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
     """The enabled flows; `settings` are the same settings as tsoffset reads them."""
     placed = {
-        scoped_key(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
-        for moved in setup.moved
+        scoped_key(one.key, setup.clusters, TOP_NAMES): Setting(one.entry, one.text.strip())
+        for one in setup.settings
     }
     for flow in settings.flows:
         if not flow.enabled:

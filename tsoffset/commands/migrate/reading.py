@@ -83,10 +83,10 @@ def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup
     if "$" in listed.text:
         findings.problem(listed, "must be written out here: the aliases stand in the other keys")
         return None
-    moved = tuple(
+    settings = tuple(
         MirrorSetting(entry, entry.key, entry.text) for entry in entries if entry is not listed
     )
-    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
+    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), settings)
 
 
 def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:
@@ -98,25 +98,27 @@ def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:
         parse(text, ConfigFormat.JSON, file, findings)
         return []
     several = _several(document)
-    if several is not None:
-        return [
-            one
-            for inner in several
-            for one in _connector(
-                _name(inner), _without_lines(inner, file, findings), file, findings
-            )
+    if several is None:
+        whole = parse(text, ConfigFormat.JSON, file, findings)
+        return _connector(_name(document), whole, file, findings)
+    found: list[Connector] = []
+    for one in several:
+        # The lines within the file are not known.
+        inner = json.dumps(one.get("config", one) if isinstance(one, dict) else one)
+        entries = [
+            replace(entry, line=None) for entry in parse(inner, ConfigFormat.JSON, file, findings)
         ]
-    if isinstance(document, dict) and "config" in document and document.keys() - {"name", "config"}:
-        return _connector(_name(document), _without_lines(document, file, findings), file, findings)
-    return _connector(
-        _name(document), parse(text, ConfigFormat.JSON, file, findings), file, findings
-    )
+        found += _connector(_name(one), entries, file, findings)
+    return found
 
 
 def _several(document: object) -> list[object] | None:
+    """The objects in which the connectors are; None if the file is one connector."""
     if isinstance(document, list):
         return document
     if isinstance(document, dict) and document:
+        if "config" in document and document.keys() - {"name", "config"}:
+            return [document]
         infos = [one.get("info") if isinstance(one, dict) else None for one in document.values()]
         if all(isinstance(info, dict) for info in infos):
             return infos
@@ -126,13 +128,6 @@ def _several(document: object) -> list[object] | None:
 def _name(document: object) -> str:
     name = document.get("name") if isinstance(document, dict) else None
     return name if isinstance(name, str) else ""
-
-
-def _without_lines(document: object, file: str, findings: Findings) -> Sequence[Entry]:
-    """The entries of an object within a file; their lines are not known."""
-    inner = document.get("config", document) if isinstance(document, dict) else document
-    entries = parse(json.dumps(inner), ConfigFormat.JSON, file, findings)
-    return [replace(entry, line=None) for entry in entries]
 
 
 def _connector(

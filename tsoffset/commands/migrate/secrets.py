@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tsoffset.commands.migrate.setup import InputKind, MirrorSetting, Setup
@@ -12,6 +13,7 @@ from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 
 _REFERENCE = re.compile(r"\$\{(?:[^$}]|\$(?!\{))*+\}")
 _JAAS = security_keys.JAAS.name
+_IN_FILE = "The input has it in plain text; tsoffset reads it from there, not from a copy."
 _SECRETS = frozenset(
     key.name
     for key in (
@@ -27,42 +29,39 @@ _NO_SECRETS = (CLUSTER_KEYS.keys() | FLOW_KEYS.keys() | FILE_KEYS.keys()) - _SEC
 
 def jaas(module: str, options: Mapping[str, str]) -> str:
     """The text of `sasl.jaas.config` for a login module with these options."""
-    written = "".join(f' {name}="{_quoted(text)}"' for name, text in options.items())
+    quoted = str.maketrans({"\\": "\\\\", '"': '\\"'})
+    written = "".join(f' {name}="{text.translate(quoted)}"' for name, text in options.items())
     return f"{module} required{written};"
 
 
-def without_secret(moved: MirrorSetting, setup: Setup) -> MirrorSetting:
+def without_secret(setting: MirrorSetting, setup: Setup) -> MirrorSetting:
     """The setting, with a reference in place of a secret that the input has in plain text.
 
     The reference is to MirrorMaker 2's own file, which stays, or else to an environment variable,
     which a person has to set.
     """
-    name = _bare(moved.key)
-    if not _holds_secret(name, moved.text):
-        return moved
-    if setup.kind is InputKind.DEDICATED and "$" not in moved.text:
-        path, key = Path(setup.file).absolute(), moved.entry.key
+    name = _bare(setting.key)
+    if not _holds_secret(name, setting.text):
+        return setting
+    if setup.kind is InputKind.DEDICATED and "$" not in setting.text:
+        path, key = Path(setup.file).absolute(), setting.entry.key
         if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
-            return _in_place(
-                moved,
-                f"${{file:{path}:{key}}}",
-                "The input has it in plain text; tsoffset reads it from there, not from a copy.",
-            )
-    variable = re.sub(r"[^0-9A-Z]+", "_", moved.key.upper()).strip("_")
+            return _in_place(setting, f"${{file:{path}:{key}}}", _IN_FILE)
+    variable = re.sub(r"[^0-9A-Z]+", "_", setting.key.upper()).strip("_")
     text, what = f"${{env:{variable}}}", "it"
-    if name == _JAAS and (in_part := _jaas_without_secrets(moved.text, variable)) is not None:
+    if name == _JAAS and (in_part := _jaas_without_secrets(setting.text, variable)) is not None:
         text, what = in_part, "the secret"
     return _in_place(
-        moved,
+        setting,
         text,
         f"The input has {what} in plain text, which is not copied: set the environment variable,"
         " or write ${file:path:key} or ${dir:path:file}.",
     )
 
 
-def _in_place(moved: MirrorSetting, text: str, sentence: str) -> MirrorSetting:
-    change = sentence if moved.change is None else f"{moved.change} {sentence}"
-    return MirrorSetting(moved.entry, moved.key, text, change)
+def _in_place(setting: MirrorSetting, text: str, sentence: str) -> MirrorSetting:
+    change = " ".join(filter(None, (setting.change, sentence)))
+    return replace(setting, text=text, change=change)
 
 
 def _bare(key: str) -> str:
@@ -79,12 +78,11 @@ def _holds_secret(name: str, text: str) -> bool:
             options = login_module(text).options
         except ValueError:
             return True  # what cannot be parsed may hold a secret
-        return any(map(_is_secret_option, options.items()))
+        return any(_is_secret_option(*option) for option in options.items())
     return name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
 
 
-def _is_secret_option(option: tuple[str, str]) -> bool:
-    name, text = option
+def _is_secret_option(name: str, text: str) -> bool:
     return names_secret(name) and bool(_REFERENCE.sub("", text).strip())
 
 
@@ -97,10 +95,6 @@ def _jaas_without_secrets(text: str, variable: str) -> str | None:
         return None
     options = dict(module.options)
     for name, value in module.options.items():
-        if _is_secret_option((name, value)):
+        if _is_secret_option(name, value):
             options[name] = f"${{env:{variable.removesuffix('_JAAS_CONFIG')}_{name.upper()}}}"
     return jaas(module.name, options)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -10,8 +10,6 @@ CLUSTERS = "clusters"
 
 
 class InputKind(StrEnum):
-    """The kind of the input, in words."""
-
     DEDICATED = "MirrorMaker 2 file"
     CONNECTORS = "Connect configuration"
     STRIMZI = "Strimzi resource"
@@ -49,7 +47,7 @@ class Heading(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftSetting:
+class OmittedSetting:
     """A setting that is not taken over, and a sentence why."""
 
     entry: Entry
@@ -84,14 +82,14 @@ class StrimziResource:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """All settings in the form of a MirrorMaker 2 file (`moved`), and those that have no place in
-    one (`left`). `connectors` is empty for a MirrorMaker 2 file."""
+    """All settings in the form of a MirrorMaker 2 file, and those that have no place in one
+    (`omitted`). `connectors` is empty for a MirrorMaker 2 file."""
 
     kind: InputKind
     file: str
     clusters: tuple[str, ...]
-    moved: tuple[MirrorSetting, ...]
-    left: tuple[LeftSetting, ...] = ()
+    settings: tuple[MirrorSetting, ...]
+    omitted: tuple[OmittedSetting, ...] = ()
     connectors: tuple[Connector, ...] = ()
     resource: StrimziResource | None = None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tsoffset.commands.migrate.flows import MirrorFlow, mirror_flows
 from tsoffset.commands.migrate.secrets import without_secret
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting, Setup
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, MirrorSetting, OmittedSetting, Setup
 from tsoffset.config import keys
 from tsoffset.config.accepted import accepted_key
 from tsoffset.config.findings import Entry, Findings
@@ -47,13 +47,13 @@ _PLUGINS: dict[str, Plugin[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """The result. `taken` are the settings for tsoffset in the order of the input, `left` the
-    others, `flows` the enabled flows. `problems` have to be changed in `taken` before tsoffset
-    accepts it. `warnings` name the users' classes that tsoffset would load."""
+    """The result. `settings` are those for tsoffset in the order of the input, `omitted` the
+    others, `flows` the enabled flows. `problems` have to be changed in `settings` before tsoffset
+    accepts them. `warnings` name the users' classes that tsoffset would load."""
 
     setup: Setup
-    taken: tuple[MirrorSetting, ...]
-    left: tuple[LeftSetting, ...]
+    settings: tuple[MirrorSetting, ...]
+    omitted: tuple[OmittedSetting, ...]
     flows: tuple[MirrorFlow, ...]
     problems: tuple[ConfigurationProblem, ...]
     warnings: tuple[str, ...]
@@ -62,42 +62,44 @@ class MigrationPlan:
 def migration_of(setup: Setup) -> MigrationPlan:
     """Sort all settings. Raises ConfigurationError if no configuration can be made of them, not
     even one that has to be changed."""
-    settings, problems = _resolved(setup)
-    taken: list[MirrorSetting] = []
-    left = list(setup.left)
+    resolved, problems = _resolved(setup)
+    settings: list[MirrorSetting] = []
+    omitted = list(setup.omitted)
     marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
-    for moved in setup.moved:
-        place = scoped_key(moved.key, setup.clusters, TOP_NAMES)
+    for setting in setup.settings:
+        place = scoped_key(setting.key, setup.clusters, TOP_NAMES)
         if place.name == SYNC:
             continue  # part of the comment on the new setting
-        if (found := _left(moved, place)) is not None:
-            left.append(found)
+        if (found := _omission(setting, place)) is not None:
+            omitted.append(found)
             continue
-        wrong = [one for one in problems if (one.key, one.line) == (moved.key, moved.entry.line)]
+        entry = setting.entry
+        wrong = [one for one in problems if (one.key, one.line) == (setting.key, entry.line)]
         marked += wrong
-        not_loaded = None if wrong else _not_loaded(moved, place)
+        not_loaded = None if wrong else _not_loaded(setting, place)
         if not_loaded is not None:
-            warnings.append(f"{moved.entry.location}: {printable(moved.entry.key)}: {not_loaded}")
-        taken.append(_converted(moved, place, wrong, not_loaded, setup))
+            warnings.append(f"{entry.location}: {printable(entry.key)}: {not_loaded}")
+        settings.append(_converted(setting, place, wrong, not_loaded, setup))
     problems = [problem for problem in problems if problem not in marked]
-    flows = tuple(mirror_flows(setup, settings))
+    flows = tuple(mirror_flows(setup, resolved))
     if not flows and not problems:
+        key = f"A->B.{keys.ENABLED.name}"
         allowed = "must be true for some flow: with this file MirrorMaker 2 copies nothing"
-        problems.append(
-            ConfigurationProblem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file)
-        )
+        problems.append(ConfigurationProblem(key, None, allowed, setup.file))
     if problems:
         raise ConfigurationError((*problems, *marked))
-    taken += (_sync_disabled(setup, flow) for flow in flows)
-    return MigrationPlan(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
+    settings += (_sync_disabled(setup, flow) for flow in flows)
+    return MigrationPlan(
+        setup, tuple(settings), tuple(omitted), flows, tuple(marked), tuple(warnings)
+    )
 
 
 def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     """The settings as tsoffset reads them, and what it refuses. What a reference refers to may
     exist only where tsoffset will run, so it is no problem if it is missing here."""
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
-    entries = [replace(moved.entry, key=moved.key, text=moved.text) for moved in setup.moved]
+    entries = [replace(one.entry, key=one.key, text=one.text) for one in setup.settings]
     findings = Findings()
     # The file may come from another person, and a class in it would run here.
     settings = settings_of(
@@ -110,10 +112,10 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     ]
 
 
-def _not_loaded(moved: MirrorSetting, place: ScopedKey) -> str | None:
+def _not_loaded(setting: MirrorSetting, place: ScopedKey) -> str | None:
     """A sentence on a user's class, which was not loaded."""
     plugin = _PLUGINS.get(place.name)
-    name = None if plugin is None else python_class(plugin, moved.text.strip())
+    name = None if plugin is None else python_class(plugin, setting.text.strip())
     if name is None:
         return None
     return (
@@ -123,37 +125,37 @@ def _not_loaded(moved: MirrorSetting, place: ScopedKey) -> str | None:
 
 
 def _converted(
-    moved: MirrorSetting,
+    setting: MirrorSetting,
     place: ScopedKey,
     wrong: Sequence[ConfigurationProblem],
     not_loaded: str | None,
     setup: Setup,
 ) -> MirrorSetting:
     """The setting with its comments, and without its secret."""
-    comments = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
+    comments = [setting.change or _CHANGES.get(place.name, ""), not_loaded or ""]
     comments += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
     if wrong and place.name == keys.POLICY.name:
         comments.append(f"{IDENTITY_POLICY} keeps topics' names.")
     change = " ".join(filter(None, comments)) or None
-    return without_secret(replace(moved, change=change), setup)
+    return without_secret(replace(setting, change=change), setup)
 
 
-def _left(moved: MirrorSetting, place: ScopedKey) -> LeftSetting | None:
+def _omission(setting: MirrorSetting, place: ScopedKey) -> OmittedSetting | None:
     """The setting if it is left out, with the reason; None if it is taken over."""
-    found = find_key(place, moved.text, dedicated=True)
+    found = find_key(place, setting.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:
-        return LeftSetting(moved.entry, Heading.REFUSED, found)
+        return OmittedSetting(setting.entry, Heading.REFUSED, found)
     if may_be_of_a_class(place.name) or is_of_file(place.name):
         return None
     accepted = accepted_key(place.name)
     if accepted is not None:
         heading = Heading.CHECKPOINTS if accepted.of_checkpoints else Heading.REPLICATOR
-        return LeftSetting(moved.entry, heading, accepted.meaning)
+        return OmittedSetting(setting.entry, heading, accepted.meaning)
     client = CLIENT_PREFIX.match(place.name)
     clients = f"{client['client']}s" if client else "clients"
-    return LeftSetting(moved.entry, Heading.REPLICATOR, f"A setting of its {clients}.")
+    return OmittedSetting(setting.entry, Heading.REPLICATOR, f"A setting of its {clients}.")
 
 
 def _sync_disabled(setup: Setup, flow: MirrorFlow) -> MirrorSetting:

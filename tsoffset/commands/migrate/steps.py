@@ -2,14 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
 from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Heading, InputKind
 from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, MigrationPlan
-from tsoffset.commands.migrate.ways import Command, Step, deletion, deployment_of
+from tsoffset.commands.migrate.ways import Command, Step, deletion, end, sync_off
 from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import head
@@ -22,57 +22,43 @@ def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Ite
     """All steps for a person. `config` is the file with the new configuration."""
     names = ", ".join(flow.name for flow in migration.flows)
     yield head(f"From MirrorMaker 2 to tsoffset: {names}")
-    if secured := [
-        name for name, words in _tools(migration).items() if "--command-config" in words
-    ]:
-        of = ", ".join(f"{name}-client.properties" for name in secured)
-        sentence = (
-            f"Put the client settings with which Kafka's tools connect to a cluster into {of}."
-        )
-        yield from wrapped(sentence, width, "")
+    tools = {alias: words for flow in migration.flows for alias, words in flow.tools.items()}
+    secured = [alias for alias, words in tools.items() if "--command-config" in words]
+    if secured:
+        of = ", ".join(f"{alias}-client.properties" for alias in secured)
+        sentence = "Put the client settings with which Kafka's tools connect to a cluster into"
+        yield from wrapped(f"{sentence} {of}.", width, "")
     for number, step in enumerate(migration_steps(migration, config), 1):
         yield Text()
         yield head(f"{number}. {step.title}")
-        yield from _part_lines(step.todo, width)
-        yield from _part_lines(("Check:", *step.check), width)
-
-
-def _tools(migration: MigrationPlan) -> dict[str, str]:
-    """The options with which Kafka's tools connect to each cluster."""
-    return {alias: words for flow in migration.flows for alias, words in flow.tools.items()}
-
-
-def _part_lines(parts: Iterable[str | Command], width: int | None) -> Iterator[Text]:
-    for part in parts:
-        if isinstance(part, Command):
-            yield Text(f"     {printable(part.text)}")
-        else:
-            yield from wrapped(printable(part), width, "   ")
+        for part in (*step.todo, "Check:", *step.check):
+            if isinstance(part, Command):
+                yield Text(f"     {printable(part)}")
+            else:
+                yield from wrapped(printable(part), width, "   ")
 
 
 def migration_steps(migration: MigrationPlan, config: str) -> list[Step]:
     file = shlex.quote(config)
     flows = migration.flows
     steps = [_check_clusters(migration, config, file), _side_by_side(file)]
-    if compared := [flow for flow in flows if flow.checkpoints]:
-        some = compared if len(compared) < len(flows) else []
-        steps.append(_compare([flow.name for flow in some], file))
+    if compared := [flow.name for flow in flows if flow.checkpoints]:
+        steps.append(_compare(compared if len(compared) < len(flows) else [], file))
     syncing = [flow for flow in flows if flow.syncs]
-    deployment = deployment_of(migration)
     if syncing:
-        steps.append(deployment.sync_off(syncing))
+        steps.append(sync_off(migration.setup, syncing))
     steps.append(_sync_on(flows, syncing, config, file))
     ending = [flow for flow in flows if flow.checkpoints or flow.offset_syncs]
     if ending:
-        steps += [deployment.end(ending), _delete(migration, ending, file)]
+        steps += [end(migration.setup, ending), _delete(migration, ending, file)]
     return steps
 
 
 def _check_clusters(migration: MigrationPlan, config: str, file: str) -> Step:
-    texts = " ".join(moved.text for moved in migration.taken)
+    texts = " ".join(setting.text for setting in migration.settings)
     variables = list(dict.fromkeys(_REFERENCE.findall(texts)))
     resource = migration.setup.resource
-    refused = sum(left.heading is Heading.REFUSED for left in migration.left)
+    refused = sum(one.heading is Heading.REFUSED for one in migration.omitted)
     todo = [f"Read {config}: its comments say what has changed, and what was not taken over."]
     if migration.problems:
         todo.append(f"Change what is marked {TO_BE_CHANGED.rstrip(':')} in it.")
@@ -130,7 +116,7 @@ def _compare(flows: Sequence[str], file: str) -> Step:
 def _sync_on(
     flows: Sequence[MirrorFlow], syncing: Sequence[MirrorFlow], config: str, file: str
 ) -> Step:
-    todo: list[str | Command] = [
+    todo: list[str] = [
         "Save the groups' committed offsets on the target; without it no group can be moved back:",
         Command(f"tsoffset snapshot -c {file}"),
         f"Set this in {config} (a running tsoffset reloads it within two seconds):",
@@ -156,7 +142,7 @@ def _sync_on(
 
 
 def _delete(migration: MigrationPlan, flows: Sequence[MirrorFlow], file: str) -> Step:
-    todo: list[str | Command] = ["When you no longer want to go back:"]
+    todo: list[str] = ["When you no longer want to go back:"]
     unwanted: dict[tuple[str, str], str] = {}
     for flow in flows:
         at = flow.offset_syncs_at
@@ -164,7 +150,11 @@ def _delete(migration: MigrationPlan, flows: Sequence[MirrorFlow], file: str) ->
         if flow.checkpoints:
             unwanted[flow.target, flow.checkpoints_topic] = flow.tools[flow.target]
     todo += (deletion(words, topic) for (_, topic), words in unwanted.items())
-    kept = " and ".join(dict.fromkeys(_progress(migration, flows)))
+    kept = "the offset.storage.topic of your Connect workers"
+    if migration.setup.kind is InputKind.DEDICATED:
+        kept = " and ".join(dict.fromkeys(flow.progress_topic for flow in flows))
+    elif migration.setup.resource is not None:
+        kept = migration.setup.resource.progress_topic
     todo.append(
         f"Keep {kept}: MirrorMaker 2 stores its progress there, and would copy everything again"
         " without it. Its other topics and its heartbeats stay in use, too."
@@ -179,15 +169,3 @@ def _delete(migration: MigrationPlan, flows: Sequence[MirrorFlow], file: str) ->
             "The topics do not come back, and the plan is unchanged.",
         ),
     )
-
-
-def _progress(migration: MigrationPlan, flows: Sequence[MirrorFlow]) -> Iterator[str]:
-    """The topics in which MirrorMaker 2 stores how far it has copied."""
-    match migration.setup.kind:
-        case InputKind.DEDICATED:
-            yield from (flow.progress_topic for flow in flows)
-        case InputKind.CONNECTORS:
-            yield "the offset.storage.topic of your Connect workers"
-        case InputKind.STRIMZI:
-            assert migration.setup.resource is not None
-            yield migration.setup.resource.progress_topic

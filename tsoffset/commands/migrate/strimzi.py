@@ -7,6 +7,7 @@ operator's KafkaMirrorMaker2Connectors.
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tsoffset.commands.migrate.connectors import setup_of_connectors
 from tsoffset.commands.migrate.setup import (
@@ -14,8 +15,8 @@ from tsoffset.commands.migrate.setup import (
     ConnectorRole,
     Heading,
     InputKind,
-    LeftSetting,
     MirrorSetting,
+    OmittedSetting,
     Setup,
     StrimziResource,
 )
@@ -44,18 +45,8 @@ _PATTERNS = {
     "groupsBlacklistPattern": keys.GROUPS_EXCLUDE,
 }
 _OF_MIRROR = frozenset({*_CONNECTORS, *_PATTERNS, "source", "sourceCluster", "targetCluster"})
-_OF_CONNECTOR = frozenset(
-    (
-        "config",
-        "tasksMax",
-        "state",
-        "pause",
-        "version",
-        "autoRestart",
-        "listOffsets",
-        "alterOffsets",
-    )
-)
+_OF_CONNECTOR = frozenset(("config", "tasksMax", "state", "pause", "version"))
+_OF_CONNECTOR |= {"autoRestart", "listOffsets", "alterOffsets"}
 # The topic for the connectors' progress: the field of v1, the setting, and the operator's default
 # for v1beta2.
 _PROGRESS = "offsetStorageTopic"
@@ -89,22 +80,19 @@ def _resources(found: Sequence[YamlValue]) -> Iterator[YamlValue]:
     """The documents, and the items of lists that kubectl prints."""
     for part in found:
         if part.is_mapping and part.member_text("kind") == "List":
-            items = part.get("items")
-            yield from () if items is None else (one for one in items.items() if one.is_mapping)
+            yield from (one for one in part.get("items").items() if one.is_mapping)
         elif part.is_mapping:
             yield part
 
 
 def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     spec, metadata = document.get("spec"), document.get("metadata")
-    mirrors = None if spec is None else spec.get("mirrors")
-    if spec is None or mirrors is None:
+    if not (mirrors := spec.get("mirrors")):
         (spec or document).refuse("must have `spec.mirrors`")
         return None
     notes = ResourceNotes()
     target = spec.get("target")
-    listed = spec.get("clusters")
-    clusters = {one.member_text("alias"): one for one in ([] if listed is None else listed.items())}
+    clusters = {one.member_text("alias"): one for one in spec.get("clusters").items()}
     connectors: list[Connector] = []
     for at, mirror in enumerate(mirrors.items()):
         _note_unknown(mirror, _OF_MIRROR, notes)
@@ -114,40 +102,27 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
             connectors += _connectors(mirror, at, source, to, notes)
     if findings.problems:
         return None
-    name = "" if metadata is None else metadata.member_text("name")
-    worker = target or clusters.get(spec.member_text("connectCluster"))
-    return setup_of_connectors(
-        InputKind.STRIMZI,
-        file,
-        connectors,
-        findings,
-        left=notes.left,
-        resource=StrimziResource(
-            name or "NAME",
-            (metadata.member_text("namespace") or None) if metadata is not None else None,
-            tuple(notes.secrets),
-            _progress_topic(worker),
-        ),
+    worker = target or clusters.get(spec.member_text("connectCluster"), target)
+    progress = worker.member_text(_PROGRESS) or worker.get("config").member_text(_PROGRESS_SETTING)
+    resource = StrimziResource(
+        metadata.member_text("name", "NAME"),
+        metadata.member_text("namespace") or None,
+        tuple(notes.secrets),
+        progress or _PROGRESS_DEFAULT,
     )
+    kind, omitted = InputKind.STRIMZI, notes.omitted
+    return setup_of_connectors(kind, file, connectors, findings, omitted=omitted, resource=resource)
 
 
 def _named(mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]) -> YamlValue | None:
-    """The cluster that a mirror names by its alias."""
     member = mirror.get(field)
-    if member is None:
+    if not member:
         other = "`source`" if field == "sourceCluster" else "`spec.target`"
         mirror.refuse(f"must have `{field}`, or {other} in resources of version v1")
         return None
     if (found := clusters.get(member.text())) is None:
         member.refuse(f"must be an alias of `spec.clusters`: {', '.join(clusters) or 'none there'}")
     return found
-
-
-def _progress_topic(cluster: YamlValue | None) -> str:
-    config = None if cluster is None else cluster.get("config")
-    in_field = "" if cluster is None else cluster.member_text(_PROGRESS)
-    in_config = "" if config is None else config.member_text(_PROGRESS_SETTING)
-    return in_field or in_config or _PROGRESS_DEFAULT
 
 
 def _connectors(
@@ -160,18 +135,16 @@ def _connectors(
             return
     shared = (*_of_cluster(source, "source", notes), *_of_cluster(target, "target", notes))
     patterns = [
-        MirrorSetting(part.entry(part.text()), key.name, part.text())
-        for field, key in _PATTERNS.items()
-        if (part := mirror.get(field)) is not None
+        part.setting(key.name) for field, key in _PATTERNS.items() if (part := mirror.get(field))
     ]
     for field, role in _CONNECTORS.items():
-        if (part := mirror.get(field)) is None:
+        if not (part := mirror.get(field)):
             continue
         _note_unknown(part, _OF_CONNECTOR, notes)
         config, tasks = part.get("config"), part.get("tasksMax")
         own = list(own_settings(config, notes))
-        if tasks is not None:
-            own.append(MirrorSetting(tasks.entry(tasks.text()), "tasks.max", tasks.text()))
+        if tasks:
+            own.append(tasks.setting("tasks.max"))
         # Later ones take precedence, as for the operator.
         settings = {one.key: one for one in (*shared, *own, *patterns)}
         yield Connector(
@@ -180,15 +153,15 @@ def _connectors(
             part.entry(),
             tuple(map(_with_kafka_policy, settings.values())),
             at,
-            config is not None,
+            bool(config),
         )
 
 
-def _with_kafka_policy(moved: MirrorSetting) -> MirrorSetting:
-    if moved.key != keys.POLICY.name or moved.text not in _POLICIES:
-        return moved
+def _with_kafka_policy(setting: MirrorSetting) -> MirrorSetting:
+    if setting.key != keys.POLICY.name or setting.text not in _POLICIES:
+        return setting
     change = "Strimzi's class is Kafka's own since Kafka 3.0."
-    return MirrorSetting(moved.entry, moved.key, _POLICIES[moved.text], change)
+    return replace(setting, text=_POLICIES[setting.text], change=change)
 
 
 def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator[MirrorSetting]:
@@ -196,10 +169,10 @@ def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator
     _note_unknown(cluster, _OF_TARGET if side == "target" else _OF_CLUSTER, notes)
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
-        if (part := cluster.get(field)) is not None:
-            settings.insert(0, MirrorSetting(part.entry(part.text()), name, part.text()))
-    for moved in settings:
-        yield MirrorSetting(moved.entry, f"{side}.cluster.{moved.key}", moved.text, moved.change)
+        if part := cluster.get(field):
+            settings.insert(0, part.setting(name))
+    for setting in settings:
+        yield replace(setting, key=f"{side}.cluster.{setting.key}")
 
 
 def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes) -> None:
@@ -207,6 +180,7 @@ def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes)
         if name not in known:
             close = difflib.get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            left = LeftSetting(member.entry(), Heading.REFUSED, f"Strimzi has no such field{hint}")
-            if left not in notes.left:
-                notes.left.append(left)
+            why = f"Strimzi has no such field{hint}"
+            omitted = OmittedSetting(member.entry(), Heading.REFUSED, why)
+            if omitted not in notes.omitted:
+                notes.omitted.append(omitted)

@@ -5,11 +5,11 @@ which its pod mounts them, one for each secret, below `SECRETS_FOLDER`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tsoffset.commands.migrate.secrets import jaas
-from tsoffset.commands.migrate.setup import Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.setup import Heading, MirrorSetting, OmittedSetting
 from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import security_keys as keys
 
@@ -46,14 +46,13 @@ class ResourceNotes:
     """The secrets that have to be mounted, and the fields that have no equivalent setting."""
 
     secrets: dict[str, None] = field(default_factory=dict)
-    left: list[LeftSetting] = field(default_factory=list)
+    omitted: list[OmittedSetting] = field(default_factory=list)
 
     def path(self, secret: str, key: str) -> str:
         self.secrets[secret] = None
         return f"{SECRETS_FOLDER}/{secret}/{key}"
 
     def reference(self, secret: str, key: str) -> str:
-        """The reference `${dir:...}` to the secret."""
         folder = self.path(secret, "").rstrip("/")
         return f"${{dir:{folder}:{key}}}"
 
@@ -66,17 +65,14 @@ class ResourceNotes:
 def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The settings of a cluster's `tls` and `authentication`, by their names without prefixes."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
-    kind = None if authentication is None else authentication.member_text("type")
+    kind = authentication.member_text("type")
     sasl = kind in (*_PASSWORD_LOGINS, "oauth") or (
-        authentication is not None
-        and kind == "custom"
-        and authentication.member_text("sasl") == "true"
+        kind == "custom" and authentication.member_text("sasl") == "true"
     )
-    protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
+    protocol = ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT")
     yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
-    if tls is not None:
-        yield from _trusted(tls, notes)
-    if authentication is None or kind is None:
+    yield from _trusted(tls, notes)
+    if not authentication:
         return
     if kind == "tls":
         yield from _certificate(authentication, notes)
@@ -92,20 +88,17 @@ def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[Mirr
         )
 
 
-def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+def own_settings(config: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The members of a `config`: Kafka's own settings."""
-    for name, part in ({} if config is None else config.members()).items():
+    for name, part in config.members().items():
         text = part.text()
         referred = notes.convert_references(text)
-        change = (
-            None if text == referred else "tsoffset does not have the operator's secret provider."
-        )
-        yield MirrorSetting(part.entry(text), name, referred, change)
+        change = "tsoffset does not have the operator's secret provider."
+        yield MirrorSetting(part.entry(text), name, referred, None if text == referred else change)
 
 
 def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
-    certificates = tls.get("trustedCertificates")
-    listed = [] if certificates is None else certificates.items()
+    listed = tls.get("trustedCertificates").items()
     if not listed:
         return  # the system's certificates
     entry = tls.entry()
@@ -124,18 +117,18 @@ def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
 
 def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     part = authentication.get("certificateAndKey")
-    if part is None:
+    if not part:
         authentication.refuse("must have `certificateAndKey`")
         return
-    secret = part.required_text("secretName")
     entry = part.entry()
     yield MirrorSetting(entry, keys.OWN_TYPE.name, "PEM")
     for key, name in ((keys.OWN_CHAIN, "certificate"), (keys.OWN_KEY, "key")):
-        yield MirrorSetting(entry, key.name, notes.reference(secret, part.required_text(name)))
+        yield MirrorSetting(entry, key.name, notes.reference(*_secret(part, name)))
 
 
-def _secret(part: YamlValue, key: str, notes: ResourceNotes) -> str:
-    return notes.reference(part.required_text("secretName"), part.required_text(key))
+def _secret(part: YamlValue, key: str) -> tuple[str, str]:
+    """The name of a secret, and the key in it that a member names."""
+    return part.required_text("secretName"), part.required_text(key)
 
 
 def _password_login(
@@ -145,65 +138,57 @@ def _password_login(
     entry = authentication.entry()
     options = {"username": authentication.required_text("username")}
     password = authentication.get("passwordSecret")
-    if password is None:
+    if not password:
         authentication.refuse("must have `passwordSecret`")
     else:
-        options["password"] = _secret(password, "password", notes)
+        options["password"] = notes.reference(*_secret(password, "password"))
     yield MirrorSetting(entry, keys.MECHANISM.name, mechanism)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(module, options))
 
 
 def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """Strimzi's own login, converted to Kafka's as far as that has equivalents."""
-    members = authentication.members()
     entry = authentication.entry()
     for name in _OAUTH_UNSUPPORTED:
-        if name in members:
+        if part := authentication.get(name):
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
-            notes.left.append(LeftSetting(members[name].entry(), Heading.REFUSED, why))
+            notes.omitted.append(OmittedSetting(part.entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
     yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
-    token, place = members.get("accessToken"), members.get("accessTokenLocation")
-    if token is not None or place is not None:
-        path = place.text() if place is not None else ""
-        if token is not None:
-            path = notes.path(token.required_text("secretName"), token.required_text("key"))
-        yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
+    if token := authentication.get("accessToken"):
+        address = f"file:{notes.path(*_secret(token, 'key'))}"
+    elif place := authentication.get("accessTokenLocation"):
+        address = f"file:{place.text()}"
     else:
-        yield MirrorSetting(
-            entry, keys.TOKEN_ADDRESS.name, authentication.required_text("tokenEndpointUri")
-        )
+        address = authentication.required_text("tokenEndpointUri")
         options["clientId"] = authentication.required_text("clientId")
-        if (secret := members.get("clientSecret")) is not None:
-            options["clientSecret"] = _secret(secret, "key", notes)
+        if secret := authentication.get("clientSecret"):
+            options["clientSecret"] = notes.reference(*_secret(secret, "key"))
         if scope := authentication.member_text("scope"):
             options["scope"] = scope
-        options |= _tls_of_tokens(members, notes)
+        options |= _tls_of_tokens(authentication, notes)
+    yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, address)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
         ("readTimeoutSeconds", keys.TOKEN_READ_MS),
     ):
-        if name in members:
-            yield MirrorSetting(members[name].entry(), key.name, f"{members[name].text()}000")
+        if part := authentication.get(name):
+            yield MirrorSetting(part.entry(), key.name, f"{part.text()}000")
 
 
-def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
+def _tls_of_tokens(authentication: YamlValue, notes: ResourceNotes) -> dict[str, str]:
     """The certificates for the token endpoint, which belong into `sasl.jaas.config`."""
     options: dict[str, str] = {}
-    listed = (
-        members["tlsTrustedCertificates"].items() if "tlsTrustedCertificates" in members else []
-    )
-    if listed:
-        if len(listed) > 1:
-            members["tlsTrustedCertificates"].refuse(
+    certificates = authentication.get("tlsTrustedCertificates")
+    for number, one in enumerate(certificates.items()):
+        if number:
+            certificates.refuse(
                 "may have one certificate here; put all of them into one secret's key"
             )
-        path = notes.path(
-            listed[0].required_text("secretName"), listed[0].member_text("certificate", "ca.crt")
-        )
+        file = one.member_text("certificate", "ca.crt")
+        path = notes.path(one.required_text("secretName"), file)
         options |= {keys.TRUST_TYPE.name: "PEM", keys.TRUST_LOCATION.name: path}
-    unverified = members.get("disableTlsHostnameVerification")
-    if unverified is not None and unverified.text() == "true":
+    if authentication.member_text("disableTlsHostnameVerification") == "true":
         options[keys.HOST_NAME_CHECK.name] = ""
     return options

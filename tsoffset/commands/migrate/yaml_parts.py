@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from tsoffset.commands.migrate.setup import MirrorSetting
 from tsoffset.config.findings import Entry, Findings
 
 # etcd takes 1.5 MiB at most, and a resource written by hand has a few KiB.
@@ -19,20 +20,24 @@ _TRUE = ("yes", "true", "on")
 
 
 class YamlValue:
-    """A value of a document, with its `path` (`spec.mirrors[0].source`).
+    """A value of a document, with its `path` (`spec.mirrors[0].source`); false if it is absent or
+    null.
 
     A value of another type than requested is reported in `findings`, and taken for empty.
     """
 
-    def __init__(self, node: yaml.Node, path: str, file: str, findings: Findings) -> None:
+    def __init__(self, node: yaml.Node | None, path: str, file: str, findings: Findings) -> None:
         self.path = path
         self._node = node
         self._file = file
         self._findings = findings
 
+    def __bool__(self) -> bool:
+        return self._node is not None
+
     @property
-    def line(self) -> int:
-        return int(self._node.start_mark.line) + 1
+    def line(self) -> int | None:
+        return None if self._node is None else int(self._node.start_mark.line) + 1
 
     @property
     def is_mapping(self) -> bool:
@@ -42,11 +47,17 @@ class YamlValue:
         """The value as an entry of a configuration, with its path as key."""
         return Entry(self.path, text, self._file, self.line)
 
+    def setting(self, name: str) -> MirrorSetting:
+        text = self.text()
+        return MirrorSetting(self.entry(text), name, text)
+
     def refuse(self, allowed: str) -> None:
         self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
 
     def members(self) -> dict[str, "YamlValue"]:
         """The members of a mapping by name, without those that are null."""
+        if self._node is None:
+            return {}
         if not isinstance(self._node, yaml.MappingNode):
             self.refuse("must be a mapping, with `name: value` lines")
             return {}
@@ -65,14 +76,12 @@ class YamlValue:
                 found[name] = part
         return found
 
-    def get(self, name: str) -> "YamlValue | None":
-        """A member; None if it is absent or null."""
-        return self.members().get(name)
+    def get(self, name: str) -> "YamlValue":
+        return self.members().get(name) or self._part(None, f"{self.path}.{name}")
 
     def member_text(self, name: str, default: str = "") -> str:
-        """The text of a member, or the default without one."""
         member = self.get(name)
-        return default if member is None else member.text()
+        return member.text() if member else default
 
     def required_text(self, name: str) -> str:
         """The text of a member; reports that it is missing."""
@@ -81,6 +90,8 @@ class YamlValue:
         return text
 
     def items(self) -> list["YamlValue"]:
+        if self._node is None:
+            return []
         if not isinstance(self._node, yaml.SequenceNode):
             self.refuse("must be a list, with `- ` before each item")
             return []
@@ -99,7 +110,7 @@ class YamlValue:
         self.refuse("must be text, a number, true or false")
         return ""
 
-    def _part(self, node: yaml.Node, path: str) -> "YamlValue":
+    def _part(self, node: yaml.Node | None, path: str) -> "YamlValue":
         return YamlValue(node, path, self._file, self._findings)
 
 

@@ -6,15 +6,17 @@ holds names, offsets and the commits' metadata.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
+
+from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
@@ -25,16 +27,29 @@ VERSION = 1
 _VERSION = "tsoffset_snapshot"
 
 
+def _storable(text: str) -> str:
+    if len(text.encode()) >= 2**15:
+        raise ValueError("longer than any text that Kafka can hold")
+    return text
+
+
+_Text = Annotated[str, Strict(), AfterValidator(_storable)]
+_Partition = Annotated[int, Strict(), Field(ge=0, lt=2**31)]
+_Offset = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1)]
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A committed offset of a group; of a share group its start offset."""
 
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    metadata: str = ""
-    share_group: bool = False
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    group: _Text
+    topic: _Text
+    partition: _Partition
+    offset: _Offset
+    metadata: _Text = ""
+    share_group: Annotated[bool, Strict()] = False
 
     @property
     def place(self) -> TopicPartition:
@@ -50,12 +65,12 @@ class Snapshot:
     selected groups.
     """
 
-    flow: str
-    cluster: str
-    cluster_id: str | None
-    taken_at: str
-    groups: str | None
-    topic_ids: Mapping[str, str | None]
+    flow: _Text
+    cluster: _Text
+    cluster_id: _Text | None
+    taken_at: _Text
+    groups: _Text | None
+    topic_ids: dict[str, _Text | None]
     commits: tuple[Commit, ...]
 
     def write(self, path: Path) -> None:
@@ -83,7 +98,7 @@ class Snapshot:
             ) from error
 
     def _lines(self) -> Iterator[str]:
-        head = {name: getattr(self, name) for name in _OF_ALL}
+        head = {one.name: getattr(self, one.name) for one in fields(self)}
         # The number shows whether the file is complete.
         yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
         for commit in self.commits:
@@ -107,41 +122,32 @@ class Snapshot:
 
     @classmethod
     def _parsed(cls, text: str) -> "Snapshot":
-        first, *others = text.removesuffix("\n").split("\n")
-        head = _fields(first)
-        version = head[_VERSION]
+        head, *others = map(_members, text.removesuffix("\n").split("\n"))
+        version, count = head[_VERSION], head["commits"]
         if version != VERSION:
             raise _NoSnapshot(
                 f"it has version {version}, but this tsoffset reads version {VERSION}; use the"
                 " tsoffset that wrote it"
             )
-        commits = tuple(_checked(Commit(**_fields(line))) for line in others)
-        count = _number(head["commits"], 2**63)
-        if len(commits) != count:
+        found = TypeAdapter(cls).validate_python({**head, "commits": others})
+        if len(found.commits) != TypeAdapter(_Offset).validate_python(count):
             raise _NoSnapshot(
-                f"it has only {len(commits)} of its {count} committed offsets; use the complete"
-                " file"
+                f"it has only {len(found.commits)} of its {count} committed offsets; use the"
+                " complete file"
             )
-        known: set[tuple[str, TopicPartition]] = set()
-        for one in commits:
-            if (one.group, one.place) in known:
-                raise _NoSnapshot(
-                    f"it has two committed offsets of group {one.group} in {one.place}; keep one"
-                )
-            known.add((one.group, one.place))
-        for name in ("flow", "cluster", "taken_at"):
-            _text(head[name])
-        for value in (head["cluster_id"], head["groups"], *head["topic_ids"].values()):
-            if value is not None:
-                _text(value)
-        return cls(**{name: head[name] for name in _OF_ALL}, commits=commits)
+        places = Counter((one.group, one.place) for one in found.commits)
+        for (group, place), times in places.most_common(1):
+            if times > 1:
+                what = f"it has two committed offsets of group {group} in {place}"
+                raise _NoSnapshot(f"{what}; keep one")
+        return found
 
 
 class _NoSnapshot(Exception):
     """The file cannot be used; the text says why."""
 
 
-def _fields(line: str) -> dict[str, Any]:
+def _members(line: str) -> dict[str, Any]:
     """The members of a line's object. Raises ValueError if one is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,38 +156,8 @@ def _fields(line: str) -> dict[str, Any]:
             raise ValueError("a member is given twice")
         return found
 
-    fields_found: dict[str, Any] = json.loads(line, object_pairs_hook=unique)
-    return fields_found
-
-
-def _checked(commit: Commit) -> Commit:
-    """The commit. Raises ValueError for values that Kafka cannot hold."""
-    for value in (commit.group, commit.topic, commit.metadata):
-        if len(_text(value)) > _LONGEST_TEXT:
-            raise ValueError("no text that Kafka can hold")
-    if not isinstance(commit.share_group, bool):
-        raise ValueError("neither true nor false")
-    _number(commit.partition, 2**31)
-    _number(commit.offset, 2**63)
-    return commit
-
-
-def _text(value: object) -> bytes:
-    if not isinstance(value, str):
-        raise ValueError("no text")
-    # Half of a character cannot be encoded, which raises ValueError, too.
-    return value.encode()
-
-
-def _number(value: object, end: int) -> int:
-    # True is an int to Python.
-    if type(value) is not int or not 0 <= value < end:
-        raise ValueError("no number that Kafka can hold")
-    return value
-
-
-_LONGEST_TEXT = 2**15 - 1
-_OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commits")
+    members: dict[str, Any] = json.loads(line, object_pairs_hook=unique)
+    return members
 
 
 def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
@@ -195,12 +171,7 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     listings = target.groups()
     for failed in listings.failed_brokers.values():
         raise _incomplete(target, failed)
-    names = sorted(
-        listing.group
-        for listing in listings.groups.values()
-        if listing.type in SUPPORTED_GROUPS
-        and flow.group_filter.should_replicate_group(listing.group)
-    )
+    names = sorted(filter(flow.group_filter.should_replicate_group, listings.groups))
     commits = []
     share_groups = listings.share_groups
     found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)

@@ -8,7 +8,6 @@ from enum import StrEnum
 from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -22,8 +21,6 @@ from tsoffset.model import (
 
 
 class RestoreReason(StrEnum):
-    """Why an offset is not restored."""
-
     NO_COMMIT_THEN = "NO_COMMIT_THEN"
     GROUP_ACTIVE = "GROUP_ACTIVE"
     TOPIC_MISSING = "TOPIC_MISSING"
@@ -48,12 +45,14 @@ class RestoredCommit:
     message: str | None = None
 
     @property
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
     def not_restored(self) -> bool:
         """True for an offset of the snapshot that was not restored."""
-        skipped = (
-            self.outcome is OutcomeKind.SKIPPED and self.reason is not RestoreReason.NO_COMMIT_THEN
-        )
-        return skipped or self.outcome is OutcomeKind.FAILED
+        stays = self.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED)
+        return stays and self.reason is not RestoreReason.NO_COMMIT_THEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +80,14 @@ def read_target(
     listed = target.groups()
     listings = listed.groups
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
-    others = {
-        name
-        for name, one in listings.items()
-        if one.type in SUPPORTED_GROUPS and is_group(name) and was_in_scope(name)
-    }
+    others = {name for name in listings if is_group(name) and was_in_scope(name)}
     groups = sorted({commit.group for commit in commits} | others)
+    found = committed_offsets(target, groups, share_groups=share_groups, require_stable=False)
     offsets = {
-        group: found
-        if isinstance(found, Failed)
-        else {place: one for place, one in found.items() if is_topic(place.topic)}
-        for group, found in committed_offsets(
-            target, groups, share_groups=share_groups, require_stable=False
-        ).items()
+        group: of_group
+        if isinstance(of_group, Failed)
+        else {place: one for place, one in of_group.items() if is_topic(place.topic)}
+        for group, of_group in found.items()
     }
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}
@@ -107,12 +101,9 @@ def plan(snapshot: Snapshot, now: TargetState) -> list[RestoredCommit]:
     rows = [_planned(snapshot, commit, now) for commit in snapshot.commits]
     known = {(commit.group, commit.place) for commit in snapshot.commits}
     for group, offsets in now.offsets.items():
-        if not isinstance(offsets, Failed):
-            rows += [
-                _committed_later(snapshot, group, place, one)
-                for place, one in offsets.items()
-                if isinstance(one, CommittedOffset) and (group, place) not in known
-            ]
+        for place, one in () if isinstance(offsets, Failed) else offsets.items():
+            if isinstance(one, CommittedOffset) and (group, place) not in known:
+                rows.append(_committed_later(snapshot, group, place, one))
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
@@ -124,16 +115,13 @@ def commit_restored(
     metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     for row in rows:
-        if row.outcome is OutcomeKind.WOULD_COMMIT and row.restored_offset is not None:
-            place = TopicPartition(row.topic, row.partition)
-            kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
-            commits[row.group][place] = kept
+        if row.restored_offset is not None:
+            kept = CommittedOffset(row.restored_offset, metadata[row.group, row.place])
+            commits[row.group][row.place] = kept
     share_groups = {commit.group for commit in snapshot.commits if commit.share_group}
     answers = target.commit(commits, share_groups=share_groups) if commits else {}
     return [
-        _result(row, answers[row.group][TopicPartition(row.topic, row.partition)])
-        if row.outcome is OutcomeKind.WOULD_COMMIT
-        else row
+        row if row.restored_offset is None else _result(row, answers[row.group][row.place])
         for row in rows
     ]
 
@@ -157,31 +145,24 @@ def _planned(snapshot: Snapshot, commit: Commit, now: TargetState) -> RestoredCo
         return row
     cluster, log = snapshot.cluster, now.ranges.get(commit.place)
     if commit.group in now.active:
-        return _skipped(row, RestoreReason.GROUP_ACTIVE, _active(commit.group, cluster))
+        return _active(row)
     if commit.topic not in now.topics or (isinstance(log, Failed) and log.missing):
-        return _skipped(
-            row, RestoreReason.TOPIC_MISSING, f"{commit.place} no longer exists on {cluster}"
-        )
+        why = f"{commit.place} no longer exists on {cluster}"
+        return _skipped(row, RestoreReason.TOPIC_MISSING, why)
     if isinstance(log, Failed):
         return _failed(row, log)
     assert log is not None
-    then = snapshot.topic_ids.get(commit.topic)
-    if then != now.topics[commit.topic]:
+    translates = "`tsoffset sync` translates the group's offset for it"
+    if snapshot.topic_ids.get(commit.topic) != now.topics[commit.topic]:
         # Its offsets belong to other records now.
-        return _skipped(
-            row,
-            RestoreReason.TOPIC_MADE_ANEW,
-            f"topic {commit.topic} was recreated on {cluster} after the snapshot; `tsoffset sync`"
-            " translates the group's offset for it",
-        )
+        why = f"topic {commit.topic} was recreated on {cluster} after the snapshot; {translates}"
+        return _skipped(row, RestoreReason.TOPIC_MADE_ANEW, why)
     if commit.offset > log.end:
-        return _skipped(
-            row,
-            RestoreReason.PAST_LOG_END,
+        why = (
             f"{commit.place} now ends at {log.end} on {cluster}: it was truncated after the"
-            " snapshot, and consumers would be reset; `tsoffset sync` translates the group's"
-            " offset for it",
+            f" snapshot, and consumers would be reset; {translates}"
         )
+        return _skipped(row, RestoreReason.PAST_LOG_END, why)
     message = None
     if commit.offset < log.start:
         # Below the log start a consumer would be reset: with `latest` past all records.
@@ -214,16 +195,15 @@ def _committed_later(
 def _result(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
     if answer is None:
         return replace(row, outcome=OutcomeKind.COMMITTED)
-    if answer.group_active:
-        return _skipped(row, RestoreReason.GROUP_ACTIVE, _active(row.group, row.cluster))
-    return _failed(row, answer)
+    return _active(row) if answer.group_active else _failed(row, answer)
 
 
-def _active(group: str, cluster: str) -> str:
-    return (
-        f"group {group} has active members on {cluster}; stop its consumers, and run this command"
-        " again"
+def _active(row: RestoredCommit) -> RestoredCommit:
+    why = (
+        f"group {row.group} has active members on {row.cluster}; stop its consumers, and run this"
+        " command again"
     )
+    return _skipped(row, RestoreReason.GROUP_ACTIVE, why)
 
 
 def _skipped(row: RestoredCommit, why: RestoreReason, message: str) -> RestoredCommit:

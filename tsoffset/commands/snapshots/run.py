@@ -1,24 +1,32 @@
-"""Runs `tsoffset snapshot` and `tsoffset restore`."""
+"""Runs `tsoffset snapshot`, `tsoffset restore` and `sync --allow-rewind`."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
+import polars as pl
 import structlog
 from rich.text import Text
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.options import confirm, kafka_cluster, only_flow
+from tsoffset.commands.options import confirm, kafka_cluster, only_flow, require_terminal
 from tsoffset.commands.scope import no_match, on_cluster, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan, read_target
 from tsoffset.config.selection import Selection, only_planned
+from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.model import OutcomeKind, Side
+from tsoffset.group_sync.commit import commit_groups
+from tsoffset.group_sync.commit_rule import REWINDABLE
+from tsoffset.group_sync.open_flow import open_flow
+from tsoffset.group_sync.translated_commits import commit_work, result_rows
+from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
 from tsoffset.terminal.report import RowMessage, head, notes, total
@@ -84,31 +92,22 @@ def run_restore(
     another cluster, and ClusterUnreachable."""
     snapshot = Snapshot.read(path)
     flow = settings.flow(snapshot.flow)
-    chosen = expression("--groups", groups)
-    in_snapshot = expression("--groups", snapshot.groups)
-    chosen_topics = expression("--topics", topics)
+    is_group, is_topic = _matching("--groups", groups), _matching("--topics", topics)
+    in_snapshot = _matching("--groups", snapshot.groups)
 
     def was_in_scope(name: str) -> bool:
-        return flow.group_filter.should_replicate_group(name) and (
-            in_snapshot is None or matches(in_snapshot, name)
-        )
+        return flow.group_filter.should_replicate_group(name) and in_snapshot(name)
 
-    known_groups = {commit.group for commit in snapshot.commits}
-    known_topics = {commit.topic for commit in snapshot.commits}
-    for noun, wanted, pattern, names in (
-        ("group", groups, chosen, known_groups),
-        ("topic", topics, chosen_topics, known_topics),
+    for noun, wanted, matching, names in (
+        ("group", groups, is_group, {commit.group for commit in snapshot.commits}),
+        ("topic", topics, is_topic, {commit.topic for commit in snapshot.commits}),
     ):
-        if wanted is not None and not any(matches(pattern, name) for name in names):
+        if wanted is not None and not any(map(matching, names)):
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         snapshot, now = read_target(
-            snapshot,
-            target,
-            is_group=lambda group: chosen is None or matches(chosen, group),
-            is_topic=lambda topic: chosen_topics is None or matches(chosen_topics, topic),
-            was_in_scope=was_in_scope,
+            snapshot, target, is_group=is_group, is_topic=is_topic, was_in_scope=was_in_scope
         )
         rows = plan(snapshot, now)
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
@@ -116,7 +115,7 @@ def run_restore(
             notices.warning("flow_only_planned", only_planned(flow))
         if moving and flow.commits and not dry_run:
             if output.format is Format.TABLE and not yes:
-                _print(rows, snapshot, output)
+                output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
             question = (
                 f"Set {counted(len(moving), 'committed offset')} of"
                 f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
@@ -126,8 +125,14 @@ def run_restore(
                 notices.note("nothing was restored")
                 return 1
             rows = commit_restored(rows, snapshot, target)
-    _print(rows, snapshot, output)
+    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     return int(any(row.not_restored for row in rows))
+
+
+def _matching(option: str, text: str | None) -> Callable[[str], bool]:
+    """Whether a name matches the option's regular expression; without one all do."""
+    pattern = expression(option, text)
+    return lambda name: pattern is None or matches(pattern, name)
 
 
 def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
@@ -138,10 +143,6 @@ def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> Non
             f"snapshot {path}: it was taken of the cluster with id {snapshot.cluster_id}, but"
             f" {target.alias} has id {cluster_id}; use the snapshot of {target.alias}"
         )
-
-
-def _print(rows: Sequence[RestoredCommit], snapshot: Snapshot, output: Output) -> None:
-    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
 
 
 def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None) -> Iterator[Text]:
@@ -195,3 +196,93 @@ _COLUMNS: tuple[Column[RestoredCommit], ...] = (
     Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES.get(row.outcome, ""))),
     Column("REASON", lambda row: row.reason, drops=1),
 )
+
+
+_Key = tuple[str, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewinding:
+    """`sync --allow-rewind`: moves groups that are ahead on the target back to their translations,
+    once a snapshot has their offsets. A group is moved only from the offset that the person has
+    confirmed and the snapshot has: the commit rule refuses any other.
+
+    `existing` is a snapshot with its path (None: take one), `yes`
+    asks for no confirmation, `groups` is the value of --groups."""
+
+    settings: Settings
+    groups: str | None
+    existing: tuple[Snapshot, Path] | None
+    yes: bool
+    connect: Connect = kafka_cluster
+
+    @classmethod
+    def of(cls, selection: Selection, snapshot: Path | None, *, yes: bool) -> Self:
+        """Raises UsageError for what would fail only after the cycle."""
+        require_terminal(yes=yes)
+        existing = None if snapshot is None else (Snapshot.read(snapshot), snapshot)
+        return cls(selection.settings, selection.narrowing.groups, existing, yes)
+
+    def rows(self, flow: FlowSettings, rows: Sequence[Row], notices: Notices) -> list[Row]:
+        """Rewind the groups that are ahead by the rows of a cycle, and return their new rows; none
+        if no group is ahead, or the person declined. Raises UsageError, SnapshotFailed and
+        ClusterUnreachable."""
+        ahead = {_key(row): row for row in rows if row.reason in REWINDABLE}
+        if not ahead:
+            notices.note(f"{flow.name}: no group is ahead of its translation, so none is rewound")
+            return []
+        with open_flow(flow, self.connect, self.settings) as opened:
+            if self.existing is None:
+                snapshot, path = write_snapshot(flow, opened.target, self.groups, None)
+                notices.note(f"{flow.name}: the groups' present offsets are saved in {path}")
+            else:
+                snapshot, path = self.existing
+                refuse_other_cluster(snapshot, path, opened.target)
+            kept = _in_snapshot(snapshot, ahead)
+            if left := len(ahead) - len(kept):
+                notices.warning(
+                    "rewind_left_out",
+                    f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
+                    " have their present offsets; take a new snapshot",
+                )
+            if not kept or not confirm(_question(flow, ahead, kept), yes=self.yes):
+                notices.note(f"{flow.name}: no group was rewound")
+                return []
+            groups = {group for group, _ in kept}
+            start = preflight(flow, opened.source, opened.target)
+            commits = [
+                commit
+                for commit in opened.commits([w for w in start.groups if w.group in groups])
+                if commit.target is not None and (commit.group, commit.target) in kept
+            ]
+            work = commit_work(opened.translated(commits)).with_columns(
+                rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
+            )
+            done = commit_groups(flow, opened.target, work, commit=True)
+            return list(result_rows(flow.name, work, done.rows))
+
+
+def _in_snapshot(snapshot: Snapshot, ahead: Mapping[_Key, Row]) -> dict[_Key, int]:
+    saved = {(commit.group, commit.place): commit.offset for commit in snapshot.commits}
+    return {
+        key: row.current_target_offset
+        for key, row in ahead.items()
+        if row.current_target_offset is not None and saved.get(key) == row.current_target_offset
+    }
+
+
+def _question(flow: FlowSettings, ahead: Mapping[_Key, Row], kept: Mapping[_Key, int]) -> str:
+    offsets = sum(current - (ahead[key].target_offset or 0) for key, current in kept.items())
+    groups = counted(len({group for group, _ in kept}), "group")
+    places = counted(len(kept), "partition")
+    return (
+        f"{flow.name}: move {groups} back on {flow.target.alias}, in {places} by"
+        f" {counted(offsets, 'offset')} in all? Their consumers will re-read these records."
+    )
+
+
+def _key(row: Row) -> _Key:
+    assert row.group is not None
+    assert row.target_topic is not None
+    assert row.partition is not None
+    return row.group, TopicPartition(row.target_topic, row.partition)
