@@ -267,7 +267,11 @@ def test_an_expired_commit_needs_two_questions() -> None:
         (30, OutcomeKind.WOULD_COMMIT, "the target group has 30; sync commits 45"),
         (45, OutcomeKind.UNCHANGED, "unchanged: the target group has 45 already"),
         (80, OutcomeKind.SKIPPED, "skipped, TARGET_AHEAD: the target group is already at 80"),
-        (500, OutcomeKind.SKIPPED, "skipped, TARGET_PAST_LOG_END: the target group's commit 500"),
+        (
+            500,
+            OutcomeKind.SKIPPED,
+            "skipped, TARGET_PAST_LOG_END: the target group's committed offset 500",
+        ),
     ],
 )
 def test_the_commit_rule_is_the_last_word(

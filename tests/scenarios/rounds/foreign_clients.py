@@ -82,6 +82,9 @@ class Librdkafka:
                 "isolation.level": "read_committed",
                 "enable.auto.commit": way is Way.AUTO,
                 "auto.commit.interval.ms": 100,
+                # With its default, closing commits the offset after a transaction's marker that was
+                # fetched, also where the records before the marker were never given out.
+                "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 100,
             }
@@ -105,6 +108,8 @@ class Librdkafka:
                 self._ended.add(message.partition())
                 continue
             self._epochs[message.partition()] = message.leader_epoch()
+            if self._way is Way.AUTO:
+                self._consumer.store_offsets(message)
             found.append((message.partition(), message.offset(), message.value()))
         return found
 
