@@ -244,7 +244,7 @@ def test_a_group_goes_back_only_from_the_commit_that_was_named(current, of_log, 
 @pytest.mark.parametrize(
     ("row", "step"),
     [
-        (row_for(current=101), "delete that commit"),
+        (row_for(current=101), "delete that offset"),
         (row_for(current=80, last_commit=LastCommit(90, 80)), "--allow-rewind"),
         (row_for(active=True), "stop them"),
     ],

@@ -316,7 +316,7 @@ def test_a_machine_that_is_always_too_late_commits_nothing(estate, target):
     target.seconds_a_look = FRESH_SECONDS + 1
     rows = sync(estate, target)
     assert {verdict(row) for row in rows} == {failed(FailureKind.TIMEOUT)}
-    assert all("since its offsets were read" in (row.message or "") for row in rows)
+    assert all("after its offsets were read" in (row.message or "") for row in rows)
     assert target.commits == []
 
 

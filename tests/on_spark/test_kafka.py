@@ -1,14 +1,16 @@
 """A cycle on Spark over real brokers, through the adapter that users get."""
 
-import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.configured import nowhere, properties_file
-from tests.kafka.test_answers import FETCH, Line
+from tests.hostile_broker import FETCH, LIST_OFFSETS, Asked, Brokers
+from tests.kafka.test_answers import under_way
+from tests.memory_flows import Estate
 from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
 from tsoffset.config.loading import Configuration
@@ -16,11 +18,9 @@ from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Side
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
-from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-LIST_OFFSETS = 2
 PARTITIONS, RECORDS, NOT_COPIED, GROUPS = 4, 60, 15, 5
 
 
@@ -76,38 +76,38 @@ def test_groups_resume_on_the_target_where_they_were(
 
 
 def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
-    session: SparkSession,
-    source: Contents,
-    target: Contents,
-    source_broker: EmbeddedBroker,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's line sees it."""
+    """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's brokers see it."""
     spread(monkeypatch)
-    topic, prefix = unique("orders"), unique("polite")
-    mirrored(source, target, topic, batch=1, copied_in=1)
-    for number in range(GROUPS):
-        place = {(topic, p): (RECORDS - 9 * number - p, "") for p in range(PARTITIONS)}
-        source.commit_offsets(f"{prefix}-{number}", place)
-    line = Line(source_broker.port, edit=slow)
-    with line.open() as address:
+    estate = Estate()
+    estate.write("orders", RECORDS, partitions=PARTITIONS)
+    estate.mirror("orders")
+    for number, partition in product(range(GROUPS), range(PARTITIONS)):
+        at = RECORDS - 9 * number - partition
+        estate.commit(f"polite-{number}", "orders", at, partition=partition)
+    source, target = Brokers(estate["A"]), Brokers(estate["B"])
+    now: dict[int, int] = {}
+    seen = []
+
+    def count(asked: Asked) -> bytes:
+        """Those of each connection that wait for an answer."""
+        now[asked.client.fileno()] = under_way(asked)
+        seen.append(sum(now.values()))
+        del now[asked.client.fileno()]
+        return asked.frame()
+
+    source.lies = [(None, FETCH, count)]
+    with source.open() as address, target.open() as there:
         limit = "source.fetch.max.requests.in.flight = 3"
-        given = configuration(tmp_path, address, target.bootstrap, prefix, limit)
+        given = configuration(tmp_path, address, there, "polite", limit)
         result = run_cycle(session, FlowTask(given, "A->B"), commit=True)
     assert {row.precision for row in result.rows} == {Precision.EXACT}
-    assert 1 <= line.most_under_way <= 3
+    assert 1 <= max(seen) <= 3
     # Beside these only topics are described for the translation, and clients say hello.
-    asked = line.requests[FETCH] + line.requests[LIST_OFFSETS]
+    asked = source.requests[FETCH] + source.requests[LIST_OFFSETS]
     sent = result.spent.traffic[Side.SOURCE].requests
-    assert asked < result.cost.source_requests < sent <= line.requests.total()
-
-
-def slow(answer: bytearray) -> bytearray:
-    """An answer that takes its time, so that others are under way meanwhile."""
-    time.sleep(0.02)
-    return answer
+    assert asked < result.cost.source_requests < sent <= source.requests.total()
 
 
 def test_cluster_that_is_away_is_one_failed_row(
