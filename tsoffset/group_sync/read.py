@@ -204,26 +204,16 @@ def _target_topics(
 
 
 def _type_message() -> pl.Expr:
-    """Why a group's type is not synced; null where it is."""
+    """Why a group is not synced whose name has a group of another type on the target; null where
+    it is synced."""
     is_consumer_group = pl.col("type").is_in(_CONSUMER_GROUPS)
     is_other_there = pl.col("target_type").is_in(_CONSUMER_GROUPS) != is_consumer_group
     is_other_there |= _is_share_group & (pl.col("target_type") != GroupType.SHARE)
-    return (
-        pl.when(~(is_consumer_group | _is_share_group))
-        .then(
-            pl.format(
-                "{} is a {} group on the source; only consumer groups and share groups are synced",
-                "group",
-                "type",
-            )
-        )
-        .when(is_other_there)
-        .then(
-            pl.format(
-                "{} is a {} group on the source and a {} group on the target; rename one of them, "
-                "or delete the group on the target",
-                *("group", "type", "target_type"),
-            )
+    return pl.when(is_other_there).then(
+        pl.format(
+            "{} is a {} group on the source and a {} group on the target; rename one of them, "
+            "or delete the group on the target",
+            *("group", "type", "target_type"),
         )
     )
 
