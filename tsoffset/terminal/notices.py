@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import LogFormat, fit_to_be_shown
 from tsoffset.printable import printable
+
+if TYPE_CHECKING:
+    from tsoffset.flow.settings import FlowSettings
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +60,9 @@ class Notices:
         """Show progress as `progress` does, unless logs are JSON."""
         return progress(title, wanted=self.format is LogFormat.CONSOLE)
 
-    def with_progress(self, title: str, flows: Sequence[FlowSettings]) -> Iterator[FlowSettings]:
+    def with_progress(
+        self, title: str, flows: "Sequence[FlowSettings]"
+    ) -> "Iterator[FlowSettings]":
         """The flows, one after the other, while the progress shows them."""
         with self.progress(title) as report:
             for done, flow in enumerate(flows):
