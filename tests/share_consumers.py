@@ -69,9 +69,12 @@ class ShareConsumer:
 
     def commit(self) -> None:
         """Returns once the brokers have the acknowledgements."""
-        for partition, error in self._consumer.commitSync().items():
-            if error.isPresent():
-                raise AssertionError(f"{partition}: {error.get().toString()}")
+        # Not by Python's iteration: once Spark has run in this process, it never ends.
+        left = self._consumer.commitSync().entrySet().iterator()
+        while left.hasNext():
+            one = left.next()
+            if one.getValue().isPresent():
+                raise AssertionError(f"{one.getKey()}: {one.getValue().get().toString()}")
 
     def close(self) -> None:
         """Leave the group; what was delivered and not acknowledged is released."""
