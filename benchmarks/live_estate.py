@@ -233,7 +233,7 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
         read_to = {key: traffic.read_to[key] for key in sorted(traffic.read_to)}
         earlier = traffic.read_before(GOAL_INTERVALS * interval)
         committed = filling.committed(target, link.groups)
-        ours = {
+        of_tsoffset = {
             GroupPartition(group, TOPIC, place.partition): offset
             for group, of in committed.items()
             for place, offset in of.items()
@@ -246,16 +246,16 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
             cluster, CHECKPOINTS, wanted=lambda _: True, committed={}, last=last
         )
     assert not topic.failures, topic.failures[0]
-    theirs = {
+    checkpoints = {
         GroupPartition(key.group, TOPIC, key.target.partition): one
         for key, one in topic.newest.items()
     }
     consumed = {key: offset - earlier[key] for key, offset in read_to.items()}
     offsets = {
-        "tsoffset": ours,
-        "MirrorMaker 2": {key: one.target_offset for key, one in theirs.items()},
+        "tsoffset": of_tsoffset,
+        "MirrorMaker 2": {key: one.target_offset for key, one in checkpoints.items()},
     }
-    translated = {key: one.source_offset for key, one in theirs.items()}
+    translated = {key: one.source_offset for key, one in checkpoints.items()}
     return _Moment(at, os.getloadavg()[0], took, read_to, consumed, offsets, translated)
 
 

@@ -86,9 +86,9 @@ def peers(result: Result) -> str:
     blocks = [taken(result)]
     for size in result["sizes"]:
         rows = []
-        for phase in size["ours"]:
-            for name, who in (("MirrorMaker 2", "theirs"), ("tsoffset", "ours")):
-                one = size[who][phase]
+        for phase in size["tsoffset"]:
+            for name in ("MirrorMaker 2", "tsoffset"):
+                one = size[name][phase]
                 rows.append(
                     (
                         f"{phase}, {name}",
@@ -110,7 +110,7 @@ def peers(result: Result) -> str:
         ratios = size["ratios"]
         moved = ", ".join(
             f"{phase} {median(ratios[phase.replace(' ', '_')])}"
-            for phase in size["ours"]
+            for phase in size["tsoffset"]
             if phase not in ("cold", "warm")
         )
         blocks += [
@@ -119,7 +119,7 @@ def peers(result: Result) -> str:
             f"from its start {median(ratios['cold_from_start'])}, "
             f"warm {median(ratios['warm'])}, {moved}. "
             f"Requests of a warm cycle: {median(ratios['warm_requests'])}.\n\nThe cold cycle had "
-            f"{size['ours']['cold']['positions']:,} distinct positions and made "
+            f"{size['tsoffset']['cold']['positions']:,} distinct positions and made "
             f"{number(ratios['fetches_per_position'])} source fetches for each, and "
             f"{number(ratios['lookups_per_partition'])} time lookups for each partition. "
             f"Spark took {number(size['session_seconds'])} s to start before it. The "
@@ -171,7 +171,7 @@ def limit(result: Result) -> str:
         (
             str(one["batch"]),
             *(
-                "{ours:.3g} + {broker:.3g}".format(**one["processor_us"][name])
+                "{client:.3g} + {broker:.3g}".format(**one["processor_us"][name])
                 + (f": {number(shares[name])}" if name in shares else "")
                 for name in ("raw_fetch", "stretch", "record", "all", "raw_lookup", "lookup")
             ),

@@ -121,8 +121,8 @@ def _size(size: str, records: int, runs: int) -> Result:
         "busy_loops": loops,
         "pairs": groups * partitions,
         "session_seconds": rounded(session_seconds),
-        "theirs": mirror_maker[-1],
-        "ours": tsoffset[-1],
+        "MirrorMaker 2": mirror_maker[-1],
+        "tsoffset": tsoffset[-1],
         "model": model,
         "ratios": _ratios(mirror_maker, tsoffset, model, partitions),
         "seconds": {

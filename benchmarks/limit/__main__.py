@@ -31,7 +31,7 @@ from tsoffset.testing.embedded import EmbeddedBroker
 _TURNS = 5
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
 # The raw work that each is compared with.
-OURS = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "lookup": "raw_lookup"}
+LIMIT_OF = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "lookup": "raw_lookup"}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -64,7 +64,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
         "ratios": {
             f"{name}_over_raw_of_{one['batch']}": one["ratios"][name]
             for one in found
-            for name in OURS
+            for name in LIMIT_OF
         },
     }
 
@@ -110,7 +110,7 @@ def _compare(
     # A process's time is counted in hundredths of a second, so it is summed over all turns.
     processor_us = {
         name: {
-            "ours": rounded(sum(turn.ours for turn in of) / len(of) / counts[name] * 1e6),
+            "client": rounded(sum(turn.client for turn in of) / len(of) / counts[name] * 1e6),
             "broker": rounded(sum(turn.broker for turn in of) / len(of) / counts[name] * 1e6),
         }
         for name, of in taken.items()
@@ -123,13 +123,13 @@ def _compare(
             name: spread(rounded(counts[name] / one) for one in of) for name, of in seconds.items()
         },
         "share": {
-            name: ratio_spread(seconds[limit], seconds[name]) for name, limit in OURS.items()
+            name: ratio_spread(seconds[limit], seconds[name]) for name, limit in LIMIT_OF.items()
         },
         "processor_us": processor_us,
         "share_of_processor": {
-            name: rounded(both_us[limit] / both_us[name]) for name, limit in OURS.items()
+            name: rounded(both_us[limit] / both_us[name]) for name, limit in LIMIT_OF.items()
         },
-        "ratios": {name: rounded(both_us[name] / both_us[limit]) for name, limit in OURS.items()},
+        "ratios": {name: rounded(both_us[name] / both_us[limit]) for name, limit in LIMIT_OF.items()},
     }
     shown(f"batches of {log.batch}, share of the time", _medians(result["share"]))
     shown(f"batches of {log.batch}, share of the processor", result["share_of_processor"])
@@ -140,18 +140,18 @@ class _Turn(NamedTuple):
     """Elapsed seconds, and processor seconds of this process and of the broker."""
 
     seconds: float
-    ours: float
+    client: float
     broker: float
 
 
 def _timed(work: Callable[[], object], broker_pid: int) -> Callable[[], _Turn]:
     def timed() -> _Turn:
-        theirs, ours, began = cpu_seconds(broker_pid), time.process_time(), time.perf_counter()
+        broker, client, began = cpu_seconds(broker_pid), time.process_time(), time.perf_counter()
         work()
         return _Turn(
             time.perf_counter() - began,
-            time.process_time() - ours,
-            cpu_seconds(broker_pid) - theirs,
+            time.process_time() - client,
+            cpu_seconds(broker_pid) - broker,
         )
 
     return timed
