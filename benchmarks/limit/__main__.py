@@ -31,7 +31,12 @@ from tsoffset.testing.embedded import EmbeddedBroker
 _TURNS = 5
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
 # The raw work that each is compared with.
-LIMIT_OF = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "lookup": "raw_lookup"}
+LIMIT_OF = {
+    "stretch": "raw_fetch",
+    "record": "raw_fetch",
+    "all": "raw_fetch",
+    "lookup": "raw_lookup",
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -129,7 +134,9 @@ def _compare(
         "share_of_processor": {
             name: rounded(both_us[limit] / both_us[name]) for name, limit in LIMIT_OF.items()
         },
-        "ratios": {name: rounded(both_us[name] / both_us[limit]) for name, limit in LIMIT_OF.items()},
+        "ratios": {
+            name: rounded(both_us[name] / both_us[limit]) for name, limit in LIMIT_OF.items()
+        },
     }
     shown(f"batches of {log.batch}, share of the time", _medians(result["share"]))
     shown(f"batches of {log.batch}, share of the processor", result["share_of_processor"])

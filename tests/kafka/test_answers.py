@@ -433,7 +433,7 @@ def test_a_throttle_that_outlasts_a_call_ends_with_it(
 
 
 def under_way(asked: Asked) -> int:
-    """How many requests have been sent on a connection and not been answered."""
+    """How many requests of this kind have been sent on a connection and not been answered."""
     asked.wait(0.03)
     try:
         behind = asked.client.recv(1 << 16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -441,8 +441,9 @@ def under_way(asked: Asked) -> int:
         behind = b""
     found = 1
     while behind:
-        behind = behind[4 + struct.unpack_from(">i", behind)[0] :]
-        found += 1
+        size, api = struct.unpack_from(">ih", behind)
+        behind = behind[4 + size :]
+        found += api == asked.api
     return found
 
 
