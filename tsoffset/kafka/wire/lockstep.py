@@ -99,25 +99,19 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
     room = np.array([batch.last_offset - batch.base_offset for batch in batches])[order]
     padding = len(data) - len(_PADDING)
     most = int(counts.max(initial=0))
-    body, end, stamp, delta = (np.zeros((most, len(order)), np.int64) for _ in range(4))
-    before = np.full(len(order), -1)
-    malformed = np.zeros(len(order), bool)
-    having = np.searchsorted(-counts, -np.arange(most), "left")
-    for k, m in enumerate(having):
-        at = np.where(malformed[:m], padding, position[:m])
-        length, at = _numbers(content, at)
-        behind = at + length
-        # The length does not count itself.
-        malformed[:m] |= (length < SMALLEST_RECORD - 1) | (behind > stop[:m])
-        behind = np.where(malformed[:m], padding, behind)
-        at = np.where(malformed[:m], padding, at + 1)  # behind the attributes
-        stamp[k, :m], at = _numbers(content, at)
-        delta[k, :m], at = _numbers(content, at)
-        malformed[:m] |= (delta[k, :m] <= before[:m]) | (delta[k, :m] > room[:m]) | (at >= behind)
-        body[k, :m], end[k, :m] = at, behind
-        before[:m], position[:m] = delta[k, :m], behind
-    malformed |= (position != stop) & (counts > 0)
-    there = (np.arange(most)[:, None] < counts[None, :]) & ~malformed
+    length, end, stamp, delta, body = (np.zeros((most, len(order)), np.int64) for _ in range(5))
+    for k, m in enumerate(np.searchsorted(-counts, -np.arange(most), "left")):
+        heads = _heads(content, position[:m])
+        length[k, :m], end[k, :m], stamp[k, :m], delta[k, :m], body[k, :m] = heads
+        # What follows a malformed record is not used.
+        position[:m] = end[k, :m].clip(0, padding)
+    there = np.arange(most)[:, None] < counts[None, :]
+    rising = delta > np.vstack([np.full(len(order), -1), delta[:-1]])
+    # The length does not count itself.
+    is_right = (length >= SMALLEST_RECORD - 1) & (end <= stop) & rising & (delta <= room)
+    is_right &= body < end
+    malformed = (there & ~is_right).any(axis=0) | ((position != stop) & (counts > 0))
+    there &= ~malformed
     offset = np.array([batch.base_offset for batch in batches])[order] + delta
     there &= offset >= np.array([batch.start for batch in batches])[order]
     there &= offset < np.array([batch.end for batch in batches])[order]
@@ -148,9 +142,36 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
         yield None if is_malformed else piece
 
 
+def _heads(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+    """The length, the end, the timestamp, the offset and the begin of the key of the records at
+    these places."""
+    # Three numbers of at most two bytes and the attributes fit into eight bytes.
+    word = np.ndarray(len(content) - 7, "<i8", content, strides=(1,))[at]
+    low = word & 0xFFFF
+    length, size = _NUMBER[low], _SIZE[low]
+    behind, body, are_short = at + size + length, at + size, size > 0
+    word >>= 8 * size + 8  # behind the attributes
+    low = word & 0xFFFF
+    stamp, size = _NUMBER[low], _SIZE[low]
+    body += size
+    are_short &= size > 0
+    word >>= 8 * size
+    low = word & 0xFFFF
+    delta, size = _NUMBER[low], _SIZE[low]
+    body += size + 1
+    are_short &= size > 0
+    if not are_short.all():
+        rows = np.flatnonzero(~are_short)
+        length[rows], place = _numbers(content, at[rows])
+        behind[rows] = place + length[rows]
+        stamp[rows], place = _numbers(content, place + 1)
+        delta[rows], body[rows] = _numbers(content, place)
+    return length, behind, stamp, delta, body
+
+
 def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end; nearly all have one or two bytes. One
-    of more than 64 bits is _TOO_LONG."""
+    """The zigzag varints at these places, and where they end. One of more than 64 bits is
+    _TOO_LONG."""
     first = content[at]
     at = at + 1
     found = first.astype(np.int64)
@@ -169,3 +190,11 @@ def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
     found = (found >> 1) & 0x7FFF_FFFF_FFFF_FFFF ^ -(found & 1)
     found[longer] = _TOO_LONG
     return found, at
+
+
+# By the two bytes at which a number begins: the number, and how many of the bytes it has. Nearly all
+# numbers have no more; for others the size is 0.
+_PAIRS = np.arange(1 << 16).astype("<u2").view(np.uint8)
+_NUMBER, _SIZE = _numbers(np.append(_PAIRS, 0), np.arange(0, 1 << 17, 2))
+_SIZE -= np.arange(0, 1 << 17, 2)
+_SIZE[_SIZE > 2] = 0
