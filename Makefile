@@ -24,17 +24,18 @@ PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
 # Of what, and how much it must be: pyproject.toml.
 COVERAGE := --cov
-# The tests with brokers wait more than they work: two processes take what they leave of two cores.
+# Tests with brokers wait more than they work: two processes take what others leave of two cores. Each
+# has neighbouring tests, so most of those that share brokers run in one.
 TWO := -n 2 --dist worksteal
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. What ends this ends both.
-# The arguments: which tests, and options of the first run.
+# The arguments: which tests, options of the first run, and of the second.
 define SIDE_BY_SIDE
 first=$$(mktemp) || exit 1; \
 $(PYTEST) $(2) -m "not integration and $(1)" >"$$first" 2>&1 & running=$$!; \
 trap 'kill $$running 2>/dev/null; rm -f "$$first"' EXIT; trap 'exit 130' INT TERM; \
-$(PYTEST) -m "integration and $(1)"; second=$$?; \
+$(PYTEST) $(3) -m "integration and $(1)"; second=$$?; \
 wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; exit $$((status | second))
 endef
 
@@ -74,7 +75,7 @@ test-fast: $(READY) ## those of them that are quick and need no Java, with a fif
 	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
-	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO))
+	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO))
 
 test-long: $(READY) ## everything at once, the long ones and thirty times the random examples too
 	TSOFFSET_EXAMPLES=30 $(PYTEST)

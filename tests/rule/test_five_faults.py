@@ -326,6 +326,25 @@ def test_a_first_record_of_the_far_future_makes_no_other_one_very_late() -> None
         assert_skips_nothing(logs, committed, logs.outcome(committed))
 
 
+@pytest.mark.parametrize(
+    ("first", "repeated"),
+    [
+        pytest.param("F@-", "F", id="no lookup finds the first record"),
+        pytest.param("F@9999999", "", id="the target has nothing of its time"),
+        pytest.param("F@50", "", id="it is not on the target"),
+        pytest.param("F@9999999", "F x@60", id="what follows it there has no original"),
+        pytest.param("F@50", "F", id="what lies before it there has no original"),
+    ],
+)
+def test_where_the_log_begins_stays_unknown(first: str, repeated: str) -> None:
+    """The source has lost what begins the target, and its own first record does not tell where the
+    log begins, either: c lies before the copies of a, and is not passed."""
+    a, c = run("a", 0, 100, at=100), run("c", 0, 1_200, at=5_001)
+    logs = Logs(f"{first} {a} {c}", f"y@4000 {c} [{repeated} {a}]", padding=WIDE)
+    for committed in (2, 39, 76, 99, 500):
+        assert_skips_nothing(logs, committed, logs.outcome(committed))
+
+
 def test_a_record_without_a_timestamp_may_lie_before_the_copy_of_the_first_one() -> None:
     """Retention took the target's first b, and no lookup finds c: so the target seems to begin with
     what the source has lost, and the log is taken from the copy of a on. But c is the third source
