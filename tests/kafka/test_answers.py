@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial as bound
@@ -236,6 +237,21 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(
     assert failed.retry_seconds > 0 or lie is shortened
     assert brokers.requests[OFFSET_COMMIT] == 1
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
+
+
+def test_many_commits_go_over_a_few_connections(brokers: Brokers, cluster: KafkaCluster) -> None:
+    """A broker handles the requests of each one after the other. Every commit is sent once."""
+    groups: dict[tuple[int, socket.socket], list[str]] = defaultdict(list)
+
+    def note(asked: Asked) -> bytes:
+        groups[asked.node, asked.client].append(asked.request.group_id)
+        return asked.frame()
+
+    brokers.lies = [(None, OFFSET_COMMIT, note)]
+    commits = {f"group-{number:03}": {TP: SEVEN} for number in range(400)}
+    assert cluster.commit(commits) == {group: {TP: None} for group in commits}
+    assert sorted(name for some in groups.values() for name in some) == [*commits]
+    assert set(Counter(node for node, _ in groups).values()) == {4}
 
 
 @pytest.mark.slow

@@ -278,10 +278,14 @@ class BrokerConnections:
         take: Callable[[Q, A | KafkaError], None],
         deadline: Deadline,
         may_send: Callable[[Q], bool],
+        connection: int,
     ) -> None:
         """The same without sending anything twice, and each question only if `may_send` allows it
-        at that moment. A question that the codec did not encode was not sent."""
-        await self._send(node, api, questions, codec, take, deadline, WINDOW, Rate(), may_send)
+        at that moment. A question that the codec did not encode was not sent. `connection` is the
+        number of the connection to the node."""
+        await self._send(
+            node, api, questions, codec, take, deadline, WINDOW, Rate(), may_send, connection
+        )
 
     async def stream_many(
         self,
@@ -311,9 +315,10 @@ class BrokerConnections:
         window: int,
         rate: Rate,
         may_send: Callable[[Q], bool] | None = None,
+        number: int = 0,
     ) -> None:
         try:
-            connection = await self.pool.open(node, deadline)
+            connection = await self.pool.open(node, deadline, number)
             spoken = codec(api.version(connection))
         except KafkaError as error:
             for question in questions:

@@ -4,6 +4,7 @@ A share group has share-partition start offsets instead, with their own requests
 which groups are share groups.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -69,6 +70,9 @@ ALTER_SHARE_OFFSETS = Api(
 
 # A commit becomes one batch of __consumer_offsets, and the size of batches is limited.
 _PARTITIONS_PER_COMMIT = 1_000
+# A broker handles the requests of one connection one after the other, so many commits go over
+# several: each has at least so many, and there are at most so many connections.
+_COMMITS_A_CONNECTION, _CONNECTIONS = 32, 4
 
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
@@ -297,6 +301,11 @@ class CommittedOffsets:
                 answers[number] = node
             else:
                 by_node[node, group in share_groups].append(number)
+        by_connection = {
+            (*where, connection): some
+            for where, items in by_node.items()
+            for connection, some in enumerate(in_parts(items, _size_of_part(len(items))))
+        }
         sent: set[int] = set()
         moved: set[str] = set()
 
@@ -322,16 +331,16 @@ class CommittedOffsets:
         def may_send_part(number: int) -> bool:
             return may_send is None or may_send(parts[number][0])
 
-        async def ask(where: tuple[Node, bool], items: list[int]) -> None:
-            node, is_share = where
+        async def ask(where: tuple[Node, bool, int], items: Sequence[int]) -> None:
+            node, is_share, connection = where
             api, of_kind = (
                 (ALTER_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_COMMIT, codec)
             )
             await self._connections.stream_once(
-                node, api, items, of_kind, take, deadline, may_send_part
+                node, api, items, of_kind, take, deadline, may_send_part, connection
             )
 
-        await self._connections.at_each(by_node, ask)
+        await self._connections.at_each(by_connection, ask)
         self._groups.forget(moved)
         return answers
 
@@ -371,3 +380,8 @@ def _retry_seconds(answer: OffsetFetchAnswer) -> dict[int, float]:
             group = int(answer.group[number])
             patience[group] = max(patience.get(group, 0.0), what.retry_seconds)
     return patience
+
+
+def _size_of_part(commits: int) -> int:
+    """How many of the commits to one broker go over each connection."""
+    return max(_COMMITS_A_CONNECTION, math.ceil(commits / _CONNECTIONS))

@@ -59,7 +59,8 @@ class Pool:
         self._written = bootstrap
         self._bootstrap: dict[Node, Address] = {}
         self._brokers: dict[Node, Address] = {}
-        self._connections: dict[Node, BrokerConnection] = {}
+        # By node and number: a broker serves the requests of a connection one after the other.
+        self._connections: dict[tuple[Node, int], BrokerConnection] = {}
         self._idle_seconds = client.connections_max_idle_ms / 1000
         self._has_timer = False
 
@@ -88,7 +89,7 @@ class Pool:
     def connected_nodes(self) -> list[Node]:
         """Brokers with an open connection, the one with the latest answer first."""
         heard = sorted(self._ready(), key=lambda one: one.last_read, reverse=True)
-        return [one.node for one in heard if one.node not in self._bootstrap]
+        return [*dict.fromkeys(one.node for one in heard if one.node not in self._bootstrap)]
 
     def learn_brokers(self, metadata: Any) -> None:
         """Take the brokers' addresses from a Metadata response."""
@@ -99,17 +100,18 @@ class Pool:
 
     # --- connections -----------------------------------------------------------------------
 
-    async def open(self, node: Node, deadline: Deadline) -> BrokerConnection:
-        """A connection to `node` that is open, authenticated and knows the broker's versions.
+    async def open(self, node: Node, deadline: Deadline, number: int = 0) -> BrokerConnection:
+        """A connection to `node` that is open, authenticated and knows the broker's versions; each
+        `number` has its own.
 
         Raises KafkaError if there is none within the deadline.
         """
-        connection = self._connections.get(node)
+        connection = self._connections.get((node, number))
         if connection is not None and connection.is_ready:
             return connection
         if deadline.over:
             raise KafkaTimeoutError("the call's deadline has passed")
-        connection = connection or self._begin(node)
+        connection = connection or self._begin(node, number)
         timeout_ms = self._client.socket_connection_setup_timeout_max_ms
         wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout_ms))
         # It continues after that, for the next caller.
@@ -127,17 +129,17 @@ class Pool:
             raise KafkaConnectionError(f"it does not speak Kafka's protocol: {error}") from error
         return connection
 
-    def _begin(self, node: Node) -> BrokerConnection:
+    def _begin(self, node: Node, number: int) -> BrokerConnection:
         host, port, _ = self._address(node)
         connection = BrokerConnection(
             node, host, self._client.client_id, is_plain=self._opener.is_plain
         )
-        self._connections[node] = connection
+        self._connections[node, number] = connection
         opening = asyncio.create_task(self._opener.open(connection, port))
 
         def forget() -> None:
             opening.cancel()
-            del self._connections[node]
+            del self._connections[node, number]
 
         connection.on_close = forget
         if not self._has_timer:
@@ -151,9 +153,10 @@ class Pool:
         return address
 
     def drop(self, node: Node) -> None:
-        """Close the connection to one node, if it exists."""
-        if (connection := self._connections.get(node)) is not None:
-            connection.close()
+        """Close the connections to one node."""
+        for (each, _), connection in list(self._connections.items()):
+            if each == node:
+                connection.close()
 
     def close(self) -> None:
         for connection in list(self._connections.values()):

@@ -192,8 +192,8 @@ def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
     return found, at
 
 
-# By the two bytes at which a number begins: the number, and how many of the bytes it has. Nearly all
-# numbers have no more; for others the size is 0.
+# By the two bytes at which a number begins: the number, and how many of the bytes it has. Nearly
+# all numbers have no more; for others the size is 0.
 _PAIRS = np.arange(1 << 16).astype("<u2").view(np.uint8)
 _NUMBER, _SIZE = _numbers(np.append(_PAIRS, 0), np.arange(0, 1 << 17, 2))
 _SIZE -= np.arange(0, 1 << 17, 2)
