@@ -130,12 +130,12 @@ lock-jars: $(READY) ## resolve the jars of Kafka and of Spark's connector anew i
 	lock() { \
 		"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" $$2 -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
 			-m2compatible -ivy .ci/$$1.xml -types jar bundle -retrieve "$$folder/$$3/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
-		(cd "$$folder/$$3" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/$$3.sha256; \
+		(cd "$$folder/$$3" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/lab/embedded/$$3.sha256; \
 	}; \
 	wanted=kafka-jars; \
-	for version in $$($(BIN)/python -c 'from tsoffset.testing.embedded.jars import PINNED; print(*PINNED)'); do \
+	for version in $$($(BIN)/python -c 'from tsoffset.lab.embedded.jars import PINNED; print(*PINNED)'); do \
 		lock $$wanted -Dkafka.version=$$version jars-$$version || exit 1; \
 		wanted=kafka-jars-older; \
 	done; \
-	version=$$($(BIN)/python -c 'from tsoffset.testing.embedded.jars import SPARK_KAFKA_VERSION; print(SPARK_KAFKA_VERSION)'); \
+	version=$$($(BIN)/python -c 'from tsoffset.lab.embedded.jars import SPARK_KAFKA_VERSION; print(SPARK_KAFKA_VERSION)'); \
 	lock spark-kafka-jars -Dspark.kafka.version=$$version spark-kafka-$$version

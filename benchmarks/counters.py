@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tsoffset.testing.embedded.ports import HOST, free_port
-from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.lab.embedded.ports import HOST, free_port
+from tsoffset.lab.embedded.process import JavaProcess
 
 _REQUESTS = "kafka.network:type=RequestMetrics,name=RequestsPerSec,*"
 _BYTES = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,*"

@@ -13,8 +13,8 @@ from benchmarks import filling
 from benchmarks.filling import Batches
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
+from tsoffset.lab.embedded import EmbeddedBroker, flow_properties
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
-from tsoffset.testing.embedded import EmbeddedBroker, flow_properties
 
 FLOW = "A->B"
 TOPIC = "orders"

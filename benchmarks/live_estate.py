@@ -35,10 +35,10 @@ from tests.producing import Contents, numbered
 from tests.soak.soaking import configuration
 from tests.traffic import GroupPartition, Link, Traffic
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import MirrorMaker, flow_properties
 from tsoffset.model import CommittedOffset
 from tsoffset.model import TopicPartition as Place
 from tsoffset.replicators.checkpoints import read_checkpoints
-from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 INTERVALS = (1.0, 5.0)
 GROUPS, PARTITIONS, MINUTES = 300, 20, 10.0

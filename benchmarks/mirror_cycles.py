@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 

@@ -43,10 +43,10 @@ from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
 from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
 from tsoffset.spark.flow import CycleResult
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from tsoffset.testing.embedded import EmbeddedBroker
-from tsoffset.testing.embedded.ports import HOST, free_port
+from tsoffset.lab.embedded import EmbeddedBroker
+from tsoffset.lab.embedded.ports import HOST, free_port
 
 _CHUNK = 1 << 18
 _STARTS_SECONDS = 30

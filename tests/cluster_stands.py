@@ -23,10 +23,10 @@ from tests.waiting import wait_until
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker
+from tsoffset.lab.embedded.process import JavaProcess
 from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
-from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
-from tsoffset.testing.embedded.process import JavaProcess
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Transaction
 
 # A little ago, so that what a broker stamps itself is always later.

@@ -8,7 +8,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
-from tsoffset.testing.embedded.ports import free_port
+from tsoffset.lab.embedded.ports import free_port
 
 FILE = "mm2.properties"
 TWO_CLUSTERS = """\

@@ -17,7 +17,7 @@ from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
-from tsoffset.testing.embedded import (
+from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
     MirrorMaker,

@@ -21,7 +21,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import OffsetAndMetadata
 
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import Access
+from tsoffset.lab.embedded import Access
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 READ_SECONDS = 60

@@ -18,14 +18,14 @@ from kafka.admin import (
 
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import (
+from tsoffset.lab.embedded import (
     Access,
     BrokerListener,
     BrokerSecurity,
     BrokerTokens,
     EmbeddedBroker,
 )
-from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority
+from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
 
 PASSWORDS = {
     "alice": '"al ice\\s = secret"',

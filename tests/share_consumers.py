@@ -14,7 +14,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from tsoffset.java import find_java
-from tsoffset.testing.embedded.jars import resolve_jars
+from tsoffset.lab.embedded.jars import resolve_jars
 
 _STRINGS = "org.apache.kafka.common.serialization.StringDeserializer"
 _POLL_MS = 500

@@ -16,7 +16,7 @@ import pyspark
 
 from tests.waiting import wait_until
 from tsoffset.java import find_java
-from tsoffset.testing.embedded.ports import HOST, free_port, is_free
+from tsoffset.lab.embedded.ports import HOST, free_port, is_free
 
 ROOT = Path(__file__).parents[1]
 SPARK = Path(pyspark.__file__).parent

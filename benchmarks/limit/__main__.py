@@ -23,9 +23,9 @@ from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, sp
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Isolation, ReadFrom
 from tsoffset.records import Stretch
-from tsoffset.testing.embedded import EmbeddedBroker
 
 # Many short turns, because other work on the machine changes within seconds.
 _TURNS = 5

@@ -39,8 +39,8 @@ from tsoffset.flow.security import (
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.security.principal import principal
+from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.model import CommittedOffset, Operation, Resource, Side, TopicPartition
-from tsoffset.testing.embedded.certificates import Authority
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR

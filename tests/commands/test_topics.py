@@ -20,10 +20,10 @@ from tsoffset.flow.policy import (
     IdentityReplicationPolicy,
     replicated_through,
 )
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import Failed, FailureKind
 from tsoffset.replicators.discovery import discover, heartbeat_timestamp_ms
 from tsoffset.replicators.topic_names import Found, TopicKind
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.testing.memory_cluster import Message, Verb
 
 UPSTREAM, REMOTE, HEARTBEATS = TopicKind.UPSTREAM, TopicKind.REMOTE, TopicKind.HEARTBEATS

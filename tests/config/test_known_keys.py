@@ -11,7 +11,7 @@ from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import client_settings
-from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.lab.embedded.process import JavaProcess
 
 ROOT = Path(__file__).parents[2]
 # Without these the system or the library decides.

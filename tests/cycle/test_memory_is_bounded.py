@@ -19,8 +19,8 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.cycle import StepsHere
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Precision
-from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [
     pytest.mark.integration,

@@ -28,10 +28,10 @@ from tsoffset.flow.security import PasswordLogin, Security
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.membership import KafkaMembership
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Failed, FailureKind
 from tsoffset.server.listeners import advertised_url, serve
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tsoffset.testing.embedded.ports import HOST, free_port
+from tsoffset.lab.embedded.ports import HOST, free_port
 
 _CHUNK = 1 << 16
 

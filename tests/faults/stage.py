@@ -25,8 +25,8 @@ from tests.producing import Contents
 from tests.soak.samples import Sample, held, java_of
 from tests.traffic import Link, Traffic
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster
-from tsoffset.testing.embedded.ports import HOST, free_port
+from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded.ports import HOST, free_port
 
 THREE, SINGLE = "A->B", "C->D"
 INTERVAL_SECONDS = {THREE: 2, SINGLE: 4}

@@ -24,6 +24,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka import reads
 from tsoffset.kafka.client_settings import WINDOW
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -36,7 +37,6 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import Stretch
-from tsoffset.testing.embedded import EmbeddedBroker
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.integration

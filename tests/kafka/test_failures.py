@@ -14,6 +14,7 @@ from tsoffset.digests import content_digest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -27,7 +28,6 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import Stretch
-from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster
 
 pytestmark = pytest.mark.integration
 

@@ -16,8 +16,8 @@ from tests.configured import two_clusters
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.testing.embedded import BrokerListener, BrokerSecurity, EmbeddedBroker
-from tsoffset.testing.embedded.ports import HOST, free_port, is_free
+from tsoffset.lab.embedded import BrokerListener, BrokerSecurity, EmbeddedBroker
+from tsoffset.lab.embedded.ports import HOST, free_port, is_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -20,14 +20,14 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from tests.secured import MECHANISMS, Secured
 from tests.token_endpoint import TokenEndpoint
 from tsoffset.java import find_java
-from tsoffset.testing.embedded import (
+from tsoffset.lab.embedded import (
     Access,
     BrokerListener,
     BrokerSecurity,
     EmbeddedCluster,
     resolve_jars,
 )
-from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
+from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -17,8 +17,8 @@ from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.testing.embedded import Access
-from tsoffset.testing.embedded.certificates import Authority, write_jks
+from tsoffset.lab.embedded import Access
+from tsoffset.lab.embedded.certificates import Authority, write_jks
 
 pytestmark = pytest.mark.integration
 

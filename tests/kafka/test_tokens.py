@@ -20,7 +20,7 @@ from tsoffset.kafka.security.scram import as_saslname
 from tsoffset.kafka.security.stores import certificates, client_identity
 from tsoffset.kafka.security.tls import context, new_context
 from tsoffset.kafka.security.tokens import Tokens, fetch
-from tsoffset.testing.embedded.certificates import Authority, write_jks
+from tsoffset.lab.embedded.certificates import Authority, write_jks
 
 PASSWORD = "changeit"
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.invoking import ROOT
 from tests.testing.test_embedded import JARS, PINS
-from tsoffset.testing.embedded.certificates import Authority
-from tsoffset.testing.embedded.jars import REPOSITORY_VARIABLE
+from tsoffset.lab.embedded.certificates import Authority
+from tsoffset.lab.embedded.jars import REPOSITORY_VARIABLE
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ from tsoffset.flow.security import Tls, TokenEndpoint, TokenLogin
 from tsoffset.kafka.security import tokens
 from tsoffset.server import remotes
 from tsoffset import stores
-from tsoffset.testing.embedded import jars
+from tsoffset.lab.embedded import jars
 
 address, pins, folder = sys.argv[1:]
 endpoint = TokenEndpoint(f"https://{address}/token", "us", "c4n4ry", None, False, Tls(), 9000, 9000)

@@ -24,6 +24,7 @@ from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -34,7 +35,6 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -22,8 +22,8 @@ from tests.memory_flows import flow
 from tests.producing import Stored
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.in_process import cycle
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])

@@ -15,11 +15,11 @@ import pytest
 
 from tests.invoking import invoke
 from tests.waiting import wait_until
-from tsoffset.demo.consumers import stops
-from tsoffset.demo.groups import GROUPS, Stand
-from tsoffset.demo.stopping import remember
-from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, DemoRecord, DemoTopic
-from tsoffset.demo.verdict import (
+from tsoffset.lab.demo.consumers import stops
+from tsoffset.lab.demo.groups import GROUPS, Stand
+from tsoffset.lab.demo.stopping import remember
+from tsoffset.lab.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, DemoRecord, DemoTopic
+from tsoffset.lab.demo.verdict import (
     Count,
     GroupResult,
     Logs,

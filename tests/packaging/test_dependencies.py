@@ -35,7 +35,7 @@ IMPORT_PLAIN = (
     + """
 import tsoffset
 for _, name, _ in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.", onerror=lambda _: None):
-    if name.endswith("__main__") or name.startswith(("tsoffset.demo", "tsoffset.testing.embedded")):
+    if name.endswith("__main__") or name.startswith(("tsoffset.lab.demo", "tsoffset.lab.embedded")):
         continue
     try:
         importlib.import_module(name)

@@ -19,10 +19,10 @@ from tests.producing import Contents, numbered
 from tests.spark_standalone import standalone
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.lab.embedded.ports import free_port
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.session import spark_session
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
-from tsoffset.testing.embedded.ports import free_port
 
 EXAMPLES = ROOT / "examples"
 SCRIPT = EXAMPLES / "pack-environment.sh"

@@ -9,7 +9,7 @@ import pytest
 from tests.producing import Contents
 from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
 from tests.scenarios.holdings import TOPICS, fill, mirror
-from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker
+from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker
 
 Nodes = EmbeddedBroker | EmbeddedCluster
 

@@ -4,9 +4,9 @@ import itertools
 from pathlib import Path
 
 from tests.producing import Contents
-from tsoffset.testing.embedded import KAFKA_VERSION, cache_folder, resolve_jars
-from tsoffset.testing.embedded.jars import fetch_jars
-from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.lab.embedded import KAFKA_VERSION, cache_folder, resolve_jars
+from tsoffset.lab.embedded.jars import fetch_jars
+from tsoffset.lab.embedded.process import JavaProcess
 
 # What it needs besides lies among Kafka's jars; RocksDB is not needed without a store on disk.
 _JAR = f"kafka-streams-{KAFKA_VERSION}.jar"

@@ -22,7 +22,7 @@ from tests.scenarios.holdings import (
     TRIMMED,
     TRIMMED_THERE,
 )
-from tsoffset.testing.embedded import MirrorMaker
+from tsoffset.lab.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

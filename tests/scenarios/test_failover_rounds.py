@@ -13,8 +13,8 @@ from tests.producing import Contents, numbered
 from tests.scenarios.flows import IDENTITY, one_cycle, read_on
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import Settings
+from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

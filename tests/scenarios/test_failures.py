@@ -12,8 +12,8 @@ from kafka.errors import KafkaError
 from tests.scenarios.flows import Flows, Rows
 from tests.scenarios.holdings import ALL_AWAY, DAMAGED, HALF_AWAY, SOUND, TRIMMED
 from tests.waiting import wait_until
+from tsoffset.lab.embedded import EmbeddedCluster
 from tsoffset.model import FailureKind, OutcomeKind, Precision
-from tsoffset.testing.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.integration
 

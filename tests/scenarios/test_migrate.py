@@ -14,7 +14,7 @@ from tests.producing import Contents, numbered
 from tests.scenarios.flows import SYNCED_GROUPS, prepare_mirror
 from tests.scenarios.mirror_notes import newest_checkpoints
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -9,8 +9,8 @@ import pytest
 from tests.invoking import start
 from tests.producing import Contents, numbered
 from tests.secured import PASSWORDS, Secured
-from tsoffset.testing.embedded.certificates import Authority
-from tsoffset.testing.embedded.security import Access, jaas
+from tsoffset.lab.embedded.certificates import Authority
+from tsoffset.lab.embedded.security import Access, jaas
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -23,9 +23,9 @@ from tests.scenarios.flows import SYNCED_GROUPS
 from tests.soak.soaking import FLOW, GROUPS, MEMBERS, two_clusters
 from tests.traffic import StepBack, Traffic
 from tsoffset.history.files import HistoryTable, days, files_of_day
+from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.replicators.checkpoints import decode_key, decode_value
 from tsoffset.stores import place_of
-from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 

@@ -20,13 +20,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.invoking import invoke
 from tests.producing import Contents, Written
 from tests.waiting import wait_until
-from tsoffset.spark.session import spark_session
-from tsoffset.testing.embedded import (
+from tsoffset.lab.embedded import (
     EmbeddedBroker,
     MirrorMaker,
     flow_properties,
     resolve_spark_kafka_jars,
 )
+from tsoffset.spark.session import spark_session
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
 

@@ -18,9 +18,9 @@ from tests.serving import PATH, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
+from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.server.api import Metrics
 from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url, serve
-from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
 LOOPBACK = ("127.0.0.1", "localhost")

@@ -23,8 +23,8 @@ from tests.invoking import start
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
 from tests.waiting import wait_until
-from tsoffset.testing.embedded.certificates import write_jks
-from tsoffset.testing.embedded.ports import free_port
+from tsoffset.lab.embedded.certificates import write_jks
+from tsoffset.lab.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
 

@@ -17,6 +17,8 @@ from tests.cluster_stands import NOW_MS, ORIGIN, BrokerStand, MemoryStand, Stand
 from tests.waiting import wait_until
 from tsoffset.cluster import Cluster
 from tsoffset.digests import content_digest, header_digests
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker
+from tsoffset.lab.embedded.jars import OLDER_VERSIONS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -34,8 +36,6 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Record, Stretch
-from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
-from tsoffset.testing.embedded.jars import OLDER_VERSIONS
 from tsoffset.testing.memory_cluster import Message
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED

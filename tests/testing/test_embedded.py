@@ -23,7 +23,7 @@ from tests.producing import Contents, Stored, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
-from tsoffset.testing.embedded import (
+from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
     EmbeddedCluster,
@@ -33,7 +33,7 @@ from tsoffset.testing.embedded import (
     jars,
     resolve_jars,
 )
-from tsoffset.testing.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
+from tsoffset.lab.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
 
 WAIT_SECONDS = 60
 ROOT = Path(__file__).parents[2]
@@ -219,7 +219,7 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(
     """One fetches, the others wait for it and find the jars."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from tsoffset.testing.embedded.jars import fetch_jars\n"
+        "from tsoffset.lab.embedded.jars import fetch_jars\n"
         "fetch_jars(Path(sys.argv[1]), sys.argv[2])"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "jars"), PINS]
@@ -441,7 +441,7 @@ def test_stopping_the_second_node_leaves_its_partitions_without_a_leader(tmp_pat
 _STARTS_A_BROKER = """
 import os, signal, sys, time
 from pathlib import Path
-from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.lab.embedded import EmbeddedBroker
 broker = EmbeddedBroker(Path(sys.argv[1])).start()
 print(broker.pid, flush=True)
 """

@@ -65,13 +65,13 @@ def demo(
     if stop:
         if keep or secure:
             raise UsageError("demo: --stop takes no other options; run `tsoffset demo --stop`")
-        from tsoffset.demo.stopping import stop_kept
+        from tsoffset.lab.demo.stopping import stop_kept
 
         for sentence in stop_kept():
             click.echo(sentence)
         return 0
-    from tsoffset.demo.command import run as play
-    from tsoffset.demo.scenarios import Scenario
+    from tsoffset.lab.demo.command import run as play
+    from tsoffset.lab.demo.scenarios import Scenario
 
     return play(Scenario(scenario), keep=keep, secure=secure)
 

@@ -40,7 +40,7 @@ from tests.scenarios.corner_cases.tiers import storage_jar, tiered_properties
 from tests.scenarios.corner_cases.transactions import abort_by_a_crash
 from tests.scenarios.flows import prepare_mirror
 from tsoffset.errors import JarsUnavailable
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 
 TOPICS = {
     PLAIN: (

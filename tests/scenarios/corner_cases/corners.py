@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tests.producing import Contents
 from tests.scenarios.flows import Flows
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import MirrorMaker
+from tsoffset.lab.embedded import MirrorMaker
 
 # Flows, each a pair of aliases: ordinary ones; by an exactly-once MirrorMaker 2; through a
 # filter; in large batches; on the third cluster, from itself to itself; and from there.

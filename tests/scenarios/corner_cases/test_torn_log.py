@@ -11,8 +11,8 @@ from tests.scenarios.corner_cases.corners import TORN, Corners
 from tests.scenarios.corner_cases.holdings import RECORDS, TORN_LOG, TRIMMED
 from tests.scenarios.judging import Logs
 from tests.waiting import wait_until
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import OutcomeKind, Precision, Reason
-from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -5,8 +5,8 @@ It lies in the test jar of kafka-storage, which comes as the other jars do, once
 
 from pathlib import Path
 
-from tsoffset.testing.embedded import KAFKA_VERSION, cache_folder
-from tsoffset.testing.embedded.jars import fetch_jars
+from tsoffset.lab.embedded import KAFKA_VERSION, cache_folder
+from tsoffset.lab.embedded.jars import fetch_jars
 
 _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 _JAR = f"kafka-storage-{KAFKA_VERSION}-test.jar"

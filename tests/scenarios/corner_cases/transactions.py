@@ -9,7 +9,7 @@ from tests.producing import numbered
 from tests.scenarios.corner_cases.corners import EXACTLY_ONCE, FLOWS, Corners
 from tests.scenarios.corner_cases.holdings import PAID, TRIMMED, on_first_node
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import MirrorMaker
+from tsoffset.lab.embedded import MirrorMaker
 
 # How many records each transaction on the source has, and whether it is committed.
 TRANSACTIONS = ((40, True), (30, False), (60, True), (1, False), (1, True), (25, False), (80, True))

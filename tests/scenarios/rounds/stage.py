@@ -22,8 +22,8 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.model import Row
-from tsoffset.testing.embedded import MirrorMaker
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
 # stops all its work and deals it out anew.

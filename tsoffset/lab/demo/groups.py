@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, DemoTopic
+from tsoffset.lab.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, DemoTopic
 
 Stand = int | tuple[int, ...] | None
 """The first record of a log that is not processed, counted from the beginning or (below 0) from the

@@ -11,18 +11,18 @@ from typing import Self
 import javaproperties
 
 from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
-from tsoffset.testing.embedded.jars import KAFKA_VERSION
-from tsoffset.testing.embedded.ports import HOST, free_port, is_free
-from tsoffset.testing.embedded.process import JavaProcess
-from tsoffset.testing.embedded.readiness import serving
-from tsoffset.testing.embedded.security import (
+from tsoffset.lab.embedded.jars import KAFKA_VERSION
+from tsoffset.lab.embedded.ports import HOST, free_port, is_free
+from tsoffset.lab.embedded.process import JavaProcess
+from tsoffset.lab.embedded.readiness import serving
+from tsoffset.lab.embedded.security import (
     ADMIN,
     ADMIN_LISTENER,
     PLAINTEXT,
     Access,
     BrokerSecurity,
 )
-from tsoffset.testing.embedded.server import Server, write_private
+from tsoffset.lab.embedded.server import Server, write_private
 
 START_SECONDS = 90.0
 JAVA_OPTIONS = ("-Xms128m", "-Xmx384m")

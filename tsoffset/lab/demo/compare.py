@@ -8,9 +8,9 @@ from typing import ClassVar
 from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.commands.compare.run import run_compare
 from tsoffset.config.selection import Selection
-from tsoffset.demo import checkpoints
-from tsoffset.demo.clusters import FLOW
-from tsoffset.demo.story import Story
+from tsoffset.lab.demo import checkpoints
+from tsoffset.lab.demo.clusters import FLOW
+from tsoffset.lab.demo.story import Story
 from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tsoffset.demo.topics import DemoRecord
+from tsoffset.lab.demo.topics import DemoRecord
 from tsoffset.model import OutcomeKind, Reason, Row
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.demo.clusters import Clusters
-from tsoffset.demo.groups import GROUPS
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.demo.clusters import Clusters
+from tsoffset.lab.demo.groups import GROUPS
 from tsoffset.model import CommittedOffset, Failed
 from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 

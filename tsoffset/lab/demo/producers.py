@@ -6,8 +6,8 @@ from typing import Any
 
 from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 
-from tsoffset.demo.clusters import Clusters
-from tsoffset.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, Place
+from tsoffset.lab.demo.clusters import Clusters
+from tsoffset.lab.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, Place
 
 _PATIENCE_SECONDS = 60.0
 _TRANSACTION = 25

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from kafka import KafkaAdminClient
 
-from tsoffset.demo.security import Locks
-from tsoffset.demo.topics import TOPICS
-from tsoffset.testing.embedded import Access, EmbeddedBroker, MirrorMaker, flow_properties
-from tsoffset.testing.embedded.server import write_private
+from tsoffset.lab.demo.security import Locks
+from tsoffset.lab.demo.topics import TOPICS
+from tsoffset.lab.embedded import Access, EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.lab.embedded.server import write_private
 
 SOURCE = "primary"
 TARGET = "backup"

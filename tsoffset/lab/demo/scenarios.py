@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tsoffset.demo.compare import Compare
-from tsoffset.demo.failback import Failback
-from tsoffset.demo.failover import Failover
-from tsoffset.demo.migration import MigrationStory
-from tsoffset.demo.story import Story
-from tsoffset.demo.streaming import Streaming
+from tsoffset.lab.demo.compare import Compare
+from tsoffset.lab.demo.failback import Failback
+from tsoffset.lab.demo.failover import Failover
+from tsoffset.lab.demo.migration import MigrationStory
+from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.streaming import Streaming
 
 
 class Scenario(StrEnum):

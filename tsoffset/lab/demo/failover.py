@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tsoffset.demo.clusters import FLOW, TARGET
-from tsoffset.demo.consumers import Reads
-from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
-from tsoffset.demo.story import Story
-from tsoffset.demo.verdict import (
+from tsoffset.lab.demo.clusters import FLOW, TARGET
+from tsoffset.lab.demo.consumers import Reads
+from tsoffset.lab.demo.groups import GROUPS
+from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
+from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
     conclusion,

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from tsoffset.testing.embedded.copying import (
+from tsoffset.lab.embedded.copying import (
     Log,
     copies_missing,
     partitions_with_leader,
     topic_missing,
 )
-from tsoffset.testing.embedded.security import Access
-from tsoffset.testing.embedded.server import Server
+from tsoffset.lab.embedded.security import Access
+from tsoffset.lab.embedded.server import Server
 
 START_SECONDS = 120.0
 COPY_SECONDS = 120.0

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
-from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.consumers import Consumers, Reads, read_log
-from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import Narrator
-from tsoffset.demo.producers import Source
-from tsoffset.demo.security import MECHANISM, USER
-from tsoffset.demo.topics import (
+from tsoffset.errors import CycleFailed
+from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
+from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
+from tsoffset.lab.demo.groups import GROUPS
+from tsoffset.lab.demo.narration import Narrator
+from tsoffset.lab.demo.producers import Source
+from tsoffset.lab.demo.security import MECHANISM, USER
+from tsoffset.lab.demo.topics import (
     ACCOUNTS,
     CLICKS,
     IN_CLOSED_SEGMENTS,
@@ -28,8 +29,8 @@ from tsoffset.demo.topics import (
     WRITTEN,
     two_hours_ago_ms,
 )
-from tsoffset.demo.verdict import Resumed
-from tsoffset.errors import CycleFailed
+from tsoffset.lab.demo.verdict import Resumed
+from tsoffset.lab.embedded import KAFKA_VERSION
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
@@ -37,7 +38,6 @@ from tsoffset.spark.session import spark_session
 from tsoffset.terminal.notices import progress
 from tsoffset.terminal.output import Tally
 from tsoffset.terminal.rows import cycle_lines
-from tsoffset.testing.embedded import KAFKA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

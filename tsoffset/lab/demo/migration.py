@@ -20,15 +20,22 @@ from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
-from tsoffset.demo import checkpoints
-from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, change_settings
-from tsoffset.demo.consumers import Reads
-from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
-from tsoffset.demo.producers import Source
-from tsoffset.demo.story import Story
-from tsoffset.demo.topics import ORDERS, PARTITIONS
-from tsoffset.demo.verdict import GroupResult, Resumed, conclusion, group_verdict, surprises, way
+from tsoffset.lab.demo import checkpoints
+from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, change_settings
+from tsoffset.lab.demo.consumers import Reads
+from tsoffset.lab.demo.groups import GROUPS
+from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
+from tsoffset.lab.demo.producers import Source
+from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.topics import ORDERS, PARTITIONS
+from tsoffset.lab.demo.verdict import (
+    GroupResult,
+    Resumed,
+    conclusion,
+    group_verdict,
+    surprises,
+    way,
+)
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask

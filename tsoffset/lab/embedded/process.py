@@ -23,8 +23,8 @@ from typing import Self
 
 from tsoffset.errors import StartFailed
 from tsoffset.java import find_java
-from tsoffset.testing.embedded import watchdog
-from tsoffset.testing.embedded.jars import KAFKA_VERSION, resolve_jars
+from tsoffset.lab.embedded import watchdog
+from tsoffset.lab.embedded.jars import KAFKA_VERSION, resolve_jars
 
 GRACE_SECONDS = 20.0
 EXIT_GRACE_SECONDS = 5.0

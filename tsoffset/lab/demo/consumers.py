@@ -8,12 +8,12 @@ from contextlib import ExitStack, closing, contextmanager
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 
-from tsoffset.demo.clusters import Clusters, remote
-from tsoffset.demo.groups import DemoGroup, Stand
-from tsoffset.demo.topics import PARTITIONS, TOPICS, DemoRecord, Place
-from tsoffset.demo.verdict import Logs, Read
 from tsoffset.errors import EmbeddedError
-from tsoffset.testing.embedded import Access
+from tsoffset.lab.demo.clusters import Clusters, remote
+from tsoffset.lab.demo.groups import DemoGroup, Stand
+from tsoffset.lab.demo.topics import PARTITIONS, TOPICS, DemoRecord, Place
+from tsoffset.lab.demo.verdict import Logs, Read
+from tsoffset.lab.embedded import Access
 
 _PATIENCE_SECONDS = 90.0
 _POLL_MS = 100

@@ -1,7 +1,7 @@
 """Kafka's own command-line tools: the jars come without their scripts."""
 
 from tsoffset.java import find_java
-from tsoffset.testing.embedded.jars import resolve_jars
+from tsoffset.lab.embedded.jars import resolve_jars
 
 _CLASSES = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from kafka import KafkaAdminClient
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, TransactionalIdNotFoundError
 
-from tsoffset.testing.embedded.security import Access
+from tsoffset.lab.embedded.security import Access
 
 _PATIENCE_SECONDS = 5.0
 

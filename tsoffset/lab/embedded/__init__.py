@@ -2,7 +2,7 @@
 
 ::
 
-    from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+    from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
     with (
         EmbeddedBroker(name="source") as source,
@@ -18,17 +18,17 @@ terminal. Each process has a log in its folder, and none outlives the Python pro
 it. Errors are those of `tsoffset.errors`.
 """
 
-from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
-from tsoffset.testing.embedded.jars import (
+from tsoffset.lab.embedded.broker import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded.jars import (
     KAFKA_VERSION,
     SPARK_KAFKA_VERSION,
     cache_folder,
     resolve_jars,
     resolve_spark_kafka_jars,
 )
-from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
-from tsoffset.testing.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
-from tsoffset.testing.embedded.zookeeper import ZooKeeperBroker
+from tsoffset.lab.embedded.mirror import MirrorMaker, flow_properties
+from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
+from tsoffset.lab.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",

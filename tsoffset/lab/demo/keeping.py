@@ -4,11 +4,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import Narrator
-from tsoffset.demo.stopping import remember
-from tsoffset.testing.embedded.tools import kafka_tool
+from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
+from tsoffset.lab.demo.groups import GROUPS
+from tsoffset.lab.demo.narration import Narrator
+from tsoffset.lab.demo.stopping import remember
+from tsoffset.lab.embedded.tools import kafka_tool
 
 _TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
 

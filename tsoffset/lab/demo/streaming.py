@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from tsoffset.commands.translate.run import TranslateOptions, run_translate
 from tsoffset.config.selection import Selection
-from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, remote
-from tsoffset.demo.consumers import read_log
-from tsoffset.demo.producers import Source
-from tsoffset.demo.story import Story
-from tsoffset.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, remote
+from tsoffset.lab.demo.consumers import read_log
+from tsoffset.lab.demo.producers import Source
+from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.lab.embedded import SPARK_KAFKA_VERSION, Access, resolve_spark_kafka_jars
 from tsoffset.offset_files.spark_checkpoint import read_checkpoint
 from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output
-from tsoffset.testing.embedded import SPARK_KAFKA_VERSION, Access, resolve_spark_kafka_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from contextlib import closing
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from tsoffset.testing.embedded.security import Access
+from tsoffset.lab.embedded.security import Access
 
 # Long enough that a broker's answer ends the wait, short enough to check again.
 _POLL_MS = 100

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from tsoffset.demo.clusters import Clusters
-from tsoffset.demo.keeping import tell_how_to_explore
-from tsoffset.demo.narration import Narrator
-from tsoffset.demo.scenarios import STORIES, Scenario
-from tsoffset.demo.stopping import PREFIX
 from tsoffset.errors import EmbeddedError
 from tsoffset.java import find_java
+from tsoffset.lab.demo.clusters import Clusters
+from tsoffset.lab.demo.keeping import tell_how_to_explore
+from tsoffset.lab.demo.narration import Narrator
+from tsoffset.lab.demo.scenarios import STORIES, Scenario
+from tsoffset.lab.demo.stopping import PREFIX
+from tsoffset.lab.embedded import resolve_jars
 from tsoffset.terminal.output import Format, Output
-from tsoffset.testing.embedded import resolve_jars
 
 # Several consumers, a step, and MirrorMaker 2 and Spark starting at the same time.
 _THREADS = 7

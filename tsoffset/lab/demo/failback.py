@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tsoffset.config.loading import Configuration
-from tsoffset.demo.clusters import BACK, FLOW, SOURCE, TARGET
-from tsoffset.demo.consumers import Reads, read_log
-from tsoffset.demo.groups import GROUPS, DemoGroup
-from tsoffset.demo.narration import verdict_columns
-from tsoffset.demo.producers import Source
-from tsoffset.demo.story import Story
-from tsoffset.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
-from tsoffset.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
+from tsoffset.lab.demo.consumers import Reads, read_log
+from tsoffset.lab.demo.groups import GROUPS, DemoGroup
+from tsoffset.lab.demo.narration import verdict_columns
+from tsoffset.lab.demo.producers import Source
+from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress

@@ -16,8 +16,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tsoffset.errors import EmbeddedError
 from tsoffset.java import keytool
-from tsoffset.testing.embedded.ports import HOST
-from tsoffset.testing.embedded.server import write_private
+from tsoffset.lab.embedded.ports import HOST
+from tsoffset.lab.embedded.server import write_private
 
 LOCAL_HOSTS = (HOST, "localhost")
 VALID_FOR = timedelta(days=30)

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tsoffset.testing.embedded.broker import START_SECONDS, EmbeddedBroker
-from tsoffset.testing.embedded.ports import HOST, free_port
-from tsoffset.testing.embedded.server import Server
+from tsoffset.lab.embedded.broker import START_SECONDS, EmbeddedBroker
+from tsoffset.lab.embedded.ports import HOST, free_port
+from tsoffset.lab.embedded.server import Server
 
 
 class ZooKeeperBroker(EmbeddedBroker):

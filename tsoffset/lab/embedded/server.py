@@ -9,8 +9,8 @@ from typing import Self
 
 import javaproperties
 
-from tsoffset.testing.embedded.jars import KAFKA_VERSION
-from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.lab.embedded.jars import KAFKA_VERSION
+from tsoffset.lab.embedded.process import JavaProcess
 
 
 class Server(JavaProcess, ABC):

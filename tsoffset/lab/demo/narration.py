@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from tsoffset.demo.verdict import GroupResult, ResumeWay
+from tsoffset.lab.demo.verdict import GroupResult, ResumeWay
 from tsoffset.printable import printable
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.tables import Cell, Column, table, wrapped

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tsoffset.testing.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
-from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority
-from tsoffset.testing.embedded.server import write_private
+from tsoffset.lab.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
+from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
+from tsoffset.lab.embedded.server import write_private
 
 USER = "demo"
 MECHANISM = "SCRAM-SHA-512"
