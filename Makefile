@@ -22,8 +22,6 @@ LOCK := $(BIN)/uv pip compile --quiet --system-certs --universal --python-versio
 
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
-# Of what, and how much it must be: pyproject.toml.
-COVERAGE := --cov
 # Tests with brokers wait more than they work: two processes take what others leave of two cores. Each
 # has neighbouring tests, so most of those that share brokers run in one.
 TWO := -n 2 --dist worksteal
@@ -68,7 +66,7 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 # Two fifths of the random examples: each run draws others, and `make test-long` draws many more.
 test: export TSOFFSET_EXAMPLES := 0.4
 test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
-	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE) $(TWO))
+	@$(call SIDE_BY_SIDE,not thorough and not long,$(TWO))
 
 # Some of these tests wait: three processes use two cores better than two do.
 test-fast: $(READY) ## those of them that are quick and need no Java, with a fifth of the random examples
@@ -77,8 +75,9 @@ test-fast: $(READY) ## those of them that are quick and need no Java, with a fif
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
 	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO))
 
+# Coverage (of what, and how much it must be: pyproject.toml) takes most of the time of an example.
 test-long: $(READY) ## everything at once, the long ones and thirty times the random examples too
-	TSOFFSET_EXAMPLES=30 $(PYTEST)
+	TSOFFSET_EXAMPLES=30 $(PYTEST) --cov
 
 bench: $(READY) ## all benchmarks on real brokers, into docs/performance.md (two hours)
 	$(BIN)/python -m benchmarks
