@@ -27,9 +27,7 @@ class CompareOptions:
     """The options of `compare`.
 
     Checkpoints are read from `file`, or without one from their topic on the target. tsoffset's
-    offsets are translated now, or if `recorded` taken from the last cycle in the history. The
-    comparison is repeated after `every_seconds` (None: not), at most `times` times (None: until a
-    signal).
+    offsets are translated now, or if `recorded` taken from the last cycle in the history.
     """
 
     against: Against = Against.CHECKPOINTS
@@ -37,8 +35,6 @@ class CompareOptions:
     recorded: bool = False
     by: By = By.PAIR
     html: Path | None = None
-    every_seconds: float | None = None
-    times: int | None = None
 
     def __post_init__(self) -> None:
         if self.against is Against.TIMESTAMPS and (self.file is not None or self.recorded):
@@ -46,8 +42,6 @@ class CompareOptions:
                 "--against timestamps looks offsets up on both clusters; leave out --checkpoints"
                 " and --history"
             )
-        if self.times is not None and self.every_seconds is None:
-            raise UsageError("--times limits --every; add --every, for example --every 1m")
 
     @property
     def other_name(self) -> str:
