@@ -41,7 +41,6 @@ def html_report(found: Sequence[FlowComparison], options: CompareOptions) -> str
     return _template().render(
         flows=[_flow(one, options) for one in found],
         other=options.other_name,
-        recorded=options.recorded,
         file=options.file,
         version=__version__,
         rows=ROWS,
@@ -65,7 +64,6 @@ def _flow(compared: FlowComparison, options: CompareOptions) -> dict[str, Any]:
     return {
         "name": compared.flow,
         "at": in_utc(compared.at_ms),
-        "known_at": None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
         "totals": totals,
         "plots": [plot for plot in plots if plot is not None],
         "worst": worst[:ROWS],

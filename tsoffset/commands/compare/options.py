@@ -24,23 +24,18 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """The options of `compare`.
-
-    Checkpoints are read from `file`, or without one from their topic on the target. tsoffset's
-    offsets are translated now, or if `recorded` taken from the last cycle in the history.
-    """
+    """The options of `compare`. Checkpoints are read from `file`, or without one from their topic
+    on the target."""
 
     against: Against = Against.CHECKPOINTS
     file: Path | None = None
-    recorded: bool = False
     by: By = By.PAIR
     html: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.against is Against.TIMESTAMPS and (self.file is not None or self.recorded):
+        if self.against is Against.TIMESTAMPS and self.file is not None:
             raise UsageError(
                 "--against timestamps looks offsets up on both clusters; leave out --checkpoints"
-                " and --history"
             )
 
     @property

@@ -14,10 +14,10 @@ from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin,
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import ComparisonTotals, Sum, sums
 from tsoffset.commands.options import kafka_cluster
-from tsoffset.commands.scope import in_history, on_cluster, require_match
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted, in_utc
+from tsoffset.terminal.output import Format, Output, counted
 from tsoffset.terminal.report import RowMessage, head, notes
 from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
@@ -45,11 +45,9 @@ def run_compare(
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    recorded, settings = options.recorded, selection.settings
-    names_of = in_history(settings) if recorded else on_cluster(selection.narrowing, connect)
-    require_match(selection, notices, names_of)
+    require_match(selection, notices, on_cluster(selection.narrowing, connect))
     flows = notices.with_progress("comparing", selection.flows)
-    found = list(compare(flows, connect, settings=settings, options=options))
+    found = list(compare(flows, connect, settings=selection.settings, options=options))
     for compared in found:
         for warning in compared.warnings:
             notices.warning("comparison_warning", warning)
@@ -106,10 +104,7 @@ def comparison_lines(
     """The table of group-partitions or sums, messages and totals. `other` is the name of what
     tsoffset is compared with."""
     pairs = compared.pairs
-    at = ""
-    if compared.known_at_ms is not None:
-        at = f"; tsoffset's offsets are of the cycle that ended {in_utc(compared.known_at_ms)}"
-    yield head(f"flow {compared.flow}{at}")
+    yield head(f"flow {compared.flow}")
     if pairs:
         if by is By.PAIR:
             yield from table(_columns(other), pairs, width)
