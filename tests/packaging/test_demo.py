@@ -411,20 +411,6 @@ def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None
 
 
 @pytest.mark.integration
-@pytest.mark.thorough
-def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
-    """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
-    output = played(tmp_path, "--scenario", "compare")
-    rows = rows_in(output)
-    assert rows.keys() == {group.name for group in GROUPS}
-    assert re.search(
-        r"MirrorMaker 2  \d+ equal, \d+ re-read \(up to \d+ records\), 0 unsafe", output
-    )
-    assert re.search(r"tsoffset       56 exact, 4 none \(4 EXPIRED\)", output)
-    assert left_of(tmp_path) == ([], [])
-
-
-@pytest.mark.integration
 @pytest.mark.spark
 @pytest.mark.thorough
 def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:

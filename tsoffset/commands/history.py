@@ -166,7 +166,7 @@ def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str
         for name in flows or [flow.name for flow in settings.flows]
     ]
     tables = [table for table in found if table is not None]
-    known = {group for table in tables for group in table["group"].drop_null().to_pylist()}
+    known = {group for table in tables for group in table["group"].drop_null().unique().to_pylist()}
     pattern = expression("--groups", groups)
     if known and not any(matches(pattern, group) for group in known):
         raise UsageError(no_match("group", groups, known))

@@ -27,16 +27,16 @@ _CHECKS = 8
 _IDLE = frozenset(group.name for group in GROUPS if not group.member)
 
 
-def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool = False) -> int:
-    """Wait until MirrorMaker 2 has written all checkpoints, and with `synced` committed them;
-    returns the number of group-partitions with a checkpoint. Raises EmbeddedError."""
+def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings) -> int:
+    """Wait until MirrorMaker 2 has written and committed all checkpoints; returns the number of
+    group-partitions with a checkpoint. Raises EmbeddedError."""
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
     counts: list[int] = []
 
     def missing() -> str | None:
         with KafkaCluster(flow.target) as target:
             found = read_checkpoints(target, topic, wanted=lambda _: True, committed={})
-            behind = _behind(target, found) if synced else 0
+            behind = _behind(target, found)
         counts.append(len(found.newest))
         still = len(counts) >= _CHECKS and counts[-1] and len({*counts[-_CHECKS:]}) == 1
         if still and not behind:

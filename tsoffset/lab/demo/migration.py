@@ -102,9 +102,7 @@ class MigrationStory(Story):
         self._narrator.step(f"MirrorMaker 2 commits for the groups on {TARGET}")
         (flow,) = self._configuration().resolve().select((FLOW,))
         with progress("waiting for checkpoints"):
-            pairs = self._aside(
-                lambda: checkpoints.wait_for_checkpoints(self._clusters, flow, synced=True)
-            )
+            pairs = self._aside(lambda: checkpoints.wait_for_checkpoints(self._clusters, flow))
         self._narrator.say(
             f"Its checkpoint connector has translated {pairs} commits, and set those of idle "
             f"groups on {TARGET}: this is what consumers would resume from."

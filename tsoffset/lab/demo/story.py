@@ -85,19 +85,13 @@ class Story:
     def _begin(self) -> tuple[Source, "Callable[[], SparkSession]"]:
         """The steps up to a complete mirror; returns the writer to the source, and a function that
         waits for Spark, which starts meanwhile."""
-        source, mirrored = self._fill()
-        session = self._start_spark()
-        self._mirror_all(mirrored)
-        return source, session
-
-    def _fill(self) -> tuple[Source, Callable[[], None]]:
-        """The steps up to a source that groups have read; returns its writer, and a function that
-        waits for the mirror."""
         self._start_brokers()
         source = self._write_history()
         mirrored = self._start_mirror()
         self._write_and_read(source)
-        return source, mirrored
+        session = self._start_spark()
+        self._mirror_all(mirrored)
+        return source, session
 
     def _aside(self, work: Callable[[], T]) -> T:
         """Run it in another thread: kafka-python sometimes swallows Ctrl-C as an error of its
