@@ -46,7 +46,7 @@ WIDE = 1_000_000
 # What Kafka has since which version.
 YOUNGEST, GROUP_STATES, TOPIC_IDS, GROUP_TYPES = (3, 0), (2, 6), (2, 8), (4, 0)
 SHARE_OFFSETS = (4, 2)
-DESCRIBE_CLUSTER, CLOCK, TIMESTAMP_LIMITS, GROUP_CONFIGS = (2, 8), (3, 3), (3, 6), (4, 0)
+DESCRIBE_CLUSTER, TIMESTAMP_LIMITS, GROUP_CONFIGS = (2, 8), (3, 6), (4, 0)
 CONFIGS = {Operation.DESCRIBE_CONFIGS}
 
 BROKERS = [
@@ -295,14 +295,6 @@ def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> 
     both = answers[compacted]
     assert not isinstance(both, Failed)
     assert both["cleanup.policy"] == "compact,delete"
-
-
-@pytest.mark.since(*CLOCK)
-def test_a_clock_on_this_machine_is_not_ahead(cluster: Cluster) -> None:
-    """What may be the time that the question took is no difference."""
-    ahead_ms = cluster.clock_ahead_ms()
-    assert ahead_ms is not None
-    assert abs(ahead_ms) < 1_000
 
 
 # --- log ranges ---------------------------------------------------------------------------

@@ -236,10 +236,6 @@ class KafkaCluster:
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
         return self._preflight.topic_configs(topics, self._deadline())
 
-    def clock_ahead_ms(self) -> int | None:
-        """The clock of the active controller."""
-        return self._preflight.clock_ahead_ms(self._deadline())
-
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """The calls' requests are in flight at the same time."""
         *others, last = calls

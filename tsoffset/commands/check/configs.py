@@ -62,8 +62,8 @@ def compared_configs(
 def newest_in_the_future(
     flow: FlowSettings, pairs: Sequence[TopicConfigs], now_ms: int
 ) -> Iterator[Finding]:
-    """Report records with timestamps ahead of this host's clock, for a source that does not report
-    its own clock. Producers set these timestamps, so they may be intended."""
+    """Report records with timestamps ahead of this host's clock. Producers set these timestamps, so
+    they may be intended."""
     ahead = [
         (pair.times.newest_ms - now_ms, pair.topic.source)
         for pair in pairs

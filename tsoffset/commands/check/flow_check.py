@@ -65,7 +65,7 @@ def check(
 
 
 class _Connected:
-    """A cluster with its description and clock, each requested once."""
+    """A cluster with its description, which is requested once."""
 
     def __init__(self, settings: ClusterSettings, cluster: Cluster) -> None:
         self.settings = settings
@@ -78,14 +78,6 @@ class _Connected:
             return self.cluster.describe()
         except ClusterUnreachable as error:
             return error
-
-    @cached_property
-    def clock_ahead_ms(self) -> int | None:
-        """How far its clock is ahead of this host's; None if it does not tell."""
-        try:
-            return self.cluster.clock_ahead_ms()
-        except ClusterUnreachable:
-            return None
 
     def topics(self) -> Collection[str]:
         """The names of its topics. Raises ClusterUnreachable."""
@@ -138,7 +130,7 @@ class _FlowCheck:
         if isinstance(answer, ClusterUnreachable):
             yield self._unreachable(alias, answer)
             return None
-        yield from clusters.connection(self.flow.name, one.settings, answer, one.clock_ahead_ms)
+        yield from clusters.connection(self.flow.name, one.settings, answer)
         return answer
 
     def _part(self, cluster: ClusterSettings, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -236,8 +228,7 @@ class _FlowCheck:
             granting,
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
-        if self._source.clock_ahead_ms is None:
-            yield from configs.newest_in_the_future(flow, compared, _now_ms())
+        yield from configs.newest_in_the_future(flow, compared, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]

@@ -41,7 +41,7 @@ NEEDS = (
     Need(_SOURCE, _TOPIC, _READ, "records, to prove translations"),
     Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and their committed offsets"),
     Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, for comparison", for_check=True),
-    Need(_SOURCE, _CLUSTER, _DESCRIBE, "the clock; all groups' names", for_check=True),
+    Need(_SOURCE, _CLUSTER, _DESCRIBE, "all groups' names", for_check=True),
     Need(_TARGET, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time"),
     Need(_TARGET, _TOPIC, _READ, "records, to prove translations; commits on them"),
     Need(_TARGET, _GROUP, _DESCRIBE, "the groups' committed offsets, and whether they are active"),
@@ -54,7 +54,6 @@ NEEDS = (
         " comparison",
         optional=True,
     ),
-    Need(_TARGET, _CLUSTER, _DESCRIBE, "the clock", for_check=True),
 )
 
 

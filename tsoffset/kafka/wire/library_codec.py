@@ -22,7 +22,6 @@ class LibraryAnswer(NamedTuple):
     @property
     def throttle_time_ms(self) -> int:
         """0 in versions without this field."""
-        # Answers that are forwarded from the controller (DescribeQuorum) have none.
         time_ms: int = getattr(self.response, "throttle_time_ms", 0)
         return time_ms
 
