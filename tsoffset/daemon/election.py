@@ -161,7 +161,7 @@ class Election(Peers):
                 self._membership = self._enter(self._flow.target, group, SESSION_SECONDS)
             exchange = self._beat if self._joined else self._join
             pause = exchange(self._membership)
-        except TsoffsetError as error:  # unusable client settings
+        except TsoffsetError as error:  # unusable addresses
             pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
         except Exception as error:  # if the thread ended, this instance would never lead again
             if not self._ending.is_set():

@@ -64,7 +64,7 @@ class KafkaCluster:
     it. Use it from one thread at a time, except for `together`. `requests` counts the requests
     sent, by kind.
 
-    Raises ConfigurationError for client settings that cannot be used.
+    Raises ConfigurationError for addresses that cannot be used.
     """
 
     def __init__(self, settings: ClusterSettings) -> None:
