@@ -25,11 +25,6 @@ class LibraryAnswer(NamedTuple):
         time_ms: int = getattr(self.response, "throttle_time_ms", 0)
         return time_ms
 
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
-
 
 def library_codec(
     build: Callable[[Q, int], Any], version: int, client_id: str, deadline: Deadline
