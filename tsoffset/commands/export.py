@@ -29,7 +29,7 @@ from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import IN_PLACE, Format, Output, Tally, by_name, counted, csv_line
+from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, counted, csv_line
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
@@ -100,6 +100,8 @@ def run_export(
     if there are any. Raises UsageError if the flows have several targets, since the file cannot
     tell them apart, and if nothing matches.
     """
+    from tsoffset.terminal.row_columns import tally_of
+
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
         raise UsageError(
@@ -125,7 +127,8 @@ def run_export(
             if outcomes:
                 count = sum(left_out(row, share_groups) is None for row in written)
                 notices.note(f"{flow.name}: --outcome: {counted(count, 'offset')} of these written")
-            statuses.append(exit_status(Tally.of(rows), unreachable=result.unreachable))
+            tally = tally_of(result.rows.table)
+            statuses.append(exit_status(tally, unreachable=result.unreachable))
     return max(statuses)
 
 

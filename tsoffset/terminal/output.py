@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import chain, takewhile
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
-from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
@@ -151,25 +151,6 @@ def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
     return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
 
 
-# Why a group is not in sync; of its rows the first in this order counts.
-WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
-    (outcome, reason)
-    for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
-    for reason in (*Reason, *FailureKind, None)
-)
-
-
-class GroupCounts(NamedTuple):
-    """The number of groups that are not in sync for one reason (`why` is an index in WHY_NOT; None:
-    they are in sync), the most records that they re-read from their target offsets, and their
-    group-partitions without a usable target offset."""
-
-    why: int | None
-    groups: int
-    reread: int
-    unusable: int
-
-
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """The number of groups, the most records that consumers re-read if they move (`reread`: those
@@ -181,38 +162,6 @@ class Readiness:
     reread_others: int
     not_in_place: Counter[str]
     unusable: int
-
-    @classmethod
-    def of(cls, rows: Iterable[Row], *, after_sync: bool) -> "Readiness":
-        by_group: dict[str, GroupCounts] = {}
-        for row in rows:
-            if row.group is None:
-                continue
-            before = by_group.get(row.group, GroupCounts(None, 1, 0, 0))
-            again = reread(row, after_sync=after_sync)
-            why, unusable = before.why, before.unusable
-            if not is_in_place(row.outcome, after_sync=after_sync):
-                rank = WHY_NOT.index((row.outcome, row.reason))
-                why = rank if why is None else min(why, rank)
-                unusable += again is None and row.partition is not None
-            by_group[row.group] = GroupCounts(why, 1, before.reread + (again or 0), unusable)
-        return cls.sum(by_group.values())
-
-    @classmethod
-    def sum(cls, standings: Iterable[GroupCounts]) -> "Readiness":
-        """Sum partial counts."""
-        reasons: Counter[str] = Counter()
-        groups = again = others = unusable = 0
-        for one in standings:
-            groups += one.groups
-            unusable += one.unusable
-            if one.why is None:
-                again += one.reread
-            else:
-                others += one.reread
-                outcome, reason = WHY_NOT[one.why]
-                reasons[reason or outcome] += one.groups
-        return cls(groups, again, others, reasons, unusable)
 
     def in_words(self) -> str:
         missing = self.not_in_place.total()
@@ -231,18 +180,6 @@ class Readiness:
         return words
 
 
-class RowCounts(NamedTuple):
-    """The number of rows with this outcome and reason, and with a translation or none; the number
-    of those with a re-read bound, and the sum of the bounds."""
-
-    outcome: OutcomeKind
-    reason: str | None
-    translated: bool
-    rows: int
-    bounded: int
-    reread_bound: int
-
-
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The number of rows by outcome.
@@ -259,41 +196,6 @@ class Tally:
     unproven: int
     now: Readiness
     after_sync: Readiness
-
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> "Tally":
-        rows = list(rows)
-        alike = (
-            RowCounts(
-                row.outcome,
-                row.reason,
-                row.target_offset is not None,
-                1,
-                row.reread_bound is not None,
-                row.reread_bound or 0,
-            )
-            for row in rows
-        )
-        now, after_sync = (Readiness.of(rows, after_sync=after) for after in (False, True))
-        return cls.sum(alike, now, after_sync)
-
-    @classmethod
-    def sum(cls, counts: Iterable[RowCounts], now: Readiness, after_sync: Readiness) -> "Tally":
-        """Sum partial counts."""
-        outcomes: Counter[OutcomeKind] = Counter()
-        reasons: Counter[str] = Counter()
-        failures: Counter[str] = Counter()
-        bound = unproven = 0
-        for alike in counts:
-            outcomes[alike.outcome] += alike.rows
-            if alike.outcome is OutcomeKind.SKIPPED and alike.reason is not None:
-                reasons[alike.reason] += alike.rows
-            elif alike.outcome is OutcomeKind.FAILED and alike.reason is not None:
-                failures[alike.reason] += alike.rows
-            elif alike.outcome in IN_PLACE and alike.translated:
-                unproven += alike.rows - alike.bounded
-                bound += alike.reread_bound
-        return cls(outcomes, reasons, failures, bound, unproven, now, after_sync)
 
     @property
     def failed(self) -> int:

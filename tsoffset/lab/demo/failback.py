@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.values import rows_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
@@ -17,7 +18,7 @@ from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, conclusion, gr
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ class Failback(Story):
         with progress("starting Spark"):
             spark = session()
         rows = self._cycle(spark, FlowTask(self._configuration(), FLOW, self._narrowing))
-        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{tally_of(rows_table(rows)).in_words()}.")
         read = self._work_there()
         self._go_on_at_home(source)
         rows = self._come_back(spark)

@@ -21,7 +21,7 @@ from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ class Failover(Story):
         self._show(FLOW, rows)
         with progress("syncing again") as report:
             again = run_cycle(spark, task, commit=True, progress=report)
-        self._narrator.say(f"A second sync: {Tally.of(again.rows).in_words()}.", apart=True)
+        self._narrator.say(f"A second sync: {tally_of(again.rows.table).in_words()}.", apart=True)
         with progress("timestamps alone") as report:
             lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
             simple = FlowTask(replace(configuration, text=lines), FLOW)

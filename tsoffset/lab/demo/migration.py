@@ -20,6 +20,7 @@ from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
+from tsoffset.cycle.values import rows_table
 from tsoffset.lab.demo import checkpoints
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, change_settings
 from tsoffset.lab.demo.consumers import Reads
@@ -40,7 +41,8 @@ from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress
-from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.tables import Column
 
 if TYPE_CHECKING:
@@ -148,7 +150,7 @@ class MigrationStory(Story):
         with progress("planning") as report:
             planned = run_cycle(spark, self._task(), commit=False, progress=report)
         self._narrator.say(
-            f"{Tally.of(planned.rows).in_words()}.",
+            f"{tally_of(planned.rows.table).in_words()}.",
             f"Nothing is committed: {SYNC} is false in {self.file.name}.",
         )
 
@@ -175,7 +177,7 @@ class MigrationStory(Story):
         change_settings(self.file, {f"{FLOW}.{SYNC}": "true"})
         self._consumers.stay()
         rows = self._cycle(spark, self._task())
-        self._narrator.say(f"{path.name} is saved. {Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{path.name} is saved. {tally_of(rows_table(rows)).in_words()}.")
         return rows
 
     def _end(self, step: Step, connectors_topic: str, unwanted: Sequence[str]) -> None:
@@ -216,7 +218,7 @@ class MigrationStory(Story):
         self._narrator.quote([f"tsoffset sync -c {self.file.name}"])
         self._consumers.stay()
         rows = self._cycle(spark, self._task())
-        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{tally_of(rows_table(rows)).in_words()}.")
         return rows
 
     # --- by content ------------------------------------------------------------------------
@@ -270,7 +272,7 @@ class MigrationStory(Story):
             sentences.append("No offset went backwards.")
         if status:
             sentences.append("check or compare did not end with status 0; see what they say above.")
-        moved = Tally.of(again).outcomes[OutcomeKind.COMMITTED]
+        moved = tally_of(rows_table(again)).outcomes[OutcomeKind.COMMITTED]
         if moved:
             sentences.append(
                 f"The last sync moved {moved} offsets of groups that had not committed."

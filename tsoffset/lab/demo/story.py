@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.values import rows_table
 from tsoffset.errors import CycleFailed
 from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
@@ -36,7 +37,7 @@ from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ class Story:
             result = run_cycle(spark, task, commit=True, progress=report)
         rows = list(result.rows)
         self._narrator.items(result.warnings)
-        if Tally.of(rows).failed:
+        if tally_of(result.rows.table).failed:
             self._show(task.flow, rows)
             raise CycleFailed(
                 f"sync {task.flow}: some rows failed, so there is nothing to judge; the table "
@@ -285,7 +286,7 @@ class Story:
 
     def _show(self, flow: str, rows: Sequence[Row]) -> None:
         """The table that `tsoffset sync` prints."""
-        summary = Tally.of(rows).in_words
+        summary = tally_of(rows_table(rows)).in_words
         config = str(self._clusters.configuration)
         self._narrator.lines(cycle_lines(flow, rows, summary, config, self._narrator.width))
 
