@@ -13,6 +13,7 @@ import structlog
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
+from tests.zookeeper_broker import ZooKeeperBroker
 from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.random_examples import scaled
@@ -21,7 +22,6 @@ from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
     MirrorMaker,
-    ZooKeeperBroker,
     flow_properties,
 )
 

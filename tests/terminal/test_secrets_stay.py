@@ -19,11 +19,11 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.java_stores import write_jks
 from tests.invoking import start
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
 from tests.waiting import wait_until
-from tsoffset.lab.embedded.certificates import write_jks
 from tsoffset.lab.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]

@@ -18,6 +18,8 @@ from typing import ClassVar
 import pytest
 from kafka.errors import KafkaError
 
+from tests.embedded_cluster import EmbeddedCluster
+from tests.zookeeper_broker import ZooKeeperBroker
 from tests.processes import runs
 from tests.producing import Contents, Stored, Written, numbered
 from tests.waiting import wait_until
@@ -26,9 +28,7 @@ from tsoffset.java import find_java
 from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
-    EmbeddedCluster,
     MirrorMaker,
-    ZooKeeperBroker,
     flow_properties,
     jars,
     resolve_jars,

@@ -18,7 +18,7 @@ terminal. Each process has a log in its folder, and none outlives the Python pro
 it. Errors are those of `tsoffset.errors`.
 """
 
-from tsoffset.lab.embedded.broker import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded.broker import EmbeddedBroker
 from tsoffset.lab.embedded.jars import (
     KAFKA_VERSION,
     SPARK_KAFKA_VERSION,
@@ -28,7 +28,6 @@ from tsoffset.lab.embedded.jars import (
 )
 from tsoffset.lab.embedded.mirror import MirrorMaker, flow_properties
 from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
-from tsoffset.lab.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",
@@ -38,9 +37,7 @@ __all__ = [
     "BrokerSecurity",
     "BrokerTokens",
     "EmbeddedBroker",
-    "EmbeddedCluster",
     "MirrorMaker",
-    "ZooKeeperBroker",
     "cache_folder",
     "flow_properties",
     "resolve_jars",
