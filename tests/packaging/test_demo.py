@@ -28,7 +28,6 @@ from tsoffset.lab.demo.verdict import (
     conclusion,
     group_verdict,
     judge,
-    surprises,
     way,
 )
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
@@ -217,59 +216,6 @@ def test_copied_offset_behind_the_targets_end_is_no_answer(length: int, copied: 
     """A consumer is reset from an offset that its log does not have."""
     logs = Logs(SOURCE, TARGET[:length])
     assert Resumed(row(), logs, frozenset(), Read(0, ())).copied == copied
-
-
-# --- surprises ----------------------------------------------------------------------------
-
-
-def test_what_is_as_expected_is_no_surprise() -> None:
-    """A committed row of a record that is there needs no sentence."""
-    assert surprises("g", [resumed(6)]) == []
-
-
-@pytest.mark.parametrize(
-    ("on", "words"),
-    [
-        (
-            resumed(2, at=row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2)),
-            ["g was skipped", "re-read 4 records", "it would have re-read 0"],
-        ),
-        (
-            resumed(
-                9,
-                processed=9,
-                at=row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
-            ),
-            ["3 offsets further on the target", "moves no group backwards"],
-        ),
-        (
-            resumed(
-                0,
-                processed=0,
-                at=row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
-            ),
-            ["deleted since", "auto.offset.reset"],
-        ),
-    ],
-)
-def test_each_surprise_has_one_sentence(on: Resumed, words: Sequence[str]) -> None:
-    """A reader is told why a group was left alone, or read records again."""
-    (sentence,) = surprises("g", [on])
-    assert all(word in sentence for word in words), sentence
-
-
-@pytest.mark.parametrize(
-    ("compacted", "word"), [(True, "compaction has removed"), (False, "end of a transaction")]
-)
-def test_group_that_stood_where_no_record_is_shows(compacted: bool, word: str) -> None:
-    """The record a group stood at may be gone, or never have been one."""
-    hole = tuple(entry for entry in SOURCE if entry.offset != 8)
-    logs = Logs(hole, hole, compacted)
-    (sentence,) = surprises("g", [Resumed(row(), logs, values(*range(6)), Read(6, hole[6:]))])
-    assert word in sentence
-
-
-# --- what is in it ------------------------------------------------------------------------
 
 
 def test_demo_holds_what_it_promises() -> None:

@@ -14,7 +14,6 @@ from tsoffset.lab.demo.verdict import (
     Resumed,
     conclusion,
     group_verdict,
-    surprises,
     way,
 )
 from tsoffset.model import Row
@@ -76,9 +75,6 @@ class Failover(Story):
             [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
             by_timestamp,
         )
-        self._narrator.step("Results that may surprise you")
-        for group in GROUPS:
-            self._narrator.items(surprises(group.name, resumed[group.name]))
         return verdicts
 
     def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:

@@ -34,7 +34,6 @@ from tsoffset.lab.demo.verdict import (
     Resumed,
     conclusion,
     group_verdict,
-    surprises,
     way,
 )
 from tsoffset.model import OutcomeKind, Row
@@ -250,10 +249,6 @@ class MigrationStory(Story):
                 way("as tsoffset has set them", moved, lambda one: one.stands_at),
             ],
         )
-        self._narrator.lines([])
-        for verdict in verdicts:
-            if not verdict.moved:
-                self._narrator.items(surprises(verdict.group, resumed[verdict.group]))
         return verdicts
 
     def _conclusion(
