@@ -141,7 +141,6 @@ def confirm(question: str, *, yes: bool) -> bool:
 
 
 def flag(name: str, text: str, variable: str | None = None) -> Option:
-    """An option without a value."""
     return click.option(name, *filter(None, [variable]), is_flag=True, help=text)
 
 

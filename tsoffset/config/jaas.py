@@ -22,8 +22,6 @@ _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The class of a login module, and its options."""
-
     name: str
     options: Mapping[str, str] = field(repr=False)
 

@@ -102,7 +102,6 @@ class Election(Peers):
         return next((one for one in agreed.instances if one.id == agreed.leader), None)
 
     def others(self) -> tuple[Instance, ...]:
-        """The other known members."""
         return tuple(one for one in self._instances() if one.id != self._instance.id)
 
     def problem(self) -> str | None:
@@ -124,7 +123,6 @@ class Election(Peers):
     # --- in its own thread ------------------------------------------------------------------
 
     def start(self) -> None:
-        """Join the election."""
         self._thread.start()
 
     def close(self) -> None:

@@ -254,7 +254,6 @@ class KafkaCluster:
                 raise
 
     def close(self) -> None:
-        """Close all connections, and end the thread that drives them."""
         self._connections.close()
 
     def __enter__(self) -> Self:

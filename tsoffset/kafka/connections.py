@@ -66,7 +66,6 @@ class Api:
         return found
 
     def supported_by(self, connection: BrokerConnection) -> bool:
-        """Whether broker and tsoffset have a version in common."""
         try:
             self.version(connection)
         except IncompatibleBrokerVersion:
@@ -74,7 +73,6 @@ class Api:
         return True
 
     def room(self, version: int) -> int:
-        """The most items in a request of that version."""
         return self.at_most if version >= self.many_since else 1
 
 
@@ -108,7 +106,6 @@ class BrokerConnections:
     # --- the loop --------------------------------------------------------------------------
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine in the loop and wait for its result."""
         loop = self._running_loop()
         try:
             return loop.run(work)

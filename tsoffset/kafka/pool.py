@@ -78,7 +78,6 @@ class Pool:
         return [one.node for one in heard if one.node not in self._bootstrap]
 
     def learn_brokers(self, metadata: Any) -> None:
-        """Take the brokers' addresses from a Metadata response."""
         self._brokers = {
             each.node_id: Address(each.host, each.port, f"{each.host}:{each.port}")
             for each in metadata.brokers
@@ -138,7 +137,6 @@ class Pool:
         return address
 
     def drop(self, node: Node) -> None:
-        """Close the connection to one node, if it exists."""
         if (connection := self._connections.get(node)) is not None:
             connection.close()
 

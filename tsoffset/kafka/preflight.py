@@ -60,7 +60,6 @@ class PreflightQueries:
     # --- rights ----------------------------------------------------------------------------
 
     def cluster_rights(self, deadline: Deadline) -> Allowed:
-        """The rights on the cluster as a whole."""
         return as_a_whole(self._connections, partial(self._of_cluster, deadline), deadline)
 
     async def _of_cluster(self, deadline: Deadline) -> Allowed:

@@ -76,7 +76,6 @@ class Output:
         self.rows(names, ([getattr(record, name) for name in names] for record in records))
 
     def rows(self, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write the values of rows as JSON lines or CSV."""
         if self.format is Format.JSON:
             self.encoded(
                 names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)

@@ -73,7 +73,6 @@ class _Connected:
 
     @cached_property
     def description(self) -> ClusterDescription | ClusterUnreachable:
-        """The error if the cluster cannot be reached."""
         try:
             return self.cluster.describe()
         except ClusterUnreachable as error:

@@ -58,7 +58,6 @@ NEEDS = (
 
 
 def needed(side: Side, resource: Resource) -> frozenset[Operation]:
-    """The operations that a cycle needs on a resource."""
     return frozenset(
         need.operation
         for need in NEEDS

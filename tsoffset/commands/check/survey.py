@@ -91,7 +91,6 @@ class TargetSurvey:
 
 
 def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
-    """Read from the source. Raises ClusterUnreachable."""
     listings, topics = source.groups(), source.topics()
     groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
     commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()

@@ -15,8 +15,6 @@ class Against(StrEnum):
 
 
 class By(StrEnum):
-    """What a line of the result is for."""
-
     PAIR = "pair"
     GROUP = "group"
     TOPIC = "topic"

@@ -26,7 +26,6 @@ def framed(key: int, version: int, correlation_id: int, parts: Iterable[bytes]) 
 
 
 def unsigned(number: int) -> bytes:
-    """The number as an unsigned varint."""
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -41,7 +40,6 @@ def encoded_count(count: int) -> bytes:
 
 
 def encoded_text(text: str) -> bytes:
-    """A string with its size."""
     raw = text.encode()
     return encoded_count(len(raw)) + raw
 

@@ -229,7 +229,6 @@ class FrameStream(Generic[Q, A]):
         return self._answer_bytes + 2 * self._asked_bytes
 
     def asked(self, correlation_id: int) -> bool:
-        """Whether the id is one of this stream's."""
         return 0 <= correlation_id - self._first_id < _IDS
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
@@ -257,7 +256,6 @@ class FrameStream(Generic[Q, A]):
             self._wake()
 
     def connection_lost(self, error: KafkaError) -> None:
-        """No more answers will come."""
         self._lost = error
         self._wake()
 

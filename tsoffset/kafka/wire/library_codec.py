@@ -15,8 +15,6 @@ _BYTES_A_SECOND = 2_000_000
 
 
 class LibraryAnswer(NamedTuple):
-    """A response of the library."""
-
     response: Any
 
     @property

@@ -45,8 +45,6 @@ class ListGroupsAnswer(NamedTuple):
 
 
 class ListGroupsFrames:
-    """Request and response frames of one client and broker, in one version."""
-
     def __init__(self, client_id: str, version: int, node: int, deadline: Deadline) -> None:
         self._version = version
         self._node = node

@@ -58,8 +58,6 @@ class ListOffsetsAnswer(NamedTuple):
 
 
 class ListOffsetsFrames:
-    """Request and response frames of one client, in one version, with one isolation level."""
-
     def __init__(self, client_id: str, version: int, isolation_level: int, timeout_ms: int) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE_SINCE

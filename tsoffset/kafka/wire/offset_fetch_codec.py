@@ -75,8 +75,6 @@ class OffsetFetchAnswer(NamedTuple):
 
 
 class OffsetFetchFrames:
-    """Request and response frames of one client, in one version."""
-
     def __init__(
         self, client_id: str, version: int, deadline: Deadline, *, require_stable: bool
     ) -> None:

@@ -56,15 +56,12 @@ _ANSWERED = Struct(">ih")
 
 
 class DescribeShareOffsetsFrames:
-    """Request and response frames of one client, in one version."""
-
     def __init__(self, client_id: str, version: int, deadline: Deadline) -> None:
         self._version = version
         self._deadline = deadline
         self._begin = short_text(client_id) + NO_TAGS
 
     def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
-        """The whole frame of a request for all start offsets of the groups."""
         parts = [self._begin, encoded_count(len(groups))]
         for group in groups:
             parts += (encoded_text(group), _ALL_TOPICS, NO_TAGS)
@@ -120,8 +117,6 @@ class DescribeShareOffsetsFrames:
 
 
 class AlterShareOffsetsFrames:
-    """Request frames of one client."""
-
     def __init__(self, client_id: str, version: int) -> None:
         self._version = version
         self._begin = short_text(client_id) + NO_TAGS
@@ -129,7 +124,6 @@ class AlterShareOffsetsFrames:
     def frame(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], correlation_id: int
     ) -> bytes:
-        """The whole frame of a request to set the start offsets of a group."""
         topics: dict[str, list[bytes]] = defaultdict(list)
         for tp, to in offsets.items():
             topics[tp.topic].append(_ALTERED.pack(tp.partition, to.offset, 0))

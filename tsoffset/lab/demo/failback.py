@@ -30,8 +30,6 @@ _NEVER_MIRRORED = 150
 
 
 class Failback(Story):
-    """The steps after everything is mirrored."""
-
     about = "a failover, some work on the target, and the way back"
 
     @property

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 class Failover(Story):
-    """The steps after everything is mirrored."""
-
     about = "one sync of the consumer groups' offsets, and a failover"
 
     def tell(self) -> tuple[int, list[str]]:

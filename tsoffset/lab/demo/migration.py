@@ -66,7 +66,6 @@ class MigrationStory(Story):
 
     @property
     def file(self) -> Path:
-        """The file that `migrate` writes."""
         return self._clusters.folder / DEFAULT_FILE
 
     def tell(self) -> tuple[int, list[str]]:
@@ -321,7 +320,6 @@ class _Heard(Notices):
 
 
 def _as_found(resumed: Resumed) -> int | None:
-    """The target group's committed offset before the sync."""
     return resumed.row.current_target_offset
 
 

@@ -75,7 +75,6 @@ class Story:
 
     @property
     def _spark_settings(self) -> Mapping[str, str]:
-        """What of Spark's settings is otherwise."""
         return {}
 
     def tell(self) -> tuple[int, list[str]]:
@@ -256,7 +255,6 @@ class Story:
         return found
 
     def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        """How each group continued, by partition."""
         logs = self._consumers.logs()
         found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
         for row in rows:
@@ -285,7 +283,6 @@ class Story:
         return rows
 
     def _show(self, flow: str, rows: Sequence[Row]) -> None:
-        """The table that `tsoffset sync` prints."""
         summary = tally_of(rows_table(rows)).in_words
         config = str(self._clusters.configuration)
         self._narrator.lines(cycle_lines(flow, rows, summary, config, self._narrator.width))

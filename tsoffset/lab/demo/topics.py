@@ -27,8 +27,6 @@ class DemoRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A record to be written."""
-
     timestamp_ms: int
     key: bytes
     value: bytes

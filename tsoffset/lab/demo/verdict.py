@@ -68,17 +68,14 @@ class Resumed:
 
     @property
     def stands_at(self) -> int | None:
-        """Where it begins, by its row."""
         committed = self.row.outcome is OutcomeKind.COMMITTED
         return self.row.target_offset if committed else self.row.current_target_offset
 
     @property
     def count(self) -> Count:
-        """The records that the consumer got, re-reads and never gets."""
         return judge(self.logs, self.processed, self.read)
 
     def count_from(self, start: int) -> Count:
-        """The same if it had begun at `start`."""
         got = [entry for entry in self.logs.target if entry.offset >= start]
         return judge(self.logs, self.processed, Read(start, got))
 

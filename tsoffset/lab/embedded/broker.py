@@ -130,7 +130,6 @@ class EmbeddedBroker(Server):
 
     @property
     def bootstrap(self) -> str:
-        """The address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
     def bootstrap_at(self, listener: str) -> str:

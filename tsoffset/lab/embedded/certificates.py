@@ -39,7 +39,6 @@ class Certificate:
         ).decode()
 
     def chain_pem(self) -> str:
-        """The certificate and its authority's as PEM."""
         return _pem(self.signed) + _pem(self.authority)
 
     def write_pem(self, path: Path, password: str | None = None) -> Path:
@@ -99,15 +98,12 @@ class Authority:
         return Certificate(key, builder.sign(self._key, hashes.SHA256()), self.certificate)
 
     def pem(self) -> str:
-        """The authority's certificate as PEM."""
         return _pem(self.certificate)
 
     def write_pem(self, path: Path) -> Path:
-        """Write a trust store as PEM; return its path."""
         return write_private(path, self.pem())
 
     def write_pkcs12(self, path: Path, password: str) -> Path:
-        """Write a trust store as PKCS #12; return its path."""
         trusted = pkcs12.PKCS12Certificate(self.certificate, b"authority")
         return write_private(
             path, pkcs12.serialize_java_truststore([trusted], _encryption(password))

@@ -98,7 +98,6 @@ def fetch_jars(folder: Path, pins: str, product: str = f"Kafka {KAFKA_VERSION}")
 
 
 def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The names of the jars that are absent or damaged."""
     return [
         name
         for name, (digest, _) in wanted.items()
