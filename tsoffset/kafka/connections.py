@@ -177,31 +177,13 @@ class BrokerConnections:
         Raises KafkaError if there is none.
         """
         answers: list[Any] = []
-
-        def take(_: None, answer: Any) -> None:
-            answers.append(answer)
-
-        await self.pipeline(node, api, (None,), lambda _, version: build(version), take, deadline)
+        codec, take = self._through_library(
+            lambda _, version: build(version), lambda _, answer: answers.append(answer), deadline
+        )
+        await self.stream(node, api, (None,), codec, take, deadline)
         if isinstance(answers[0], KafkaError):
             raise answers[0]
         return answers[0]
-
-    async def pipeline(
-        self,
-        node: Node,
-        api: Api,
-        questions: Sequence[Q],
-        build: Callable[[Q, int], Any],
-        take: Callable[[Q, Any], None],
-        deadline: Deadline,
-    ) -> None:
-        """Send one request of the library per question to a node, built for the common version.
-
-        `take` gets every question exactly once, with its response or with the KafkaError instead. A
-        question may be sent twice.
-        """
-        codec, unwrap = self._through_library(build, take, deadline)
-        await self.stream(node, api, questions, codec, unwrap, deadline)
 
     async def pipeline_many(
         self,
@@ -212,7 +194,8 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
     ) -> None:
-        """The same, with as many items in each request as its version allows."""
+        """Send requests of the library for all items to a node, built for the common version, with as
+        many items in each as its version allows. `take` is as for `stream`."""
         codec, unwrap = self._through_library(build, take, deadline)
         await self.stream_many(node, api, items, codec, unwrap, deadline)
 
@@ -247,8 +230,9 @@ class BrokerConnections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """The same, with the codec for the common version; if `codec` raises a KafkaError, nothing
-        is sent.
+        """Send one request per question to a node, with the codec for the common version; if `codec`
+        raises a KafkaError, nothing is sent. `take` gets every question exactly once, with its
+        answer or with the KafkaError instead. A question may be sent twice.
 
         If an answer cannot be decoded, the questions are repeated one by one, so that only the
         question with the bad answer fails.
