@@ -27,7 +27,7 @@ from tsoffset.lab.embedded.jars import (
     resolve_spark_kafka_jars,
 )
 from tsoffset.lab.embedded.mirror import MirrorMaker, flow_properties
-from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
+from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity
 
 __all__ = [
     "KAFKA_VERSION",
@@ -35,7 +35,6 @@ __all__ = [
     "Access",
     "BrokerListener",
     "BrokerSecurity",
-    "BrokerTokens",
     "EmbeddedBroker",
     "MirrorMaker",
     "cache_folder",

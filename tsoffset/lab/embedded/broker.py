@@ -99,11 +99,7 @@ class EmbeddedBroker(Server):
             "kafka.Kafka",
             name,
             directory,
-            java_options=(
-                *JAVA_OPTIONS,
-                *(() if security is None else security.java_options()),
-                *java_options,
-            ),
+            java_options=(*JAVA_OPTIONS, *java_options),
             start_seconds=start_seconds,
             kafka_version=kafka_version,
         )
