@@ -127,17 +127,17 @@ def csv_line(values: Iterable[Any]) -> str:
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
-def reread(row: Row, *, after_sync: bool = False) -> int | None:
+def reread(row: Row) -> int | None:
     """The most records that a consumer of the group-partition re-reads if it moves now, from the
     target group's offset after the cycle; None if that is missing, past the translation, or without
-    a known bound. With `after_sync` planned commits count as made.
+    a known bound.
 
     This is the only definition of a re-read, for commands, page, metrics and `compare`;
     `row_columns.reread_of` is the same by columns.
     """
     if row.reread_bound is None:
         return None
-    if is_in_place(row.outcome, after_sync=after_sync):
+    if is_in_place(row.outcome, after_sync=False):
         return row.reread_bound
     current = row.current_target_offset
     if current is None or row.target_offset is None or current > row.target_offset:
