@@ -9,7 +9,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
-from tsoffset.lab.demo.groups import GROUPS, DemoGroup
+from tsoffset.lab.demo.topics import GROUPS, DemoGroup
 from tsoffset.lab.demo.narration import verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
