@@ -13,11 +13,11 @@ import structlog
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
-from tests.zookeeper_broker import ZooKeeperBroker
 from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
+from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,

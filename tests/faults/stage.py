@@ -18,8 +18,8 @@ from urllib.request import urlopen
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from tests.embedded_cluster import EmbeddedCluster
 from tests.daemons import Daemon
+from tests.embedded_cluster import EmbeddedCluster
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.java_stores import write_jks
 from tests.configured import two_clusters
+from tests.java_stores import write_jks
 from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until

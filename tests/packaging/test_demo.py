@@ -16,9 +16,17 @@ import pytest
 from tests.invoking import invoke
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
-from tsoffset.lab.demo.topics import GROUPS, Stand
 from tsoffset.lab.demo.stopping import remember
-from tsoffset.lab.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, DemoRecord, DemoTopic
+from tsoffset.lab.demo.topics import (
+    CLICKS,
+    GROUPS,
+    PARTITIONS,
+    TOPICS,
+    WRITTEN,
+    DemoRecord,
+    DemoTopic,
+    Stand,
+)
 from tsoffset.lab.demo.verdict import (
     Count,
     GroupResult,

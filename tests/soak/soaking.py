@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.embedded_cluster import EmbeddedCluster
 from tests.daemons import Daemon, named
+from tests.embedded_cluster import EmbeddedCluster
 from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
 from tests.soak.samples import Sample, heap, java_of, live_objects, sample

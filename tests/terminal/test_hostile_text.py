@@ -200,7 +200,9 @@ def logged(name: str) -> None:
 def printed(name: str) -> None:
     rows = [skipped(name, name, message=told_of(name))]
     for width in (80, None):
-        list(cycle_lines("A->B", rows, tally_of(rows_table(rows)).in_words, "mm2.properties", width))
+        list(
+            cycle_lines("A->B", rows, tally_of(rows_table(rows)).in_words, "mm2.properties", width)
+        )
     Notices().error(ValueError(told_of(name)), trace=False)
 
 

@@ -18,8 +18,8 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.printable import printable
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.report import Item, items
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.terminal.streams import StandardStream
 from tsoffset.terminal.tables import Column, elided, table, wrapped

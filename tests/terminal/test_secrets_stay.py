@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.java_stores import write_jks
 from tests.invoking import start
+from tests.java_stores import write_jks
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
 from tests.waiting import wait_until

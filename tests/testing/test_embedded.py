@@ -19,10 +19,10 @@ import pytest
 from kafka.errors import KafkaError
 
 from tests.embedded_cluster import EmbeddedCluster
-from tests.zookeeper_broker import ZooKeeperBroker
 from tests.processes import runs
 from tests.producing import Contents, Stored, Written, numbered
 from tests.waiting import wait_until
+from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import (

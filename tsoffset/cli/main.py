@@ -39,9 +39,7 @@ Examples:
   tsoffset demo --secure""",
     click.option(
         "--scenario",
-        type=click.Choice(
-            ["failover", "failback", "migration", "streaming"], case_sensitive=False
-        ),
+        type=click.Choice(["failover", "failback", "migration", "streaming"], case_sensitive=False),
         default="failover",
         show_default=True,
         help="Scenario to run.",

@@ -25,8 +25,8 @@ from tsoffset.model import Basis, OutcomeKind, Precision, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, in_utc
-from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.report import Item, head, items, total
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.tables import wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}

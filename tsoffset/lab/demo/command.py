@@ -14,9 +14,9 @@ from kafka.errors import KafkaError
 from tsoffset.errors import EmbeddedError
 from tsoffset.java import find_java
 from tsoffset.lab.demo.clusters import Clusters
-from tsoffset.lab.demo.keeping import tell_how_to_explore
 from tsoffset.lab.demo.failback import Failback
 from tsoffset.lab.demo.failover import Failover
+from tsoffset.lab.demo.keeping import tell_how_to_explore
 from tsoffset.lab.demo.migration import MigrationStory
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.stopping import PREFIX

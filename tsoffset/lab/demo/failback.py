@@ -9,11 +9,10 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
-from tsoffset.lab.demo.topics import GROUPS, DemoGroup
 from tsoffset.lab.demo.narration import verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
-from tsoffset.lab.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.lab.demo.topics import CLICKS, GROUPS, ORDERS, PARTITIONS, TOPICS, DemoGroup
 from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tsoffset.lab.demo.clusters import FLOW, TARGET
 from tsoffset.lab.demo.consumers import Reads
-from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,

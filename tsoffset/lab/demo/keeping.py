@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tsoffset.java import find_java
 from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
-from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.stopping import remember
+from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.embedded import resolve_jars
 
 # Kafka's own command-line tools: the jars come without their scripts.

@@ -17,22 +17,20 @@ from tsoffset.commands.migrate.sorting import SYNC, migration_of
 from tsoffset.commands.migrate.steps import migration_steps
 from tsoffset.commands.migrate.ways import Command, Step
 from tsoffset.commands.snapshots.run import run_snapshot
-from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.flow.policy import internal_topics
-from tsoffset.flow.settings import FlowSettings
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.values import rows_table
+from tsoffset.flow.policy import internal_topics
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, Clusters, change_settings
 from tsoffset.lab.demo.consumers import Reads
-from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
-from tsoffset.lab.demo.topics import ORDERS, PARTITIONS
+from tsoffset.lab.demo.topics import GROUPS, ORDERS, PARTITIONS
 from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
@@ -41,6 +39,7 @@ from tsoffset.lab.demo.verdict import (
     way,
 )
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
+from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress

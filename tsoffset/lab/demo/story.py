@@ -14,13 +14,13 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.errors import CycleFailed
 from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
-from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.security import MECHANISM, USER
 from tsoffset.lab.demo.topics import (
     ACCOUNTS,
     CLICKS,
+    GROUPS,
     IN_CLOSED_SEGMENTS,
     IN_FIRST_SEGMENT,
     ORDERS,
