@@ -177,10 +177,15 @@ class BrokerConnections:
         Raises KafkaError if there is none.
         """
         answers: list[Any] = []
-        codec, take = self._through_library(
-            lambda _, version: build(version), lambda _, answer: answers.append(answer), deadline
-        )
-        await self.stream(node, api, (None,), codec, take, deadline)
+
+        def of_version(_: None, version: int) -> Any:
+            return build(version)
+
+        def take(_: None, answer: Any) -> None:
+            answers.append(answer)
+
+        codec, unwrap = self._through_library(of_version, take, deadline)
+        await self.stream(node, api, (None,), codec, unwrap, deadline)
         if isinstance(answers[0], KafkaError):
             raise answers[0]
         return answers[0]
