@@ -181,6 +181,9 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
     for words, said in (
         (("--against", "timestamps", "--checkpoints", str(dumped)), "leave out --checkpoints"),
         (("--checkpoints", str(tmp_path / "no")), "does not exist"),
+        (("--times", "2"), "add --every"),
+        (("--every", "soon"), "not a duration"),
+        (("--every", "0s"), "not a duration"),
     ):
         result = invoke("compare", "-c", str(config), *words)
         assert result.exit_code == 2

@@ -1,7 +1,12 @@
-"""The HTML report of `tsoffset compare`, and sums by group and topic."""
+"""The HTML report of `tsoffset compare`, sums by group and topic, and comparing again and again."""
 
+import io
 import json
+import os
 import re
+import signal
+import threading
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,15 +14,16 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests.commands.test_compare import compared_estate, printed
+from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
+from tests.waiting import wait_until
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import MARKS, html_report, marked_places
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.run import comparison_lines
-from tsoffset.commands.compare.totals import sums
+from tsoffset.commands.compare.run import Repeating, comparison_lines
+from tsoffset.commands.compare.totals import PastTotals, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
 
@@ -53,9 +59,13 @@ def pair(
     return ComparedPair(**fields | changes)
 
 
-def page(*pairs: ComparedPair) -> str:
-    found = FlowComparison("A->B", NOW_MS, pairs, ("mind <this>",))
-    return html_report([found], CompareOptions())
+def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
+    """The report of a comparison that was done so often."""
+    course = PastTotals()
+    for number in range(moments):
+        found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
+        course.add(found)
+    return html_report([found], course, CompareOptions(every_seconds=every))
 
 
 class Reader(HTMLParser):
@@ -107,7 +117,7 @@ def test_names_of_others_stay_words() -> None:
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
     """No script, no address, no style or picture but its own."""
-    text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3))
+    text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
     for tag, attributes in Reader(text).tags:
         assert tag not in ("script", "link", "img", "iframe", "object", "base")
         for name, value in attributes.items():
@@ -124,7 +134,11 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 def test_flows_stand_side_by_side() -> None:
     """Each flow has a section, and no name of an element stands twice."""
     flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
-    read = Reader(html_report(flows, CompareOptions()))
+    course = PastTotals()
+    for _ in range(2):
+        for one in flows:
+            course.add(one)
+    read = Reader(html_report(flows, course, CompareOptions()))
     assert [tag for tag, _ in read.tags].count("section") == 2
     names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(names) == len(set(names)) > 0
@@ -132,10 +146,10 @@ def test_flows_stand_side_by_side() -> None:
 
 def test_plots_say_in_words_what_they_show() -> None:
     """Each is an image with a title and a description."""
-    read = Reader(page(pair()))
+    read = Reader(page(pair(), moments=2))
     pictures = [attributes for tag, attributes in read.tags if tag == "svg"]
-    assert [one["role"] for one in pictures] == ["img"] * 2
-    assert [tag for tag, _ in read.tags].count("desc") == 2
+    assert [one["role"] for one in pictures] == ["img"] * 3
+    assert [tag for tag, _ in read.tags].count("desc") == 3
 
 
 def test_the_numbers_of_the_page_are_the_totals() -> None:
@@ -190,6 +204,19 @@ def test_marks_are_few_and_stand_for_all(number: int) -> None:
         assert any(x / 2 <= a <= x * 2 and y / 2 <= b <= y * 2 for a, b in marks), (x, y)
 
 
+def test_the_course_stays_small_and_ends_now() -> None:
+    """Of thousands of comparisons some hundreds are shown, the first and the last one among
+    them."""
+    course = PastTotals()
+    for number in range(3_000):
+        course.add(FlowComparison("A->B", number, (pair(),)))
+        times = [at_ms for at_ms, _ in course.moments["A->B"]]
+        assert times[0] == 0
+        assert times[-1] == number
+        assert len(times) <= 500
+        assert times == sorted(times)
+
+
 @in_browser
 @pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
@@ -203,7 +230,7 @@ def test_a_browser_shows_it(
     path = tmp_path / "report.html"
     pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
     skipping = pair("skips", verdict=CheckpointVerdict.UNSAFE, message="it skips three; look at it")
-    path.write_text(page(*pairs, skipping), encoding="utf-8")
+    path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
     browser.browser.get("about:blank")
     browser.errors()
     browser.asked()
@@ -258,24 +285,41 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
 def test_sums_fit_the_terminal(by: By, width: int) -> None:
     """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
     pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
-    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by)
+    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, with_time=True)
     text = [line.plain for line in lines]
     assert max(map(cell_len, text)) <= width
     for title in (by.value.upper(), "PART", "RE-READ", "RECORDS", "UNSAFE", "NONE", "BOUND"):
         assert title in text[1]
 
 
-# --- the file -------------------------------------------------------------------------------
+# --- again and again ------------------------------------------------------------------------
 
 
-def test_the_report_stands_beside_the_rows(tmp_path: Path) -> None:
-    """CSV has one header; the file is whole, and no other one is left."""
+def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
+    """Each comparison reads everything anew: a checkpoint that moved shows; CSV has one header.
+    The report is replaced, and has the course of both."""
+    estate = compared_estate()
     path = tmp_path / "report.html"
-    status, text = printed(compared_estate(), Format.CSV, tmp_path, CompareOptions(html=path))
+    seen: list[str] = []
+    settings_of = estate.connect
+
+    def connect(settings: Any) -> Any:
+        if settings.alias == "B" and path.exists():
+            seen.append(path.read_text())
+            checkpoint(estate, "search", 500, 480, partition=0)
+        return settings_of(settings)
+
+    estate.connect = connect  # type: ignore[method-assign]
+    wanted = CompareOptions(html=path, every_seconds=0.01, times=2)
+    status, text = printed(estate, Format.CSV, tmp_path, wanted)
     header, *lines = text.splitlines()
-    assert (status, len(lines)) == (0, 8)
+    assert (status, len(lines)) == (0, 16)
     assert header.startswith("flow,")
-    assert not Reader(path.read_text(encoding="utf-8")).open
+    assert len({one.split(",")[1] for one in lines}) == 2
+    assert seen
+    last = path.read_text()
+    assert "2 comparisons so far" in last
+    assert "comparisons in the course" not in seen[0]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -288,3 +332,76 @@ def test_a_report_that_cannot_be_written_is_said(
     status, text = printed(compared_estate(), Format.JSON, tmp_path, wanted)
     assert (status, len(text.splitlines())) == (1, 8)
     assert "write report" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> None:
+    """Its rows say so; the status is that of the last comparison."""
+    estate = compared_estate()
+    settings_of = estate.connect
+    calls: list[str] = []
+
+    def connect(settings: Any) -> Any:
+        calls.append(settings.alias)
+        # The groups are listed once before, to see that there are some.
+        estate["B"].unreachable = len(calls) <= 3
+        return settings_of(settings)
+
+    estate.connect = connect  # type: ignore[method-assign]
+    status, text = printed(
+        estate, Format.JSON, tmp_path, CompareOptions(every_seconds=0.01, times=2)
+    )
+    verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
+    assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_waiting_at_once(number: signal.Signals) -> None:
+    """And what handled signals before does so again."""
+    before = signal.getsignal(number)
+    repeating = Repeating(3_600, None)
+    calls: list[int] = []
+
+    def work() -> bool:
+        calls.append(1)
+        threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
+        return True
+
+    repeating.run(work)
+    assert calls == [1]
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_waits_for_what_is_being_written() -> None:
+    """A line is never cut off: writing goes on to its end, and nothing comes after it."""
+    repeating = Repeating(0.01, None)
+    stream = io.StringIO()
+
+    def work() -> bool:
+        with repeating.undisturbed():
+            stream.write("half ")
+            os.kill(os.getpid(), signal.SIGTERM)
+            wait_until(lambda: repeating._signaled, "the signal was heard")
+            stream.write("whole")
+        stream.write("more")
+        return True
+
+    repeating.run(work)
+    assert stream.getvalue() == "half whole"
+
+
+def test_it_ends_after_so_many_times_or_when_nobody_reads() -> None:
+    """`times` counts comparisons; work that is of no use to anybody any more ends it, too."""
+
+    def counted(times: int | None, useful: Sequence[bool]) -> int:
+        left = iter(useful)
+        calls: list[int] = []
+
+        def work() -> bool:
+            calls.append(1)
+            return next(left)
+
+        Repeating(0.001, times).run(work)
+        return len(calls)
+
+    assert counted(3, [True] * 9) == 3
+    assert counted(None, [True, True, False, True]) == 3

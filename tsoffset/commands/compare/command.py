@@ -13,6 +13,7 @@ from tsoffset.commands.options import (
     SELECTION,
     choice,
     command,
+    seconds,
 )
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Examples:
   tsoffset compare -c mm2.properties
   tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
-  tsoffset compare -c mm2.properties --html report.html
+  tsoffset compare -c mm2.properties --html report.html --every 1m
   tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
   tsoffset compare -c mm2.properties --checkpoints dump.txt
 
@@ -52,6 +53,19 @@ Examples:
         type=OUTPUT_FILE,
         metavar="FILE",
         help="Also write a report with plots, as one self-contained HTML file.",
+    ),
+    click.option(
+        "--every",
+        "every_seconds",
+        callback=seconds,
+        metavar="TIME",
+        help="Repeat the comparison at this interval (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
+    ),
+    click.option(
+        "--times",
+        type=click.IntRange(min=1),
+        metavar="NUMBER",
+        help="With --every: stop after this number of comparisons.",
     ),
     *OUTPUT,
 )

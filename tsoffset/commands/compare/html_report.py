@@ -15,13 +15,14 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.totals import ComparisonTotals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import place
@@ -37,11 +38,14 @@ _SEVERITY = (
 )
 
 
-def html_report(found: Sequence[FlowComparison], options: CompareOptions) -> str:
+def html_report(found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions) -> str:
+    """The page: the last comparison of each flow, and the totals of all comparisons. It reloads
+    itself at the interval of the comparisons."""
     return _template().render(
-        flows=[_flow(one, options) for one in found],
+        flows=[_flow(one, past, options) for one in found],
         other=options.other_name,
         file=options.file,
+        every_seconds=options.every_seconds,
         version=__version__,
         rows=ROWS,
         marks=MARKS,
@@ -49,13 +53,15 @@ def html_report(found: Sequence[FlowComparison], options: CompareOptions) -> str
     )
 
 
-def _flow(compared: FlowComparison, options: CompareOptions) -> dict[str, Any]:
+def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> dict[str, Any]:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     totals = ComparisonTotals.of(pairs)
+    moments = past.moments.get(compared.flow, ())
     plots = (
         reread_over_lag(compared.flow, pairs, options.other_name),
         distribution(compared.flow, pairs, options.other_name),
+        over_time(compared.flow, moments, options.other_name),
     )
     worst = sorted(
         (pair for pair in pairs if pair.verdict in _SEVERITY),
@@ -66,6 +72,7 @@ def _flow(compared: FlowComparison, options: CompareOptions) -> dict[str, Any]:
         "at": in_utc(compared.at_ms),
         "totals": totals,
         "plots": [plot for plot in plots if plot is not None],
+        "comparisons": len(moments),
         "worst": worst[:ROWS],
         "groups": by_group[:ROWS],
         "group_count": len(by_group),
@@ -235,6 +242,58 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
                 f"{_decade_words(at)}: {of_other[at]} for {other}, {of_tsoffset[at]} for tsoffset"
                 for at in decades
             ),
+        )
+
+
+def over_time(
+    flow: str, moments: Sequence[tuple[int, ComparisonTotals]], other: str
+) -> Plot | None:
+    """All records re-read in each comparison; None if there was only one comparison."""
+    if len(moments) < 2:
+        return None
+    times = [at_ms / 86_400_000 for at_ms, _ in moments]
+    with rc_context(_STYLE | {"svg.hashsalt": f"time {flow}"}):
+        figure, axes = _figure(3.4)
+        for values, name, color, dash in (
+            ([one.reread for _, one in moments], other, _OTHER, "-"),
+            ([one.ours_reread for _, one in moments], "tsoffset (upper bound)", _TSOFFSET, "-"),
+            (
+                [one.target_reread for _, one in moments],
+                "target groups' committed offsets",
+                _QUIET,
+                (0, (3, 2)),
+            ),
+        ):
+            axes.plot(
+                times, values, color=color, label=name, linewidth=1.8, linestyle=dash, marker="."
+            )
+        unsafe = {
+            at: one.skipped for at, (_, one) in zip(times, moments, strict=True) if one.skipped
+        }
+        if unsafe:
+            axes.plot(
+                list(unsafe),
+                list(unsafe.values()),
+                color=_UNSAFE,
+                label="records skipped (unsafe)",
+                linestyle="none",
+                marker="X",
+            )
+        axes.xaxis_date()
+        axes.set_yscale("symlog", linthresh=1, linscale=0.6)
+        axes.yaxis.set_major_formatter(FuncFormatter(_number))
+        axes.set_ylim(bottom=-0.35)
+        axes.set_ylabel("records re-read")
+        axes.set_xlabel("time (UTC)")
+        # matplotlib has no types for dates.
+        dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(dates)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
+        _legend(figure, axes)
+        return _plot(
+            figure,
+            "Records re-read over time",
+            f"{len(moments)} comparisons from {in_utc(moments[0][0])} to {in_utc(moments[-1][0])}",
         )
 
 

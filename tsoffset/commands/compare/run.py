@@ -1,9 +1,13 @@
-"""Runs `tsoffset compare`, and prints the comparisons for a person."""
+"""Runs `tsoffset compare`, once or at an interval, and prints the comparisons for a person."""
 
-from collections.abc import Iterator, Sequence
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path
+from itertools import count
+from typing import Any
 
 import structlog
 from rich.text import Text
@@ -12,12 +16,13 @@ from tsoffset.cluster import Connect
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.totals import ComparisonTotals, Sum, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
+from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted
+from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import RowMessage, head, notes
 from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
@@ -40,21 +45,35 @@ def run_compare(
     *,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Compare the flows, print their pairs and totals, and return the exit status. Raises
-    UsageError."""
+    """Compare the flows, print their pairs and totals, and return the exit status of the last
+    comparison. Raises UsageError."""
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
-    flows = notices.with_progress("comparing", selection.flows)
-    found = list(compare(flows, connect, settings=selection.settings, options=options))
-    for compared in found:
-        for warning in compared.warnings:
-            notices.warning("comparison_warning", warning)
-        _print(compared, options, output, notices)
-    status = max((one.exit_status for one in found), default=0)
-    if options.html is not None:
-        status = max(status, _write_report(options.html, found, options, notices))
+    repeating = Repeating(options.every_seconds or 1.0, options.times)
+    past = PastTotals()
+    status = 0
+
+    def compare_once() -> bool:
+        nonlocal status
+        flows = notices.with_progress("comparing", selection.flows)
+        found = list(compare(flows, connect, settings=selection.settings, options=options))
+        with repeating.undisturbed():
+            status = max((one.exit_status for one in found), default=0)
+            for compared in found:
+                for warning in compared.warnings:
+                    notices.warning("comparison_warning", warning)
+                _print(compared, options, output, notices)
+            if options.html is not None:
+                status = max(status, _write_report(found, past, options, notices))
+        again = not output.closed or options.html is not None
+        return options.every_seconds is not None and again
+
+    if options.every_seconds is None:
+        compare_once()
+    else:
+        repeating.run(compare_once)
     return status
 
 
@@ -64,8 +83,8 @@ def _print(
     """The pairs on standard output; the totals below the table, or as notices."""
     totals = ComparisonTotals.of(compared.pairs)
     log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-    other = options.other_name
-    lines = partial(comparison_lines, compared, by=options.by, other=other)
+    with_time, other = options.every_seconds is not None, options.other_name
+    lines = partial(comparison_lines, compared, by=options.by, other=other, with_time=with_time)
     if options.by is By.PAIR:
         output.show(ComparedPair, compared.pairs, lines)
     else:
@@ -76,14 +95,18 @@ def _print(
 
 
 def _write_report(
-    path: Path, found: Sequence[FlowComparison], options: CompareOptions, notices: Notices
+    found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions, notices: Notices
 ) -> int:
     """Write the HTML report in one step, and return the exit status."""
     from tsoffset.commands.compare.html_report import html_report
     from tsoffset.stores import Folder
 
+    for compared in found:
+        past.add(compared)
+    path = options.html
+    assert path is not None
     try:
-        Folder(path.parent).write(path.name, html_report(found, options).encode())
+        Folder(path.parent).write(path.name, html_report(found, past, options).encode())
     except OSError as error:
         notices.warning(
             "report_not_written",
@@ -100,11 +123,12 @@ def comparison_lines(
     by: By = By.PAIR,
     *,
     other: str = "MirrorMaker 2",
+    with_time: bool = False,
 ) -> Iterator[Text]:
     """The table of group-partitions or sums, messages and totals. `other` is the name of what
-    tsoffset is compared with."""
+    tsoffset is compared with; with `with_time` the heading has the time of the comparison."""
     pairs = compared.pairs
-    yield head(f"flow {compared.flow}")
+    yield head(f"flow {compared.flow}" + (f", {in_utc(compared.at_ms)}" if with_time else ""))
     if pairs:
         if by is By.PAIR:
             yield from table(_columns(other), pairs, width)
@@ -171,3 +195,51 @@ def _columns(other: str) -> tuple[Column[ComparedPair], ...]:
         Column("SET BY", lambda pair: names.get(pair.target_commit_is, pair.target_commit_is)),
         Column("RE-READS", lambda pair: pair.target_commit_reread, right=True, folds=2),
     )
+
+
+class Repeating:
+    """Repeats work at an interval; times that have passed are left out.
+
+    SIGTERM and Ctrl-C end it: at once while it waits or reads from clusters, and after the block
+    `undisturbed` while something is written.
+    """
+
+    def __init__(self, every_seconds: float, times: int | None) -> None:
+        self._schedule = Schedule(every_seconds, time.monotonic())
+        self._rounds = count() if times is None else range(times)
+        self._disturbable = True
+        self._signaled = False
+
+    def run(self, work: Callable[[], bool]) -> None:
+        """Call `work` until it returns False, the number of times is reached, or a signal comes.
+        Call this from the main thread."""
+        signals = (signal.SIGTERM, signal.SIGINT)
+        handlers = {number: signal.signal(number, self._handle) for number in signals}
+        try:
+            for number in self._rounds:
+                if number:
+                    time.sleep(max(0.0, self._schedule.due - time.monotonic()))
+                if not work():
+                    return
+                self._schedule.ended(time.monotonic())
+        except KeyboardInterrupt:
+            return
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Put signals off until the end of the block."""
+        self._disturbable = False
+        try:
+            yield
+        finally:
+            self._disturbable = True
+        if self._signaled:
+            raise KeyboardInterrupt
+
+    def _handle(self, *_: Any) -> None:
+        self._signaled = True
+        if self._disturbable:
+            raise KeyboardInterrupt

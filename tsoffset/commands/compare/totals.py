@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
@@ -186,3 +187,20 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
         ours_reread_bound=total.ours_reread,
         target_commit_reread=total.target_reread,
     )
+
+
+_MOMENTS_KEPT = 500
+
+
+class PastTotals:
+    """The times and totals of each flow's comparisons, the oldest first; of many, fewer of the
+    older ones."""
+
+    def __init__(self) -> None:
+        self.moments: defaultdict[str, list[tuple[int, ComparisonTotals]]] = defaultdict(list)
+
+    def add(self, compared: FlowComparison) -> None:
+        moments = self.moments[compared.flow]
+        moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
+        if len(moments) > _MOMENTS_KEPT:
+            del moments[1:-1:2]
