@@ -29,8 +29,9 @@ from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
-from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, Schedule, nothing_known
+from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
+from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.signals import Ending, Signals, supervise
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit, JavaMissing

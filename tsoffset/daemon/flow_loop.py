@@ -6,7 +6,7 @@ A failed cycle affects no other flow. The loop runs until the daemon stops or th
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import structlog
 
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.cycles import CycleLog, Cycles
+from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError
 from tsoffset.flow.settings import FlowSettings
@@ -36,38 +37,6 @@ process, and the end of that cycle (seconds since 1970 UTC); None if no cycle is
 
 def nothing_known(_flow: str) -> None:
     """No history: no cycle of another process is known."""
-
-
-@dataclass(slots=True)
-class Schedule:
-    """When the cycles of a flow start: at multiples of the interval, so that they do not drift.
-    Times and `interval` are seconds of a monotonic clock; `due` is when the next cycle starts."""
-
-    interval: float
-    due: float
-
-    def ended(self, now: float, *, failures_in_a_row: int = 0) -> int:
-        """Set `due` to the next start after the end of a cycle, and return the number of starts
-        that the cycle missed.
-
-        After a second failure in a row, one more start is skipped and not counted, so an
-        unreachable cluster is tried half as often.
-        """
-        times = max(1, -int(-(now - self.due) // self.interval))
-        self.due += times * self.interval
-        if failures_in_a_row > 1:
-            self.due += self.interval
-        return times - 1
-
-    def began_early(self, now: float) -> None:
-        """A cycle was requested before it was due; later starts do not move."""
-        if now < self.due:
-            self.due -= self.interval
-
-    def restart(self, now: float, interval: float | None = None) -> None:
-        """Make the next cycle due now, with another interval if one is given."""
-        self.due = now
-        self.interval = interval or self.interval
 
 
 class Peers:
