@@ -17,11 +17,11 @@ from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
+from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
     MirrorMaker,
-    ZooKeeperBroker,
     flow_properties,
 )
 

@@ -22,7 +22,6 @@ from tsoffset.lab.embedded import (
     Access,
     BrokerListener,
     BrokerSecurity,
-    BrokerTokens,
     EmbeddedBroker,
 )
 from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
@@ -33,6 +32,7 @@ PASSWORDS = {
     "carol": "carols-secret",
     "dora": 'dor a"s \\ secret = 4',
 }
+_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
@@ -111,7 +111,13 @@ def secured_broker(
     old = authority.issue("broker", LOCAL_HOSTS, valid_for=-timedelta(days=1))
     other = authority.issue("broker", ["kafka.example.org"])
     with TokenEndpoint(PASSWORDS) as tokens:
-        sasl = {"mechanisms": MECHANISMS, "properties": sasl_properties or {}}
+        of_tokens = {
+            "oauthbearer.sasl.server.callback.handler.class": _VALIDATOR,
+            "oauthbearer.sasl.oauthbearer.jwks.endpoint.url": tokens.jwks_url,
+            "oauthbearer.sasl.oauthbearer.expected.issuer": tokens.issuer,
+            "oauthbearer.sasl.oauthbearer.expected.audience": tokens.audience,
+        }
+        sasl = {"mechanisms": MECHANISMS, "properties": of_tokens | dict(sasl_properties or {})}
         listeners = (
             BrokerListener("TLS", "SSL", good, client_auth="requested"),
             BrokerListener("MTLS", "SSL", good, client_auth="required"),
@@ -120,13 +126,12 @@ def secured_broker(
             BrokerListener("EXPIRED", "SSL", old.write_pem(folder / "expired.pem")),
             BrokerListener("ELSEWHERE", "SSL", other.write_pem(folder / "elsewhere.pem")),
         )
-        security = BrokerSecurity(
-            listeners,
-            trust_store=trust_store,
-            passwords=PASSWORDS,
-            tokens=BrokerTokens(tokens.jwks_url, tokens.issuer, tokens.audience),
-        )
-        with EmbeddedBroker(folder / name, name=name, security=security) as broker:
+        security = BrokerSecurity(listeners, trust_store=trust_store, passwords=PASSWORDS)
+        # Kafka fetches tokens' keys only from addresses that Java's options name.
+        options = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks_url}",)
+        with EmbeddedBroker(
+            folder / name, name=name, security=security, java_options=options
+        ) as broker:
             yield Secured(broker, authority, trust_store, tokens, folder)
 
 

@@ -153,13 +153,6 @@ class Cluster(Protocol):
         `cleanup.policy` and what `check` compares. Needs DESCRIBE_CONFIGS. Raises
         ClusterUnreachable."""
 
-    def clock_ahead_ms(self) -> int | None:
-        """By how many milliseconds the cluster's clock is certainly ahead of this host's (negative:
-        behind); 0 if they may be equal, None if the cluster does not tell.
-
-        Raises ClusterUnreachable.
-        """
-
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """The results of several calls to this cluster: one after the other, or all at the same
         time if they wait for a network. Raises the error that one of them has raised."""

@@ -25,7 +25,8 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.streams import StandardStream
 from tsoffset.version import __version__
 
@@ -302,13 +303,13 @@ def test_skips_are_well() -> None:
     """A row that is skipped, for whatever reason, leaves the status 0."""
     rows = [COMMITTED, *(replace(SKIPPED, reason=reason) for reason in Reason)]
     rows.append(replace(COMMITTED, outcome=OutcomeKind.UNCHANGED))
-    assert exit_status(Tally.of(rows), unreachable=False) == 0
+    assert exit_status(tally_of(rows_table(rows)), unreachable=False) == 0
 
 
 def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
     """3 outranks 1."""
-    assert exit_status(Tally.of([COMMITTED, FAILED]), unreachable=False) == 1
-    assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
+    assert exit_status(tally_of(rows_table([COMMITTED, FAILED])), unreachable=False) == 1
+    assert exit_status(tally_of(rows_table([CLUSTER_FAILED])), unreachable=True) == 3
 
 
 # --- the rows of a cycle ------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
 from tsoffset.commands.export import _report, left_out, lines
 from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.lab.embedded.tools import kafka_tool
+from tsoffset.lab.demo.keeping import kafka_tool
 from tsoffset.model import GroupType, OutcomeKind, Reason
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output

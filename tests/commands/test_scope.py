@@ -202,17 +202,3 @@ def test_one_flow_with_a_match_is_enough(estate: Estate, tmp_path: Path) -> None
     estate["A"].unreachable = estate["B"].unreachable = True
     other = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), "biling", None)
     require_match(other, Notices(), on_cluster(other.narrowing, estate.connect))
-
-
-def test_a_history_without_the_group_is_said(estate: Estate, tmp_path: Path) -> None:
-    """`compare --history` asks no source, so the names near are history's."""
-    past = Past(tmp_path / "history")
-    past.keep(*estate.sync())
-    estate["A"].unreachable = True
-
-    def recorded(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
-        wanted = CompareOptions(recorded=True)
-        return run_compare(selection, wanted, output, Notices(), connect=estate.connect)
-
-    why, _ = outcome(recorded, estate, tmp_path, f"history.dir = {past.directory}", groups="biling")
-    assert "matches `biling`. Did you mean `billing`?" in why

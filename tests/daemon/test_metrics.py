@@ -28,7 +28,7 @@ from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.spent import Spent, Stage
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
 STARTED, NOW = 1_000_000.0, 1_000_100.0
@@ -102,7 +102,7 @@ class World:
                     **more,
                 }
             )
-            tally = Tally.of(rows)
+            tally = tally_of(rows_table(rows))
         started = self.now - 2.0
         cycle = Cycle(FLOW, self.cycles, started, 2.0, True, result, tally, error, over_limit)
         status = self.board.cycle_ended(cycle)

@@ -24,7 +24,7 @@ from tsoffset.daemon.summary import (
     SummaryKey,
 )
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 EVERYTHING = SummaryFilter()
 NAMES = ("a", "B", "b/1", "c\x00", "\U0001f600")
@@ -127,7 +127,7 @@ def test_totals_add_up_the_entries(rows: list[Row]) -> None:
 @given(st.lists(some_row(), max_size=30).map(distinct))
 def test_a_re_read_is_the_same_on_page_and_command_line(rows: list[Row]) -> None:
     """And so is what has no usable offset on the target."""
-    totals, tally = summary(*rows).totals(), Tally.of(rows)
+    totals, tally = summary(*rows).totals(), tally_of(rows_table(rows))
     assert totals.lag_records == tally.now.reread + tally.now.reread_others
     assert totals.lag_unknown == tally.now.unusable + sum(
         one.reread_bound is None

@@ -19,13 +19,14 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from tests.daemons import Daemon
+from tests.embedded_cluster import EmbeddedCluster
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents
 from tests.soak.samples import Sample, held, java_of
 from tests.traffic import Link, Traffic
 from tests.waiting import wait_until
-from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.lab.embedded.ports import HOST, free_port
 
 THREE, SINGLE = "A->B", "C->D"

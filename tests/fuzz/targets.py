@@ -31,6 +31,7 @@ from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError, UsageError
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
 from tsoffset.kafka.wire.raw_records import raw_stretch
@@ -111,7 +112,7 @@ def answers(data: bytes) -> None:
     """Answers to the requests that are decoded by hand; the first byte says of which kind."""
     kinds = [*SPOKEN, *_SHARE_OFFSETS]
     kind = kinds[data[0] % len(kinds) if data else 0]
-    with suppress(KafkaProtocolError, struct.error):
+    with suppress(KafkaProtocolError, *MALFORMED):
         if not isinstance(kind, tuple):
             kind(memoryview(data[1:]))
             return

@@ -9,7 +9,6 @@ import pytest
 from tests.commands.test_scope import Command, export, failover, plan, sync
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
-from tsoffset.commands.export import run_export
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.config.selection import Selection
 from tsoffset.errors import JavaMissing
@@ -146,20 +145,3 @@ def test_a_filter_narrows_what_is_printed_alone(
     assert "1 to commit, 0 unchanged, 2 skipped" in summary or "1 would be committed" in summary
     assert "1 failed (1 COORDINATOR)" in summary
     assert f"{len(groups)} of 4 rows printed" in summary
-
-
-def test_an_export_may_be_narrowed_to_what_changes(
-    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    estate.commit("there", "orders", 60)
-    estate.commit("there", "A.orders", 100, on="B")
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
-    for outcomes, expected in (((), 2), (("would_commit",), 1), (("unchanged",), 1)):
-        out = io.StringIO()
-        output = Output(out, Format.CSV)
-        given = {"with_group": True, "state": None, "connect": estate.connect}
-        run_export(selection, output, Notices(), outcomes=outcomes, **given)
-        assert len(out.getvalue().splitlines()) == expected
-        said = capsys.readouterr().err
-        assert "2 offsets of 2 groups for B" in said
-        assert ("1 offset of these written" in said) is bool(outcomes)

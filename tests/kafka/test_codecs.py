@@ -40,6 +40,7 @@ from tsoffset.kafka.wire import (
     offset_fetch_codec,
 )
 from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
+from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
 from tsoffset.kafka.wire.list_offsets_codec import YOUNGEST_SINCE, ListOffsetsFrames
 from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
@@ -261,7 +262,6 @@ def test_list_offsets_answers_are_read_as_the_library_writes_them(
     raw = list_offsets_response(version, number, throttle_ms, topics)
     answer = list_offsets(version).answer(memoryview(raw))
     assert answer.throttle_time_ms == throttle_ms
-    assert not answer.held_back
     assert answer.topics == tuple((name, tuple(row[:4] for row in rows)) for name, rows in topics)
 
 
@@ -353,7 +353,6 @@ def test_offset_commit_answers_are_read_as_the_library_writes_them(
         memoryview(offset_commit_response(version, number, throttle_ms, topics))
     )
     assert answer.throttle_time_ms == throttle_ms
-    assert not answer.held_back
     assert answer.error_codes == {
         (topic, partition): code
         for topic, errors in topics.items()
@@ -459,7 +458,6 @@ def test_offset_fetch_answers_are_read_as_the_library_writes_them(
     raw = offset_fetch_response(version, number, throttle_ms, found)
     answer = offset_fetch(version).answer(memoryview(raw))
     assert answer.throttle_time_ms == throttle_ms
-    assert not answer.held_back
     assert answer.groups == tuple(
         (None if version < MANY_SINCE else name, code) for name, _, code in found
     )
@@ -627,7 +625,7 @@ def test_an_answer_that_is_cut_off_is_an_error(name: str, version: int) -> None:
     raw = codec.written(version)
     codec.read(version, memoryview(raw))
     for length in range(4, len(raw)):
-        with pytest.raises((KafkaProtocolError, struct.error)):
+        with pytest.raises((KafkaProtocolError, *MALFORMED)):
             codec.read(version, memoryview(raw)[:length])
     if codec.ends:
         with pytest.raises(KafkaProtocolError):

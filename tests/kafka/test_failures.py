@@ -7,6 +7,7 @@ import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
+from tests.embedded_cluster import EmbeddedCluster
 from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
@@ -14,7 +15,7 @@ from tsoffset.digests import content_digest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
     CommittedOffset,
     Failed,

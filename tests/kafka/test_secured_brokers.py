@@ -17,6 +17,8 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tests.embedded_cluster import EmbeddedCluster
+from tests.java_stores import write_jks
 from tests.secured import MECHANISMS, Secured
 from tests.token_endpoint import TokenEndpoint
 from tsoffset.java import find_java
@@ -24,10 +26,9 @@ from tsoffset.lab.embedded import (
     Access,
     BrokerListener,
     BrokerSecurity,
-    EmbeddedCluster,
     resolve_jars,
 )
-from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
+from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.configured import two_clusters
+from tests.java_stores import write_jks
 from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import Access
-from tsoffset.lab.embedded.certificates import Authority, write_jks
+from tsoffset.lab.embedded.certificates import Authority
 
 pytestmark = pytest.mark.integration
 

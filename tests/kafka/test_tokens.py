@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.x509 import load_pem_x509_certificates
 
+from tests.java_stores import write_jks
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
 from tsoffset.flow.security import CertificateStore, Tls, TokenFile, TokenLogin
@@ -20,7 +21,7 @@ from tsoffset.kafka.security.scram import as_saslname
 from tsoffset.kafka.security.stores import certificates, client_identity
 from tsoffset.kafka.security.tls import context, new_context
 from tsoffset.kafka.security.tokens import Tokens, fetch
-from tsoffset.lab.embedded.certificates import Authority, write_jks
+from tsoffset.lab.embedded.certificates import Authority
 
 PASSWORD = "changeit"
 

@@ -16,9 +16,17 @@ import pytest
 from tests.invoking import invoke
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
-from tsoffset.lab.demo.groups import GROUPS, Stand
 from tsoffset.lab.demo.stopping import remember
-from tsoffset.lab.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, DemoRecord, DemoTopic
+from tsoffset.lab.demo.topics import (
+    CLICKS,
+    GROUPS,
+    PARTITIONS,
+    TOPICS,
+    WRITTEN,
+    DemoRecord,
+    DemoTopic,
+    Stand,
+)
 from tsoffset.lab.demo.verdict import (
     Count,
     GroupResult,
@@ -28,7 +36,6 @@ from tsoffset.lab.demo.verdict import (
     conclusion,
     group_verdict,
     judge,
-    surprises,
     way,
 )
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
@@ -219,59 +226,6 @@ def test_copied_offset_behind_the_targets_end_is_no_answer(length: int, copied: 
     assert Resumed(row(), logs, frozenset(), Read(0, ())).copied == copied
 
 
-# --- surprises ----------------------------------------------------------------------------
-
-
-def test_what_is_as_expected_is_no_surprise() -> None:
-    """A committed row of a record that is there needs no sentence."""
-    assert surprises("g", [resumed(6)]) == []
-
-
-@pytest.mark.parametrize(
-    ("on", "words"),
-    [
-        (
-            resumed(2, at=row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2)),
-            ["g was skipped", "re-read 4 records", "it would have re-read 0"],
-        ),
-        (
-            resumed(
-                9,
-                processed=9,
-                at=row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
-            ),
-            ["3 offsets further on the target", "moves no group backwards"],
-        ),
-        (
-            resumed(
-                0,
-                processed=0,
-                at=row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
-            ),
-            ["deleted since", "auto.offset.reset"],
-        ),
-    ],
-)
-def test_each_surprise_has_one_sentence(on: Resumed, words: Sequence[str]) -> None:
-    """A reader is told why a group was left alone, or read records again."""
-    (sentence,) = surprises("g", [on])
-    assert all(word in sentence for word in words), sentence
-
-
-@pytest.mark.parametrize(
-    ("compacted", "word"), [(True, "compaction has removed"), (False, "end of a transaction")]
-)
-def test_group_that_stood_where_no_record_is_shows(compacted: bool, word: str) -> None:
-    """The record a group stood at may be gone, or never have been one."""
-    hole = tuple(entry for entry in SOURCE if entry.offset != 8)
-    logs = Logs(hole, hole, compacted)
-    (sentence,) = surprises("g", [Resumed(row(), logs, values(*range(6)), Read(6, hole[6:]))])
-    assert word in sentence
-
-
-# --- what is in it ------------------------------------------------------------------------
-
-
 def test_demo_holds_what_it_promises() -> None:
     """Three topics and more of four partitions, 50,000 records, a dozen groups of all kinds."""
     assert len(TOPICS) >= 3
@@ -407,20 +361,6 @@ def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None
     assert rows.keys() == {g.name for g in GROUPS if g.on_target is None and not g.early}
     assert all(" exact " in line for lines in rows.values() for line in lines), output
     assert re.search(r"No record was skipped\. 11 groups resumed on primary and read \d", output)
-    assert left_of(tmp_path) == ([], [])
-
-
-@pytest.mark.integration
-@pytest.mark.thorough
-def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
-    """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
-    output = played(tmp_path, "--scenario", "compare")
-    rows = rows_in(output)
-    assert rows.keys() == {group.name for group in GROUPS}
-    assert re.search(
-        r"MirrorMaker 2  \d+ equal, \d+ re-read \(up to \d+ records\), 0 unsafe", output
-    )
-    assert re.search(r"tsoffset       56 exact, 4 none \(4 EXPIRED\)", output)
     assert left_of(tmp_path) == ([], [])
 
 

@@ -6,10 +6,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from tests.embedded_cluster import EmbeddedCluster
 from tests.producing import Contents
 from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
 from tests.scenarios.holdings import TOPICS, fill, mirror
-from tsoffset.lab.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 
 Nodes = EmbeddedBroker | EmbeddedCluster
 

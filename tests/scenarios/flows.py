@@ -12,6 +12,7 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from tests.embedded_cluster import EmbeddedCluster
 from tests.producing import Contents, Stored
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
@@ -24,7 +25,6 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import (
     EmbeddedBroker,
-    EmbeddedCluster,
     MirrorMaker,
     flow_properties,
 )

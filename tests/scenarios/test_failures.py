@@ -9,10 +9,10 @@ import javaproperties
 import pytest
 from kafka.errors import KafkaError
 
+from tests.embedded_cluster import EmbeddedCluster
 from tests.scenarios.flows import Flows, Rows
 from tests.scenarios.holdings import ALL_AWAY, DAMAGED, HALF_AWAY, SOUND, TRIMMED
 from tests.waiting import wait_until
-from tsoffset.lab.embedded import EmbeddedCluster
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 
 pytestmark = pytest.mark.integration

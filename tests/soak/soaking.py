@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.daemons import Daemon, named
+from tests.embedded_cluster import EmbeddedCluster
 from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
 from tests.soak.samples import Sample, heap, java_of, live_objects, sample
 from tests.traffic import Link, Traffic
 from tsoffset.lab.embedded import (
     EmbeddedBroker,
-    EmbeddedCluster,
     MirrorMaker,
     flow_properties,
 )

@@ -24,10 +24,11 @@ import tsoffset
 from tests.fuzz.targets import TARGETS
 from tests.invoking import logging_kept
 from tests.serving import PATH, Daemon, skipped
+from tsoffset.cycle.values import rows_table
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark.jobs import sentence
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines
 
 # Four times as long takes four times the time, by its square sixteen.
@@ -199,7 +200,9 @@ def logged(name: str) -> None:
 def printed(name: str) -> None:
     rows = [skipped(name, name, message=told_of(name))]
     for width in (80, None):
-        list(cycle_lines("A->B", rows, Tally.of(rows).in_words, "mm2.properties", width))
+        list(
+            cycle_lines("A->B", rows, tally_of(rows_table(rows)).in_words, "mm2.properties", width)
+        )
     Notices().error(ValueError(told_of(name)), trace=False)
 
 

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
+from tsoffset.cycle.values import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.printable import printable
-from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.report import Item, items
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.terminal.streams import StandardStream
 from tsoffset.terminal.tables import Column, elided, table, wrapped
@@ -77,7 +79,7 @@ def printed(format: Format, *batches: list[Row]) -> str:
 
 
 def drawn(rows: list[Row], width: int | None) -> list[str]:
-    lines = cycle_lines("A->B", rows, Tally.of(rows).in_words, "mm2.properties", width)
+    lines = cycle_lines("A->B", rows, tally_of(rows_table(rows)).in_words, "mm2.properties", width)
     return [line.plain for line in lines]
 
 
@@ -415,7 +417,7 @@ def test_a_long_name_leaves_room_for_what_is_said() -> None:
 def test_the_tally_counts_each_row_once() -> None:
     """Outcomes, reasons and failure kinds are counted apart."""
     unchanged = replace(COMMITTED, outcome=OutcomeKind.UNCHANGED, reread_bound=3)
-    tally = Tally.of([COMMITTED, unchanged, SKIPPED, SKIPPED, FAILED, CLUSTER_FAILED])
+    tally = tally_of(rows_table([COMMITTED, unchanged, SKIPPED, SKIPPED, FAILED, CLUSTER_FAILED]))
     assert tally.outcomes == {
         OutcomeKind.COMMITTED: 1,
         OutcomeKind.UNCHANGED: 1,
@@ -433,7 +435,7 @@ def test_the_re_reads_are_those_of_what_is_in_place() -> None:
     active = replace(COMMITTED, outcome=OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE)
     unproven = replace(COMMITTED, precision=Precision.UNPROVEN, reread_bound=None)
     planned = replace(COMMITTED, outcome=OutcomeKind.WOULD_COMMIT, reread_bound=5)
-    tally = Tally.of([COMMITTED, planned, active, unproven])
+    tally = tally_of(rows_table([COMMITTED, planned, active, unproven]))
     assert (tally.reread_bound, tally.unproven) == (17, 1)
     assert tally.in_words().endswith("an unknown number for 1 unproven row")
 
@@ -455,17 +457,17 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         "records; 3 group-partitions without a usable offset on the target"
     )
     assert (
-        Tally.of(rows)
+        tally_of(rows_table(rows))
         .in_words()
         .endswith(f"0 failed; 1 of 4 groups in sync, re-reading at most 0 records{rest}")
     )
-    none = Tally.of(rows[2:]).in_words()
+    none = tally_of(rows_table(rows[2:])).in_words()
     assert "0 of 2 groups in sync; 2 not in sync (1 EXPIRED, 1 TARGET_AHEAD)" in none
-    away = Tally.of([CLUSTER_FAILED]).in_words()
+    away = tally_of(rows_table([CLUSTER_FAILED])).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
     assert (
-        Tally.of(rows)
+        tally_of(rows_table(rows))
         .in_words()
         .endswith(
             "0 failed; now 1 of 5 groups in sync, re-reading at most 0 records; 4 not in sync "

@@ -20,10 +20,10 @@ from urllib.parse import quote
 import pytest
 
 from tests.invoking import start
+from tests.java_stores import write_jks
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
 from tests.waiting import wait_until
-from tsoffset.lab.embedded.certificates import write_jks
 from tsoffset.lab.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]

@@ -18,17 +18,17 @@ from typing import ClassVar
 import pytest
 from kafka.errors import KafkaError
 
+from tests.embedded_cluster import EmbeddedCluster
 from tests.processes import runs
 from tests.producing import Contents, Stored, Written, numbered
 from tests.waiting import wait_until
+from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import (
     KAFKA_VERSION,
     EmbeddedBroker,
-    EmbeddedCluster,
     MirrorMaker,
-    ZooKeeperBroker,
     flow_properties,
     jars,
     resolve_jars,

@@ -39,9 +39,7 @@ Examples:
   tsoffset demo --secure""",
     click.option(
         "--scenario",
-        type=click.Choice(
-            ["failover", "failback", "compare", "migration", "streaming"], case_sensitive=False
-        ),
+        type=click.Choice(["failover", "failback", "migration", "streaming"], case_sensitive=False),
         default="failover",
         show_default=True,
         help="Scenario to run.",
@@ -71,9 +69,8 @@ def demo(
             click.echo(sentence)
         return 0
     from tsoffset.lab.demo.command import run as play
-    from tsoffset.lab.demo.scenarios import Scenario
 
-    return play(Scenario(scenario), keep=keep, secure=secure)
+    return play(scenario, keep=keep, secure=secure)
 
 
 def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

@@ -15,12 +15,10 @@ import structlog
 from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.options import (
     EXIT_STATUS,
-    OUTCOME_HELP,
     SELECTION,
     STATE,
     command,
     kafka_cluster,
-    rows_with,
     select,
 )
 from tsoffset.commands.plan_sync import exit_status
@@ -29,7 +27,7 @@ from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import IN_PLACE, Format, Output, Tally, by_name, counted, csv_line
+from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, counted, csv_line
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
@@ -57,9 +55,6 @@ Examples:
         "--group",
         metavar="GROUP",
         help="Only this group (full name), in the CSV form for one group.",
-    ),
-    rows_with(
-        "--outcome", "outcomes", (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED), OUTCOME_HELP
     ),
     STATE,
     selects=False,
@@ -91,15 +86,15 @@ def run_export(
     *,
     with_group: bool,
     state: str | None,
-    outcomes: Collection[str] = (),
     connect: "Connect" = kafka_cluster,
 ) -> int:
     """Plan one cycle of each flow, write what can be exported, and return the exit status.
 
-    `with_group` is the form for several groups. Only rows with one of the `outcomes` are written,
-    if there are any. Raises UsageError if the flows have several targets, since the file cannot
-    tell them apart, and if nothing matches.
+    `with_group` is the form for several groups. Raises UsageError if the flows have several
+    targets, since the file cannot tell them apart, and if nothing matches.
     """
+    from tsoffset.terminal.row_columns import tally_of
+
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
         raise UsageError(
@@ -117,15 +112,12 @@ def run_export(
                 statuses.append(error.exit_status)
                 continue
             rows = list(result.rows)
-            written = [row for row in rows if not outcomes or row.outcome in outcomes]
             share_groups = result.share_groups
-            output.encoded(None, lines(written, share_groups, with_group=with_group))
+            output.encoded(None, lines(rows, share_groups, with_group=with_group))
             output.flush()
             _report(flow.name, flow.target.alias, rows, share_groups, notices)
-            if outcomes:
-                count = sum(left_out(row, share_groups) is None for row in written)
-                notices.note(f"{flow.name}: --outcome: {counted(count, 'offset')} of these written")
-            statuses.append(exit_status(Tally.of(rows), unreachable=result.unreachable))
+            tally = tally_of(result.rows.table)
+            statuses.append(exit_status(tally, unreachable=result.unreachable))
     return max(statuses)
 
 

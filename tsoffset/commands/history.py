@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, seconds
-from tsoffset.commands.scope import in_history, no_match
+from tsoffset.commands.scope import no_match
 from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
@@ -158,9 +158,15 @@ def run_history(
 def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str) -> None:
     """Raise UsageError if the history knows none of the groups, so that an empty answer is not
     taken for good news."""
-    selected = [settings.flow(name) for name in flows] or settings.flows
-    found = [names for names in map(in_history(settings), selected) if names is not None]
-    known = {group for names in found for group in names.groups}
+    from tsoffset.history.reading import last_known
+
+    assert settings.history.directory is not None
+    found = [
+        last_known(settings.history.directory, name)
+        for name in flows or [flow.name for flow in settings.flows]
+    ]
+    tables = [table for table in found if table is not None]
+    known = {group for table in tables for group in table["group"].drop_null().unique().to_pylist()}
     pattern = expression("--groups", groups)
     if known and not any(matches(pattern, group) for group in known):
         raise UsageError(no_match("group", groups, known))

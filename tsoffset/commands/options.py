@@ -141,7 +141,6 @@ def confirm(question: str, *, yes: bool) -> bool:
 
 
 def flag(name: str, text: str, variable: str | None = None) -> Option:
-    """An option without a value."""
     return click.option(name, *filter(None, [variable]), is_flag=True, help=text)
 
 
@@ -158,14 +157,6 @@ def choice(
         callback=lambda _context, _option, word: kind(word),
         help=text,
     )
-
-
-def rows_with(
-    name: str, variable: str, words: Iterable[StrEnum], text: str, **shown: Any
-) -> Option:
-    """An option that narrows the rows that are printed to those with one of these words."""
-    kind = click.Choice([word.value for word in words], case_sensitive=False)
-    return click.option(name, variable, multiple=True, type=kind, help=text, **shown)
 
 
 class _Directory(click.Path):
@@ -225,17 +216,21 @@ TOPICS = click.option(
     help="Only configured topics whose full name on the source matches.",
 )
 SELECTION = (*CONFIG, FLOW, GROUPS, TOPICS)
-OUTCOME_HELP = (
-    "Print only rows with this outcome; may be given several times. The command still processes all"
-    " rows, and its summary and exit status count all of them."
+OUTCOME = click.option(
+    "--outcome",
+    "outcomes",
+    multiple=True,
+    type=click.Choice([kind.value for kind in OutcomeKind], case_sensitive=False),
+    help="Print only rows with this outcome; may be given several times. The command still"
+    " processes all rows, and its summary and exit status count all of them.",
 )
-OUTCOME = rows_with("--outcome", "outcomes", OutcomeKind, OUTCOME_HELP)
-REASON = rows_with(
+REASON = click.option(
     "--reason",
     "reasons",
-    (*Reason, *FailureKind),
-    "Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
+    multiple=True,
+    type=click.Choice([one.value for one in (*Reason, *FailureKind)], case_sensitive=False),
     metavar="REASON",
+    help="Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
 )
 FORMAT_HELP = "Output format; json prints one object per line."
 WIDE = flag("--wide", "Print every column and full lines, whatever the terminal's width.")

@@ -27,7 +27,7 @@ from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.output import Format, Output
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
+    from tsoffset.terminal.output import Tally
     from tsoffset.terminal.row_columns import RowFilter
 
 log = structlog.get_logger(__name__)
@@ -133,7 +134,8 @@ def run_once(
     and UsageError if nothing matches.
     """
     from tsoffset.config.selection import only_planned
-    from tsoffset.terminal.row_columns import RowFilter
+    from tsoffset.cycle.values import rows_table
+    from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
@@ -170,7 +172,7 @@ def run_once(
         if rewinding is None or not flow.commits:
             continue
         if rewound := rewinding.rows(flow, rows, notices):
-            tally, title = Tally.of(rewound), f"{flow.name}, rewound"
+            tally, title = tally_of(rows_table(rewound)), f"{flow.name}, rewound"
             output.show(Row, rewound, partial(cycle_lines, title, rewound, tally.in_words, config))
             statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
@@ -218,6 +220,6 @@ def print_cycle(
     return exit_status(tally, unreachable=result.unreachable)
 
 
-def exit_status(tally: Tally, *, unreachable: bool) -> int:
+def exit_status(tally: "Tally", *, unreachable: bool) -> int:
     """Of one flow: 3 if a cluster could not be reached, 1 if a row failed, else 0."""
     return 3 if unreachable else int(tally.failed > 0)

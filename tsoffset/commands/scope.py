@@ -17,14 +17,15 @@ from tsoffset.terminal.output import counted
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
-    from tsoffset.flow.settings import FlowSettings, Settings
+    from tsoffset.flow.settings import FlowSettings
 
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The groups of `place` (such as `Cluster A`), and its topics if the command narrows them."""
+    """The groups of a cluster (`place`, such as `Cluster A`), and its topics if the command narrows
+    them."""
 
     place: str
     groups: Collection[str]
@@ -52,23 +53,6 @@ def on_cluster(
         if listings.failed_brokers:
             return None
         return Names(f"Cluster {settings.alias}", listings.groups, topics)
-
-    return names
-
-
-def in_history(settings: "Settings") -> NamesOf:
-    """The names that the history has of a flow; unknown if it has no cycle of the flow."""
-    from tsoffset.history.reading import last_known
-
-    def names(flow: "FlowSettings") -> Names | None:
-        directory = settings.history.directory
-        known = None if directory is None else last_known(directory, flow.name)
-        if known is None:
-            return None
-        groups, topics = (
-            known[key].drop_null().unique().to_pylist() for key in ("group", "source_topic")
-        )
-        return Names("History", groups, topics)
 
     return names
 

@@ -62,7 +62,6 @@ class FlowSource:
 
     @property
     def name(self) -> str:
-        """`A->B`."""
         return f"{self.source}->{self.target}"
 
     def value(self, key: Key[T]) -> T:

@@ -1,4 +1,4 @@
-"""Parsing `sasl.jaas.config`: a login module with its options.
+"""`sasl.jaas.config`: a login module with its options, as text and as a value.
 
 The grammar is that of Kafka's JaasConfig, with the words, quoted texts and comments of Java's
 StreamTokenizer: `Module required option="value" other=word;`.
@@ -22,8 +22,6 @@ _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The class of a login module, and its options."""
-
     name: str
     options: Mapping[str, str] = field(repr=False)
 
@@ -54,6 +52,13 @@ def login_module(text: str) -> LoginModule:
     if (further := next(tokens, None)) is not None:
         raise ValueError(f"must name one login module; another begins at column {further.column}")
     return LoginModule(module, options)
+
+
+def jaas_text(module: str, options: Mapping[str, str]) -> str:
+    """The text for a login module with these options."""
+    quoted = str.maketrans({"\\": "\\\\", '"': '\\"'})
+    written = "".join(f' {name}="{text.translate(quoted)}"' for name, text in options.items())
+    return f"{module} required{written};"
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -174,7 +174,6 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
 
 
 def _is_strict(entry: Entry | None, resolver: Resolver) -> bool:
-    """True if unknown keys are errors."""
     if entry is None:
         return False
     try:

@@ -24,17 +24,14 @@ class ListChange:
     removed: tuple[str, ...] = ()
 
     def add(self, entry: str) -> "ListChange":
-        """This change, with the entry in the list."""
         added = tuple(dict.fromkeys((*self.added, entry)))
         return ListChange(added, tuple(one for one in self.removed if one != entry))
 
     def remove(self, entry: str) -> "ListChange":
-        """This change, without the entry in the list."""
         removed = tuple(dict.fromkeys((*self.removed, entry)))
         return ListChange(tuple(one for one in self.added if one != entry), removed)
 
     def apply(self, entries: tuple[str, ...]) -> tuple[str, ...]:
-        """The list with the change."""
         kept = (entry for entry in entries if entry not in self.removed)
         return tuple(dict.fromkeys((*kept, *self.added)))
 
@@ -51,7 +48,6 @@ class Overrides:
         return replace(self, lists={name: c for name, c in lists.items() if c != ListChange()})
 
     def in_words(self) -> tuple[str, ...]:
-        """Each change in words."""
         return tuple(
             f"{key} {word} {entry}"
             for key, change in sorted(self.lists.items())
@@ -72,7 +68,6 @@ class Overrides:
         return result
 
     def to_json(self) -> bytes:
-        """The content of its file."""
         lists = {
             key: {"added": list(change.added), "removed": list(change.removed)}
             for key, change in sorted(self.lists.items())
@@ -109,7 +104,6 @@ class KnownLists:
 
     @property
     def changes(self) -> Mapping[str, Overrides]:
-        """The changes of the flows that have any."""
         return {flow: changed for flow, changed in self.found.items() if changed != Overrides()}
 
     def unknown(self, flow: str) -> str | None:

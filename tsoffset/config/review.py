@@ -47,7 +47,6 @@ class UnknownKey(str):
     __slots__ = ("near",)
 
     def __new__(cls, text: str, near: str | None = None) -> Self:
-        """The sentence with the name."""
         made = super().__new__(cls, text)
         made.near = near
         return made
@@ -182,7 +181,6 @@ def _find_cluster_key(name: str, alias: str) -> Known:
 
 
 def is_of_file(name: str) -> bool:
-    """True for a key that applies to the whole file."""
     return name in FILE_KEYS or name.startswith(_FAMILIES)
 
 

@@ -33,7 +33,6 @@ class ScopedKey:
 
     @property
     def top(self) -> bool:
-        """True if the key is at the top level."""
         return self.cluster is None and self.flow is None
 
 

@@ -26,8 +26,6 @@ _Lines = dict[tuple[int, str], list[tuple[int, int]]]
 
 
 class ConfigFormat(StrEnum):
-    """The format of a configuration."""
-
     PROPERTIES = "properties"
     JSON = "json"
 

@@ -51,7 +51,6 @@ names = split_list
 
 
 def aliases(value: str) -> tuple[str, ...]:
-    """A list of cluster names, at least one."""
     found = tuple(alias(item) for item in split_list(value))
     if not found:
         raise ValueError("must list the names of the clusters")
@@ -75,18 +74,14 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def boolean(value: str) -> bool:
-    """`true` or `false`, in any case."""
     return one_of("true", "false")(value) == "true"
 
 
 def isolation(value: str) -> Isolation:
-    """One of Kafka's two isolation levels."""
     return Isolation(one_of(*Isolation)(value))
 
 
 def integer(least: int, most: int = INT32_MAX) -> Callable[[str], int]:
-    """A reader of decimal integers from `least` to `most`."""
-
     def read(value: str) -> int:
         stripped = value.strip()
         if _INTEGER.fullmatch(stripped) and least <= int(stripped) <= most:
@@ -104,8 +99,6 @@ def idle(value: str) -> int:
 
 
 def number(least: float, most: float) -> Callable[[str], float]:
-    """A reader of decimal numbers from `least` to `most`."""
-
     def read(value: str) -> float:
         stripped = value.strip()
         if _NUMBER.fullmatch(stripped) and least <= float(stripped) <= most:
@@ -182,7 +175,6 @@ def tls_versions(value: str) -> str:
 
 
 def token_address(value: str) -> str:
-    """An http, https or file address."""
     address = value.strip()
     if _TOKEN_ADDRESS.fullmatch(address) and _has_valid_port(address):
         return address

@@ -214,7 +214,6 @@ class Daemon:
 
 
 def _waiting_for_restart(first: Selection, now: Selection) -> list[str]:
-    """The keys whose changes take effect after a restart."""
     keys = [
         key
         for name, key in _NEEDS_A_RESTART.items()

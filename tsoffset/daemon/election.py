@@ -102,7 +102,6 @@ class Election(Peers):
         return next((one for one in agreed.instances if one.id == agreed.leader), None)
 
     def others(self) -> tuple[Instance, ...]:
-        """The other known members."""
         return tuple(one for one in self._instances() if one.id != self._instance.id)
 
     def problem(self) -> str | None:
@@ -124,7 +123,6 @@ class Election(Peers):
     # --- in its own thread ------------------------------------------------------------------
 
     def start(self) -> None:
-        """Join the election."""
         self._thread.start()
 
     def close(self) -> None:
@@ -161,7 +159,7 @@ class Election(Peers):
                 self._membership = self._enter(self._flow.target, group, SESSION_SECONDS)
             exchange = self._beat if self._joined else self._join
             pause = exchange(self._membership)
-        except TsoffsetError as error:  # unusable client settings
+        except TsoffsetError as error:  # unusable addresses
             pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
         except Exception as error:  # if the thread ended, this instance would never lead again
             if not self._ending.is_set():

@@ -116,7 +116,6 @@ class FlowLoop:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Start no further cycle."""
         self._stopping.set()
         self._wake.set()
 
@@ -130,7 +129,6 @@ class FlowLoop:
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
     def lead(self) -> Lead:
-        """Which instance runs the flow now."""
         here = self._peers.leads()
         if here:
             return Lead()
@@ -156,7 +154,6 @@ class FlowLoop:
     # --- in its own thread ------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run cycles until `stop`."""
         if self._after is not None:
             self._wait_for(self._after)
         else:
@@ -225,7 +222,6 @@ class FlowLoop:
             self._board.update(self.name, pairs=pairs, known_at=ended_at)
 
     def cycle(self) -> None:
-        """Run one cycle, and log an error."""
         selection = self._selection
         flow = selection.flow(self.name)
         self._number = next(self._numbers)

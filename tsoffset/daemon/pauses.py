@@ -26,12 +26,10 @@ class Pauses:
         self._told: set[str] = set()
 
     def paused(self, flow: str) -> bool:
-        """True if the flow is paused."""
         with self._lock:
             return self._unwritten.get(flow, flow in self._written)
 
     def set(self, flow: str, paused: bool) -> None:
-        """Pause or resume the flow."""
         with self._lock:
             self._unwritten[flow] = paused
             self._changes += 1

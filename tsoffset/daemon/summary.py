@@ -27,8 +27,6 @@ _ATTENTION = OUTCOMES.index(OutcomeKind.SKIPPED)
 
 
 class SummaryKey(StrEnum):
-    """What an entry is for."""
-
     GROUP = "group"
     TOPIC = "source_topic"
 
@@ -161,12 +159,9 @@ class Summary:
         return places[np.argsort(values, kind="stable")]
 
     def entries(self, places: Numbers) -> list[SummaryEntry]:
-        """The entries at these indexes."""
         return [self.entry(int(place)) for place in places]
 
     def entry(self, place: int) -> SummaryEntry:
-        """The entry at this index."""
-
         def known(name: str) -> float | None:
             value = self._columns[name][place]
             return None if np.isnan(value) else float(value)
@@ -206,7 +201,6 @@ class Summary:
         return readiness_of(self._pairs)
 
     def totals(self) -> "SummaryTotals":
-        """The sums over all entries."""
         columns = self._columns
         in_sync_at = columns["in_sync_at"]
         never = int(np.isnan(in_sync_at).sum())

@@ -39,7 +39,6 @@ class HistoryTable(StrEnum):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of its files."""
         return PAIRS if self is HistoryTable.PAIRS else CYCLES
 
 

@@ -13,8 +13,6 @@ from tsoffset.spark.jobs import SPARK_ERRORS, cause
 
 
 class HistoryQuery(StrEnum):
-    """The queries."""
-
     STUCK = "stuck"
     """Group-partitions that are behind on the target and have not advanced there for a number of
     cycles."""

@@ -105,11 +105,9 @@ class _Writer:
         self.thread.start()
 
     def wake(self) -> None:
-        """Write what was added."""
         self._woken.set()
 
     def end(self) -> None:
-        """Write what was added, and end the thread."""
         self._ending = True
         self._woken.set()
 

@@ -158,7 +158,6 @@ class BrokerConnection(asyncio.Protocol):
             self._streams.remove(stream)
 
     def write(self, frames: bytes) -> None:
-        """Send whole frames."""
         assert self._transport is not None
         self.last_active = time.monotonic()
         self._transport.write(frames)
@@ -183,7 +182,6 @@ class BrokerConnection(asyncio.Protocol):
     # --- what the transport calls ----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected, and secured if TLS is configured."""
         self._transport = cast("asyncio.Transport", transport)
         if self.error is not None:  # closed meanwhile
             self._transport.abort()
@@ -213,7 +211,6 @@ class BrokerConnection(asyncio.Protocol):
             stream.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The broker or the network has closed the connection."""
         if isinstance(error, ssl.SSLError):
             # With TLS 1.3 a broker refuses the client's certificate after the handshake.
             refused = "ALERT" in (error.reason or "")
@@ -222,11 +219,9 @@ class BrokerConnection(asyncio.Protocol):
             self.close(KafkaConnectionError(error or "socket disconnected"))
 
     def pause_writing(self) -> None:
-        """The transport's buffer is full."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """The transport accepts more."""
         self._is_full = False
         self._go_on()
 

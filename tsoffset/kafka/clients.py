@@ -30,8 +30,6 @@ class _Idle:
 
 @runtime_checkable
 class Counting(Protocol):
-    """A client that counts what it sends."""
-
     @property
     def requests(self) -> Mapping[str, int]:
         """The number of requests sent so far, by kind."""

@@ -64,7 +64,7 @@ class KafkaCluster:
     it. Use it from one thread at a time, except for `together`. `requests` counts the requests
     sent, by kind.
 
-    Raises ConfigurationError for client settings that cannot be used.
+    Raises ConfigurationError for addresses that cannot be used.
     """
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -236,10 +236,6 @@ class KafkaCluster:
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
         return self._preflight.topic_configs(topics, self._deadline())
 
-    def clock_ahead_ms(self) -> int | None:
-        """The clock of the active controller."""
-        return self._preflight.clock_ahead_ms(self._deadline())
-
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """The calls' requests are in flight at the same time."""
         *others, last = calls
@@ -258,7 +254,6 @@ class KafkaCluster:
                 raise
 
     def close(self) -> None:
-        """Close all connections, and end the thread that drives them."""
         self._connections.close()
 
     def __enter__(self) -> Self:

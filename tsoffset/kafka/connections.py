@@ -66,7 +66,6 @@ class Api:
         return found
 
     def supported_by(self, connection: BrokerConnection) -> bool:
-        """Whether broker and tsoffset have a version in common."""
         try:
             self.version(connection)
         except IncompatibleBrokerVersion:
@@ -74,7 +73,6 @@ class Api:
         return True
 
     def room(self, version: int) -> int:
-        """The most items in a request of that version."""
         return self.at_most if version >= self.many_since else 1
 
 
@@ -108,7 +106,6 @@ class BrokerConnections:
     # --- the loop --------------------------------------------------------------------------
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine in the loop and wait for its result."""
         loop = self._running_loop()
         try:
             return loop.run(work)
@@ -181,30 +178,17 @@ class BrokerConnections:
         """
         answers: list[Any] = []
 
+        def of_version(_: None, version: int) -> Any:
+            return build(version)
+
         def take(_: None, answer: Any) -> None:
             answers.append(answer)
 
-        await self.pipeline(node, api, (None,), lambda _, version: build(version), take, deadline)
+        codec, unwrap = self._through_library(of_version, take, deadline)
+        await self.stream(node, api, (None,), codec, unwrap, deadline)
         if isinstance(answers[0], KafkaError):
             raise answers[0]
         return answers[0]
-
-    async def pipeline(
-        self,
-        node: Node,
-        api: Api,
-        questions: Sequence[Q],
-        build: Callable[[Q, int], Any],
-        take: Callable[[Q, Any], None],
-        deadline: Deadline,
-    ) -> None:
-        """Send one request of the library per question to a node, built for the common version.
-
-        `take` gets every question exactly once, with its response or with the KafkaError instead. A
-        question may be sent twice.
-        """
-        codec, unwrap = self._through_library(build, take, deadline)
-        await self.stream(node, api, questions, codec, unwrap, deadline)
 
     async def pipeline_many(
         self,
@@ -215,7 +199,8 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
     ) -> None:
-        """The same, with as many items in each request as its version allows."""
+        """Send requests of the library for all items to a node, built for the common version, with as
+        many items in each as its version allows. `take` is as for `stream`."""
         codec, unwrap = self._through_library(build, take, deadline)
         await self.stream_many(node, api, items, codec, unwrap, deadline)
 
@@ -250,8 +235,9 @@ class BrokerConnections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """The same, with the codec for the common version; if `codec` raises a KafkaError, nothing
-        is sent.
+        """Send one request per question to a node, with the codec for the common version; if `codec`
+        raises a KafkaError, nothing is sent. `take` gets every question exactly once, with its
+        answer or with the KafkaError instead. A question may be sent twice.
 
         If an answer cannot be decoded, the questions are repeated one by one, so that only the
         question with the bad answer fails.

@@ -61,7 +61,6 @@ class Deadline:
 
     @property
     def seconds_spent(self) -> float:
-        """Since the call began."""
         return time.monotonic() - self.started
 
     @property

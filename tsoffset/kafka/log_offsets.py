@@ -148,7 +148,6 @@ class _Lookups:
     _epochs: dict[int, int] = field(default_factory=dict)
 
     def answers(self) -> dict[int, Found | Failed]:
-        """The results, by the numbers of the lookups."""
         numbers = range(len(self._lookups))
         return in_rounds(
             self._connections,

@@ -64,10 +64,6 @@ class Loop:
             coroutine.close()
             raise KafkaConnectionError("the connections were closed") from None
 
-    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
-        """Call `call` in the loop. Use it from the loop only."""
-        self._events.call_later(seconds, call)
-
     def close(self, timeout_seconds: float = 2.0) -> None:
         """Cancel all work and end the thread; it ends later if it is busy for longer than that."""
         with contextlib.suppress(RuntimeError):  # closed before

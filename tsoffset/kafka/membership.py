@@ -55,7 +55,7 @@ T = TypeVar("T")
 class KafkaMembership:
     """`tsoffset.cluster.Membership` over kafka-python; it opens nothing before the first call.
 
-    Raises ConfigurationError for client settings that cannot be used.
+    Raises ConfigurationError for addresses that cannot be used.
     """
 
     def __init__(self, settings: ClusterSettings, group: str, session_seconds: float) -> None:

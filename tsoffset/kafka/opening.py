@@ -52,7 +52,6 @@ class Opener:
 
     @property
     def is_plain(self) -> bool:
-        """Whether connections are without TLS."""
         return self._tls is None
 
     async def open(self, connection: BrokerConnection, port: int) -> None:

@@ -1,7 +1,6 @@
 """The brokers of one cluster, with an open connection to each that is in use. Runs in the loop."""
 
 import asyncio
-import re
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ from tsoffset.kafka.client_settings import ClientSettings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.opening import Opener
 
-_DEFAULT_PORT = 9092
 # Between two searches for idle connections.
 _LEAST_SECONDS = 0.1
 
@@ -32,20 +30,9 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address in `[PROTOCOL://]host[:port]`, usually with brackets around an IPv6 address.
-
-    Raises ValueError.
-    """
-    place = re.sub(r"^.*://", "", text).strip()
-    if place.startswith("["):
-        host, bracket, port = place[1:].partition("]")
-        if not bracket or not re.fullmatch(r"|:\d+", port):
-            raise ValueError(text)
-        return Address(host, int(port[1:] or _DEFAULT_PORT), text)
-    host, colon, port = place.rpartition(":")
-    if not colon or ":" in host:  # no port, or an IPv6 address without brackets
-        return Address(place, _DEFAULT_PORT, text)
-    return Address(host, int(port), text)
+    """The address in `host:port`, with brackets around an IPv6 address. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    return Address(host.strip("[]"), int(port), text)
 
 
 class Pool:
@@ -92,7 +79,6 @@ class Pool:
         return [*dict.fromkeys(one.node for one in heard if one.node not in self._bootstrap)]
 
     def learn_brokers(self, metadata: Any) -> None:
-        """Take the brokers' addresses from a Metadata response."""
         self._brokers = {
             each.node_id: Address(each.host, each.port, f"{each.host}:{each.port}")
             for each in metadata.brokers

@@ -1,7 +1,5 @@
-"""Requests that only `check` sends: rights, topics' configurations, the clock. Nothing here
-writes."""
+"""Requests that only `check` sends: rights and topics' configurations. Nothing here writes."""
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -12,7 +10,6 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
-    DescribeQuorumRequest,
 )
 
 from tsoffset.kafka.broker_connection import Node
@@ -33,20 +30,11 @@ _DESCRIBE_CLUSTER = Api("describe_cluster", DescribeClusterRequest, 0, 0)
 _DESCRIBE_CONFIGS = Api(
     "describe_configs", DescribeConfigsRequest, 1, 4, at_most=500, answer_bytes=16_000_000
 )
-_DESCRIBE_QUORUM = Api("describe_quorum", DescribeQuorumRequest, 1, 1)
 
 # The codes of org.apache.kafka.common.acl.AclOperation, which answers use for rights.
 _OPERATIONS = {3: Operation.READ, 8: Operation.DESCRIBE, 10: Operation.DESCRIBE_CONFIGS}
 _TOPIC = 2
-_CONFIGS = (
-    "cleanup.policy",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.difference.max.ms",
-    "message.timestamp.type",
-    "retention.bytes",
-    "retention.ms",
-)
+_CONFIGS = ("cleanup.policy", "retention.bytes", "retention.ms")
 _RIGHTS_ON = "ask for the rights on"
 _CONFIGURATION_OF = "read the configuration of topic"
 
@@ -54,8 +42,6 @@ _Configs = Mapping[str, str]
 
 
 class PreflightQueries:
-    """Rights, configurations and the clock of a cluster."""
-
     def __init__(
         self, connections: BrokerConnections, topology: Topology, groups: GroupLookup
     ) -> None:
@@ -66,7 +52,6 @@ class PreflightQueries:
     # --- rights ----------------------------------------------------------------------------
 
     def cluster_rights(self, deadline: Deadline) -> Allowed:
-        """The rights on the cluster as a whole."""
         return as_a_whole(self._connections, partial(self._of_cluster, deadline), deadline)
 
     async def _of_cluster(self, deadline: Deadline) -> Allowed:
@@ -207,46 +192,6 @@ class PreflightQueries:
             node, _DESCRIBE_CONFIGS, list(topics), build, take, deadline
         )
         return answers
-
-    # --- the clock -------------------------------------------------------------------------
-
-    def clock_ahead_ms(self, deadline: Deadline) -> int | None:
-        """How far the active controller's clock is certainly ahead of this host's."""
-        return as_a_whole(self._connections, partial(self._clock_ahead_ms, deadline), deadline)
-
-    async def _clock_ahead_ms(self, deadline: Deadline) -> int | None:
-        """Kafka's answers have no timestamp. But the controller of a KRaft cluster (since 3.3)
-        tells when each of its voters was last caught up, and for itself that is the current time
-        (KIP-836). Needs DESCRIBE on the cluster."""
-        partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
-        topic = DescribeQuorumRequest.TopicData(
-            topic_name="__cluster_metadata", partitions=[partition]
-        )
-
-        def build(version: int) -> Any:
-            return DescribeQuorumRequest(topics=[topic], version=version)
-
-        node = await self._topology.any_broker(deadline)
-        try:
-            await self._connections.pool.open(node, deadline)
-            asked_ms = time.time_ns() // 1_000_000
-            answer = await self._connections.ask(node, _DESCRIBE_QUORUM, build, deadline)
-        except KafkaError:
-            return None
-        answered_ms = time.time_ns() // 1_000_000
-        now_ms: int | None = next(
-            (
-                voter.last_caught_up_timestamp
-                for topic in answer.topics
-                for each in topic.partitions
-                for voter in each.current_voters
-                if voter.replica_id == each.leader_id and voter.last_caught_up_timestamp > 0
-            ),
-            None,
-        )
-        if now_ms is None:
-            return None
-        return min(0, now_ms - asked_ms) + max(0, now_ms - answered_ms)
 
 
 def _allowed(operations: Collection[int] | None) -> frozenset[Operation] | None:

@@ -27,7 +27,6 @@ class Rate:
     free_at: float = 0.0
 
     def spend(self, size: int) -> None:
-        """Count an answer of this size."""
         if self.bytes_per_second is not None:
             self.free_at = max(self.free_at, time.monotonic()) + size / self.bytes_per_second
 
@@ -59,7 +58,6 @@ class Window:
         self.size = min(limit, _FIRST_WINDOW) if self._rate is None else 1
 
     def answered(self, size: int) -> None:
-        """Count an answer of this size."""
         self._answers += 1
         self._bytes += size
         if self._answers == 2 * _REMEMBERED:
@@ -75,5 +73,4 @@ class Window:
         self.size = max(1, min(self._limit, most, self.size + 1))
 
     def throttled(self) -> None:
-        """After a broker has throttled."""
         self.size = 1

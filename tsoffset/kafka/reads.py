@@ -153,7 +153,7 @@ class _FetchRun(Generic[S]):
             answers[number] = self._answer(number, response)
 
         def codec(_: int) -> Codec[_Question, FetchAnswer]:
-            return Codec(self._encode, fetch_answer)
+            return Codec(self._encode, fetch_answer, FetchAnswer.held_back)
 
         connections = self._reads.connections
 

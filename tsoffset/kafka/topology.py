@@ -54,8 +54,6 @@ TopicAnswer = TopicDescription | Failed
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader of a partition, and its epoch."""
-
     node: int
     epoch: int
 

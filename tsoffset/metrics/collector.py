@@ -78,7 +78,6 @@ class Metrics(Collector):
     # --- counters and histograms ------------------------------------------------------------
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """Count a cycle of the flow."""
         with self._lock:
             self._count(cycle)
 

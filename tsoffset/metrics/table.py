@@ -11,8 +11,6 @@ from prometheus_client.core import Metric
 
 
 class MetricKind(StrEnum):
-    """Prometheus's type of a metric."""
-
     GAUGE = "gauge"
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -39,11 +37,9 @@ class Declared:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names of its series in Prometheus."""
         return tuple(self.name + suffix for suffix in _SUFFIXES[self.kind])
 
     def family(self) -> Metric:
-        """A family without samples."""
         # prometheus_client accepts a unit only if the name ends in it.
         unit = self.unit if self.name.endswith(f"_{self.unit}") else ""
         return Metric(self.name, self.meaning, self.kind, unit)

@@ -23,7 +23,6 @@ class Summaries:
         self._made: dict[tuple[str, SummaryKey], tuple[pa.Table, Summary]] = {}
 
     def of(self, status: FlowStatus, key: SummaryKey) -> Summary:
-        """The summary of a flow's pairs by group or by topic."""
         # Locked, so that two requests do not make the same summary.
         with self._lock:
             known = self._made.get((status.name, key))
@@ -36,7 +35,6 @@ class Summaries:
 def flows_answer(
     board: Board, statuses: Iterable[tuple[FlowStatus, Lead]], summaries: Summaries
 ) -> answers.FlowsAnswer:
-    """All flows."""
     now = board.now()
     return answers.FlowsAnswer(
         instance=instance_answer(board.instance),
@@ -49,7 +47,6 @@ def flows_answer(
 def flow_answer(
     status: FlowStatus, lead: Lead, summaries: Summaries, now: float
 ) -> answers.FlowAnswer:
-    """One flow."""
     flow = status.flow
     totals = summaries.of(status, SummaryKey.GROUP).totals()
     return answers.FlowAnswer(
@@ -89,7 +86,6 @@ def flow_answer(
 
 
 def instance_answer(instance: Instance) -> answers.InstanceAnswer:
-    """A tsoffset process."""
     return answers.InstanceAnswer(**asdict(instance))
 
 
@@ -116,7 +112,6 @@ def no_step(_group: str | None, _reason: str | None) -> None:
 
 
 def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any]:
-    """The fields of a group or topic."""
     reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
     return {
         **_without(asdict(entry), "reasons", "reason"),
@@ -140,7 +135,6 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
 
 
 def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRow]:
-    """The rows of a group."""
     return [
         answers.PairRow(
             **row,

@@ -79,7 +79,6 @@ class Guard:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
         started = time.monotonic()
 
         async def send_guarded(message: Message) -> None:

@@ -257,17 +257,14 @@ class TimedProtocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Set the deadline of the first exchange."""
         super().connection_made(transport)
         self._set_deadline()
 
     def on_response_complete(self) -> None:
-        """Set the deadline of the next exchange."""
         self._set_deadline()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadline."""
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)

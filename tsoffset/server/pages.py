@@ -32,7 +32,6 @@ class _Files(StaticFiles):
     """Files of a directory, with ETag; browsers load only such files from them."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """One file, or an error of 404 or 405."""
         response = await super().get_response(path, scope)
         response.headers["content-security-policy"] = _OWN_FILES
         return response

@@ -27,8 +27,6 @@ class Direction(StrEnum):
 
 
 class Paging:
-    """The page of a list."""
-
     def __init__(
         self,
         page: Annotated[int, Query(ge=1, le=LAST_PAGE, description="Page number, from 1.")] = 1,
@@ -40,7 +38,6 @@ class Paging:
 
     @property
     def part(self) -> slice:
-        """The items of the page among all items."""
         return slice((self.page - 1) * self.limit, self.page * self.limit)
 
     def fields(self, status: FlowStatus, now: float, total: int) -> dict[str, Any]:
@@ -57,8 +54,6 @@ class Paging:
 
 
 class EntryChoice:
-    """Filters and sorting of groups or topics."""
-
     def __init__(
         self,
         search: Annotated[

@@ -30,8 +30,6 @@ class ProblemDocument(BaseModel):
 
 
 class Refused(Exception):
-    """A request is refused with this problem."""
-
     def __init__(
         self,
         status: HTTPStatus,
@@ -49,7 +47,6 @@ class Refused(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def response(self) -> Response:
-        """The answer."""
         status = self.status
         problem = ProblemDocument(
             type="about:blank",
@@ -67,7 +64,6 @@ class Refused(Exception):
 
 
 def problem_response(description: str = "A problem.") -> dict[str, Any]:
-    """A problem in the OpenAPI document."""
     return {
         "description": description,
         "content": {MEDIA_TYPE: {"schema": ProblemDocument.model_json_schema()}},

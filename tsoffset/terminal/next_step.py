@@ -9,8 +9,6 @@ from tsoffset.model import FailureKind, Reason
 
 @dataclass(frozen=True, slots=True)
 class SuggestedCommand:
-    """A command, and when to run it."""
-
     when: str
     command: str
 

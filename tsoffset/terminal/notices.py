@@ -40,7 +40,6 @@ class Notices:
             _say("warning", "yellow", sentence)
 
     def configuration_warnings(self, warnings: Iterable[str]) -> None:
-        """Report the warnings about a configuration."""
         for warning in warnings:
             self.warning("configuration_warning", warning)
 

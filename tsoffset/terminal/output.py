@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import chain, takewhile
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
-from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
@@ -76,7 +76,6 @@ class Output:
         self.rows(names, ([getattr(record, name) for name in names] for record in records))
 
     def rows(self, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write the values of rows as JSON lines or CSV."""
         if self.format is Format.JSON:
             self.encoded(
                 names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
@@ -128,17 +127,17 @@ def csv_line(values: Iterable[Any]) -> str:
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
-def reread(row: Row, *, after_sync: bool = False) -> int | None:
+def reread(row: Row) -> int | None:
     """The most records that a consumer of the group-partition re-reads if it moves now, from the
     target group's offset after the cycle; None if that is missing, past the translation, or without
-    a known bound. With `after_sync` planned commits count as made.
+    a known bound.
 
     This is the only definition of a re-read, for commands, page, metrics and `compare`;
     `row_columns.reread_of` is the same by columns.
     """
     if row.reread_bound is None:
         return None
-    if is_in_place(row.outcome, after_sync=after_sync):
+    if is_in_place(row.outcome, after_sync=False):
         return row.reread_bound
     current = row.current_target_offset
     if current is None or row.target_offset is None or current > row.target_offset:
@@ -149,25 +148,6 @@ def reread(row: Row, *, after_sync: bool = False) -> int | None:
 def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
     """Whether the target group has its translation after the cycle, or after a sync."""
     return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
-
-
-# Why a group is not in sync; of its rows the first in this order counts.
-WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
-    (outcome, reason)
-    for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
-    for reason in (*Reason, *FailureKind, None)
-)
-
-
-class GroupCounts(NamedTuple):
-    """The number of groups that are not in sync for one reason (`why` is an index in WHY_NOT; None:
-    they are in sync), the most records that they re-read from their target offsets, and their
-    group-partitions without a usable target offset."""
-
-    why: int | None
-    groups: int
-    reread: int
-    unusable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,38 +161,6 @@ class Readiness:
     reread_others: int
     not_in_place: Counter[str]
     unusable: int
-
-    @classmethod
-    def of(cls, rows: Iterable[Row], *, after_sync: bool) -> "Readiness":
-        by_group: dict[str, GroupCounts] = {}
-        for row in rows:
-            if row.group is None:
-                continue
-            before = by_group.get(row.group, GroupCounts(None, 1, 0, 0))
-            again = reread(row, after_sync=after_sync)
-            why, unusable = before.why, before.unusable
-            if not is_in_place(row.outcome, after_sync=after_sync):
-                rank = WHY_NOT.index((row.outcome, row.reason))
-                why = rank if why is None else min(why, rank)
-                unusable += again is None and row.partition is not None
-            by_group[row.group] = GroupCounts(why, 1, before.reread + (again or 0), unusable)
-        return cls.sum(by_group.values())
-
-    @classmethod
-    def sum(cls, standings: Iterable[GroupCounts]) -> "Readiness":
-        """Sum partial counts."""
-        reasons: Counter[str] = Counter()
-        groups = again = others = unusable = 0
-        for one in standings:
-            groups += one.groups
-            unusable += one.unusable
-            if one.why is None:
-                again += one.reread
-            else:
-                others += one.reread
-                outcome, reason = WHY_NOT[one.why]
-                reasons[reason or outcome] += one.groups
-        return cls(groups, again, others, reasons, unusable)
 
     def in_words(self) -> str:
         missing = self.not_in_place.total()
@@ -231,18 +179,6 @@ class Readiness:
         return words
 
 
-class RowCounts(NamedTuple):
-    """The number of rows with this outcome and reason, and with a translation or none; the number
-    of those with a re-read bound, and the sum of the bounds."""
-
-    outcome: OutcomeKind
-    reason: str | None
-    translated: bool
-    rows: int
-    bounded: int
-    reread_bound: int
-
-
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The number of rows by outcome.
@@ -259,41 +195,6 @@ class Tally:
     unproven: int
     now: Readiness
     after_sync: Readiness
-
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> "Tally":
-        rows = list(rows)
-        alike = (
-            RowCounts(
-                row.outcome,
-                row.reason,
-                row.target_offset is not None,
-                1,
-                row.reread_bound is not None,
-                row.reread_bound or 0,
-            )
-            for row in rows
-        )
-        now, after_sync = (Readiness.of(rows, after_sync=after) for after in (False, True))
-        return cls.sum(alike, now, after_sync)
-
-    @classmethod
-    def sum(cls, counts: Iterable[RowCounts], now: Readiness, after_sync: Readiness) -> "Tally":
-        """Sum partial counts."""
-        outcomes: Counter[OutcomeKind] = Counter()
-        reasons: Counter[str] = Counter()
-        failures: Counter[str] = Counter()
-        bound = unproven = 0
-        for alike in counts:
-            outcomes[alike.outcome] += alike.rows
-            if alike.outcome is OutcomeKind.SKIPPED and alike.reason is not None:
-                reasons[alike.reason] += alike.rows
-            elif alike.outcome is OutcomeKind.FAILED and alike.reason is not None:
-                failures[alike.reason] += alike.rows
-            elif alike.outcome in IN_PLACE and alike.translated:
-                unproven += alike.rows - alike.bounded
-                bound += alike.reread_bound
-        return cls(outcomes, reasons, failures, bound, unproven, now, after_sync)
 
     @property
     def failed(self) -> int:

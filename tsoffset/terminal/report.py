@@ -20,12 +20,10 @@ _ROOM = 50
 
 
 def head(text: str) -> Text:
-    """The heading of a part of a report."""
     return Text(printable(text), "bold")
 
 
 def total(text: str, width: int | None) -> Iterator[Text]:
-    """The last line of a report."""
     return wrapped(printable(text), width, "", "  ", style="bold")
 
 

@@ -6,26 +6,24 @@ loads pyarrow, so commands that start without Spark do not import it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.model import OutcomeKind
-from tsoffset.terminal.output import (
-    WHY_NOT,
-    Format,
-    GroupCounts,
-    Readiness,
-    RowCounts,
-    Tally,
-    csv_line,
-    is_in_place,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Reason
+from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_line, is_in_place
 
 # A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
+# Why a group is not in sync; of its rows the first in this order counts.
+_WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
+    (outcome, reason)
+    for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
+    for reason in (*Reason, *FailureKind, None)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class RowFilter:
 
 
 def tally_of(rows: pa.Table) -> Tally:
-    """What `Tally.of` returns for the same rows."""
+    """The number of rows by outcome, and what a failover would re-read."""
     keys = ["outcome", "reason", "translated"]
     outcome, reason = (rows[name].cast(pa.string()) for name in keys[:2])
     columns = [outcome, reason, rows["target_offset"].is_valid(), rows["reread_bound"]]
@@ -54,19 +52,22 @@ def tally_of(rows: pa.Table) -> Tally:
         .group_by(keys)
         .aggregate([("outcome", "count"), ("bound", "count"), ("bound", "sum")])
     )
-    alike = (
-        RowCounts(
-            OutcomeKind(one["outcome"]),
-            one["reason"],
-            one["translated"],
-            one["outcome_count"],
-            one["bound_count"],
-            one["bound_sum"] or 0,
-        )
-        for one in counts.to_pylist()
-    )
+    outcomes: Counter[OutcomeKind] = Counter()
+    reasons: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    bound = unproven = 0
+    for one in counts.to_pylist():
+        kind, why, number = OutcomeKind(one["outcome"]), one["reason"], one["outcome_count"]
+        outcomes[kind] += number
+        if kind is OutcomeKind.SKIPPED and why is not None:
+            reasons[why] += number
+        elif kind is OutcomeKind.FAILED and why is not None:
+            failures[why] += number
+        elif kind in IN_PLACE and one["translated"]:
+            unproven += number - one["bound_count"]
+            bound += one["bound_sum"] or 0
     now, after_sync = (readiness_of(rows, after_sync=after) for after in (False, True))
-    return Tally.sum(alike, now, after_sync)
+    return Tally(outcomes, reasons, failures, bound, unproven, now, after_sync)
 
 
 def reread_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
@@ -84,11 +85,11 @@ def in_place_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
 
 
 def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
-    """What `Readiness.of` returns for the same rows."""
+    """Which groups could move to the target now, or after a sync."""
     rows = rows.filter(rows["group"].is_valid())
     in_place = in_place_of(rows, after_sync=after_sync)
     again = reread_of(rows, after_sync=after_sync)
-    words = [f"{outcome} {reason or ''}" for outcome, reason in WHY_NOT]
+    words = [f"{outcome} {reason or ''}" for outcome, reason in _WHY_NOT]
     reasons = pc.binary_join_element_wise(
         rows["outcome"].cast(pa.string()), rows["reason"].cast(pa.string()).fill_null(""), " "
     )
@@ -104,12 +105,18 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     )
     sums = [([], "count_all"), ("again_sum", "sum"), ("unusable_sum", "sum")]
     found = groups.group_by("why_min").aggregate(sums)
-    return Readiness.sum(
-        GroupCounts(
-            one["why_min"], one["count_all"], one["again_sum_sum"] or 0, one["unusable_sum_sum"]
-        )
-        for one in found.to_pylist()
-    )
+    reasons_of: Counter[str] = Counter()
+    total = in_sync_reread = others_reread = without = 0
+    for one in found.to_pylist():
+        total += one["count_all"]
+        without += one["unusable_sum_sum"]
+        if one["why_min"] is None:
+            in_sync_reread += one["again_sum_sum"] or 0
+        else:
+            others_reread += one["again_sum_sum"] or 0
+            outcome, reason = _WHY_NOT[one["why_min"]]
+            reasons_of[reason or outcome] += one["count_all"]
+    return Readiness(total, in_sync_reread, others_reread, reasons_of, without)
 
 
 def encoded(rows: pa.Table, format: Format) -> Iterator[str]:

@@ -9,7 +9,7 @@ from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
-_STYLES = {
+OUTCOME_STYLES = {
     OutcomeKind.COMMITTED: "green",
     OutcomeKind.WOULD_COMMIT: "green",
     OutcomeKind.UNCHANGED: "",
@@ -41,7 +41,7 @@ def cycle_lines(
 
 
 def _reason(row: Row) -> Cell | None:
-    return None if row.reason is None else Cell(row.reason, _STYLES[row.outcome])
+    return None if row.reason is None else Cell(row.reason, OUTCOME_STYLES[row.outcome])
 
 
 def _in_short(row: Row) -> Cell:
@@ -51,7 +51,7 @@ def _in_short(row: Row) -> Cell:
         words = row.reason
     elif row.outcome is OutcomeKind.FAILED and row.reason is not None:
         words = f"failed: {row.reason}"
-    return Cell(words, _STYLES[row.outcome])
+    return Cell(words, OUTCOME_STYLES[row.outcome])
 
 
 _COLUMNS: tuple[Column[Row], ...] = (
@@ -62,7 +62,7 @@ _COLUMNS: tuple[Column[Row], ...] = (
     Column("TARGET", lambda row: place(row.target_topic, row.partition), elastic=True, drops=1),
     Column("OFFSET", lambda row: row.target_offset, right=True, short="TARGET"),
     Column("CURRENT", lambda row: row.current_target_offset, right=True, short="NOW"),
-    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES[row.outcome]), narrow=_in_short),
+    Column("OUTCOME", lambda row: Cell(row.outcome, OUTCOME_STYLES[row.outcome]), narrow=_in_short),
     Column("REASON", _reason, drops=1),
     Column("PRECISION", lambda row: row.precision, folds=3),
     Column("RE-READ", lambda row: row.reread_bound, right=True, folds=1),

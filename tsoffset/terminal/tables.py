@@ -86,7 +86,6 @@ class _Shape(Generic[R]):
 
     @property
     def indent(self) -> str:
-        """The indent of lines under headings."""
         return _GAP if self.heads else ""
 
     def heading(self, row: R) -> str | None:

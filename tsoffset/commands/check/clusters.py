@@ -14,16 +14,12 @@ from tsoffset.model import ClusterDescription
 from tsoffset.terminal.output import counted
 
 _OLDEST, _OLDEST_NAME = (2, 8), "2.8"
-_CLOCKS_APART_MS = 5_000
 
 
 def connection(
-    flow: str,
-    settings: ClusterSettings,
-    description: ClusterDescription,
-    clock_ahead_ms: int | None = None,
+    flow: str, settings: ClusterSettings, description: ClusterDescription
 ) -> Iterator[Finding]:
-    """Report a cluster's addresses, brokers and their versions, and its clock."""
+    """Report a cluster's addresses, and brokers with their versions."""
     at = Scope(flow, settings.alias)
     versions = Counter(one.version for one in description.brokers if one.version is not None)
     found = f"cluster id {description.cluster_id or 'unknown'}"
@@ -32,17 +28,7 @@ def connection(
         found += ", Kafka " + ", ".join(
             f"{one} ({number})" for one, number in sorted(versions.items())
         )
-    if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
-        found += ", clock in sync with this host"
     yield at.ok("connection", found)
-    if clock_ahead_ms is not None and abs(clock_ahead_ms) >= _CLOCKS_APART_MS:
-        way = "ahead of" if clock_ahead_ms > 0 else "behind"
-        yield at.warning(
-            "clock",
-            f"the controller's is {abs(clock_ahead_ms) / 1000:.0f} s {way} this machine's: reported"
-            " ages (of the last cycle, of checkpoints) are wrong by as much",
-            "synchronize both clocks by NTP",
-        )
     for address in description.dead_addresses:
         yield at.warning(
             f"address {address}",

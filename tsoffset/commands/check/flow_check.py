@@ -15,13 +15,11 @@ from tsoffset.commands.check import clusters, configs, copies, groups, topics
 from tsoffset.commands.check.clusters import machine
 from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
-from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
+from tsoffset.commands.check.samples import sample_topics
 from tsoffset.commands.check.survey import (
-    RecordTimes,
     SourceSurvey,
     SyncedTopic,
     TargetSurvey,
-    record_times,
     survey_source,
     survey_target,
 )
@@ -65,7 +63,7 @@ def check(
 
 
 class _Connected:
-    """A cluster with its description and clock, each requested once."""
+    """A cluster with its description, which is requested once."""
 
     def __init__(self, settings: ClusterSettings, cluster: Cluster) -> None:
         self.settings = settings
@@ -73,19 +71,10 @@ class _Connected:
 
     @cached_property
     def description(self) -> ClusterDescription | ClusterUnreachable:
-        """The error if the cluster cannot be reached."""
         try:
             return self.cluster.describe()
         except ClusterUnreachable as error:
             return error
-
-    @cached_property
-    def clock_ahead_ms(self) -> int | None:
-        """How far its clock is ahead of this host's; None if it does not tell."""
-        try:
-            return self.cluster.clock_ahead_ms()
-        except ClusterUnreachable:
-            return None
 
     def topics(self) -> Collection[str]:
         """The names of its topics. Raises ClusterUnreachable."""
@@ -138,7 +127,7 @@ class _FlowCheck:
         if isinstance(answer, ClusterUnreachable):
             yield self._unreachable(alias, answer)
             return None
-        yield from clusters.connection(self.flow.name, one.settings, answer, one.clock_ahead_ms)
+        yield from clusters.connection(self.flow.name, one.settings, answer)
         return answer
 
     def _part(self, cluster: ClusterSettings, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -217,27 +206,19 @@ class _FlowCheck:
         ]
         originals = source.topic_configs([topic.source for topic in pairs])
         copied = self._target.cluster.topic_configs([topic.target for topic in pairs])
-        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
         compared = [
-            configs.TopicConfigs(
-                topic,
-                originals[topic.source],
-                copied[topic.target],
-                times.get(topic.source, RecordTimes()),
-            )
+            configs.TopicConfigs(topic, originals[topic.source], copied[topic.target])
             for topic in pairs
         ]
         granting = Granting(flow.target, surveyed.rights.principal)
         of_source = Granting(flow.source, survey.rights.answer.principal)
-        yield from configs.compared_configs(flow, compared, _now_ms(), of_source, granting)
+        yield from configs.compared_configs(flow, compared, of_source, granting)
         yield from configs.allowed_proofs(
             flow,
             compared,
             granting,
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
-        if self._source.clock_ahead_ms is None:
-            yield from configs.newest_in_the_future(flow, compared, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]

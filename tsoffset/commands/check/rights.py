@@ -41,7 +41,7 @@ NEEDS = (
     Need(_SOURCE, _TOPIC, _READ, "records, to prove translations"),
     Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and their committed offsets"),
     Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, for comparison", for_check=True),
-    Need(_SOURCE, _CLUSTER, _DESCRIBE, "the clock; all groups' names", for_check=True),
+    Need(_SOURCE, _CLUSTER, _DESCRIBE, "all groups' names", for_check=True),
     Need(_TARGET, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time"),
     Need(_TARGET, _TOPIC, _READ, "records, to prove translations; commits on them"),
     Need(_TARGET, _GROUP, _DESCRIBE, "the groups' committed offsets, and whether they are active"),
@@ -50,16 +50,13 @@ NEEDS = (
         _TARGET,
         _TOPIC,
         Operation.DESCRIBE_CONFIGS,
-        "cleanup.policy, for the proof by first copy; retention and timestamp limits, for"
-        " comparison",
+        "cleanup.policy, for the proof by first copy; retention, for comparison",
         optional=True,
     ),
-    Need(_TARGET, _CLUSTER, _DESCRIBE, "the clock", for_check=True),
 )
 
 
 def needed(side: Side, resource: Resource) -> frozenset[Operation]:
-    """The operations that a cycle needs on a resource."""
     return frozenset(
         need.operation
         for need in NEEDS

@@ -40,13 +40,12 @@ from tsoffset.terminal.output import counted
 def checkpoints_of(
     flow: FlowSettings,
     options: CompareOptions,
-    target: Cluster | None,
+    target: Cluster,
     committed: Mapping[CheckpointKey, int],
     warnings: list[str],
 ) -> Checkpoints:
-    """The checkpoints of the flow's groups. `committed` are the target groups' offsets; `target` is
-    needed only without a file. Adds to `warnings`. Raises ClusterUnreachable, and UsageError for a
-    file without checkpoints."""
+    """The checkpoints of the flow's groups. `committed` are the target groups' offsets. Adds to
+    `warnings`. Raises ClusterUnreachable, and UsageError for a file without checkpoints."""
 
     def wanted(key: CheckpointKey) -> bool:
         return flow.group_filter.should_replicate_group(key.group)
@@ -62,7 +61,6 @@ def checkpoints_of(
                 " with; dump the topic from its beginning, and check which groups the flow selects"
             )
     else:
-        assert target is not None
         topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
         found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
         where = f"flow {flow.name}: {topic} on {target.alias}"

@@ -13,7 +13,6 @@ from tsoffset.commands.options import (
     SELECTION,
     choice,
     command,
-    flag,
     seconds,
 )
 from tsoffset.terminal.notices import Notices
@@ -31,7 +30,7 @@ Examples:
   tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
   tsoffset compare -c mm2.properties --html report.html --every 1m
   tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
-  tsoffset compare -c mm2.properties --checkpoints dump.txt --history
+  tsoffset compare -c mm2.properties --checkpoints dump.txt
 
 {EXIT_STATUS}""",
     *SELECTION,
@@ -47,11 +46,6 @@ Examples:
         metavar="FILE",
         help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
         " text, or JSON lines).",
-    ),
-    flag(
-        "--history",
-        "Read tsoffset's offsets from history.dir, which `run` writes, instead of translating now.",
-        "recorded",
     ),
     choice("--by", By.PAIR, "Print a line for each group-partition, group or topic."),
     click.option(

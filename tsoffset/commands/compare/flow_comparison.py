@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.commands.compare.checkpoints import by_timestamps, checkpoints_of, with_proof
+from tsoffset.commands.compare.checkpoints import (
+    by_timestamps,
+    checkpoints_of,
+    source_topic,
+    with_proof,
+)
 from tsoffset.commands.compare.judgement import (
     CheckpointLookup,
     CheckpointVerdict,
@@ -19,7 +24,6 @@ from tsoffset.commands.compare.judgement import (
     with_repeats,
 )
 from tsoffset.commands.compare.options import Against, CompareOptions
-from tsoffset.commands.compare.recorded import recorded_pairs, without_commits
 from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
 from tsoffset.cycle.source_commits import SourceCommit, preflight
@@ -38,6 +42,7 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
+    OutcomeKind,
     Row,
     TopicPartition,
     Translated,
@@ -53,7 +58,7 @@ class FlowComparison:
 
     `warnings` are sentences for a person, for example on a missing checkpoints topic.
     `unreachable`: a cluster could not be reached at all, and the flow has one failed pair without a
-    group. With offsets from the history, `known_at_ms` is when their cycle ended.
+    group.
     """
 
     flow: str
@@ -61,7 +66,6 @@ class FlowComparison:
     pairs: tuple[ComparedPair, ...]
     warnings: tuple[str, ...] = ()
     unreachable: bool = False
-    known_at_ms: int | None = None
 
     @property
     def exit_status(self) -> int:
@@ -78,26 +82,20 @@ def compare(
     options: CompareOptions | None = None,
 ) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` have their competing flows. Raises
-    UsageError for a file without checkpoints, or without a history."""
+    UsageError for a file without checkpoints."""
     options = options or CompareOptions()
     for flow in flows:
         at_ms = int(time.time() * 1000)
         warnings: list[str] = []
-        known_at_ms = None
         try:
-            if options.recorded:
-                pairs, known_at_ms = recorded_pairs(
-                    flow, options, connect, settings, at_ms, warnings
-                )
-            else:
-                with open_flow(flow, connect, settings) as opened:
-                    pairs = _Comparison(opened, options, at_ms, warnings).pairs()
+            with open_flow(flow, connect, settings) as opened:
+                pairs = _Comparison(opened, options, at_ms, warnings).pairs()
         except ClusterUnreachable as error:
             failed = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield FlowComparison(flow.name, at_ms, (failed,), tuple(warnings), unreachable=True)
             continue
         ordered = tuple(sorted(pairs, key=_place))
-        yield FlowComparison(flow.name, at_ms, ordered, tuple(warnings), known_at_ms=known_at_ms)
+        yield FlowComparison(flow.name, at_ms, ordered, tuple(warnings))
 
 
 def _place(pair: ComparedPair) -> tuple[str, str, int]:
@@ -186,16 +184,35 @@ class _Comparison:
     def _without_commits(
         self, commits: Sequence[SourceCommit], checkpoints: Checkpoints
     ) -> Iterator[ComparedPair]:
-        """Checkpoints of groups that no longer have a committed offset on the source."""
+        """Checkpoints of groups that no longer have a committed offset on the source, in topics
+        that the flow syncs."""
         known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
         # Nothing is known of a group that failed as a whole.
         failed = {commit.group for commit in commits if commit.target is None}
         left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
-        current = committed_offsets(
-            self.opened.target, sorted({key.group for key in left}), require_stable=True
+        current = _offsets(
+            committed_offsets(
+                self.opened.target, sorted({key.group for key in left}), require_stable=True
+            )
         )
         why = "the group has no committed offset on the source any more: it expired or was deleted"
-        return without_commits(self.flow, self.at_ms, left, checkpoints, _offsets(current), why)
+        for key in left:
+            if (topic := source_topic(self.flow, key.target.topic)) is None:
+                continue
+            row = Row(
+                flow=self.flow.name,
+                group=key.group,
+                source_topic=topic,
+                partition=key.target.partition,
+                source_offset=None,
+                source_timestamp_ms=None,
+                target_topic=key.target.topic,
+                target_offset=None,
+                current_target_offset=current.get(key),
+                outcome=OutcomeKind.SKIPPED,
+                message=why,
+            )
+            yield compare_pair(self.at_ms, row, None, CheckpointLookup.of(checkpoints, key))
 
 
 def _offsets(current: _Current) -> dict[CheckpointKey, int]:

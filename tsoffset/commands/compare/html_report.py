@@ -44,7 +44,6 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
     return _template().render(
         flows=[_flow(one, past, options) for one in found],
         other=options.other_name,
-        recorded=options.recorded,
         file=options.file,
         every_seconds=options.every_seconds,
         version=__version__,
@@ -71,7 +70,6 @@ def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -
     return {
         "name": compared.flow,
         "at": in_utc(compared.at_ms),
-        "known_at": None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
         "totals": totals,
         "plots": [plot for plot in plots if plot is not None],
         "comparisons": len(moments),

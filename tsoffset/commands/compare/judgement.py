@@ -117,14 +117,12 @@ def compare_pair(
     *,
     source_end: int | None = None,
     target_range: LogRange | None = None,
-    recorded: bool = False,
 ) -> ComparedPair:
     """Compare a plan's row and its translation with the checkpoint that was looked up.
 
     `source_end` is the source's log end, `target_range` the readable range of the target's log.
-    A `recorded` row comes from the history: it may be older than the checkpoint.
     """
-    verdict, records, message = _judge(row, answer, lookup, target_range, recorded)
+    verdict, records, message = _judge(row, answer, lookup, target_range)
     checkpoint, current = lookup.checkpoint, row.current_target_offset
     lag = None
     if source_end is not None and row.source_offset is not None:
@@ -181,7 +179,6 @@ def _judge(
     answer: Translated | None,
     lookup: CheckpointLookup,
     target_range: LogRange | None,
-    recorded: bool,
 ) -> tuple[CheckpointVerdict, int | None, str | None]:
     if row.outcome is OutcomeKind.FAILED:
         return CheckpointVerdict.FAILED, None, row.message
@@ -192,29 +189,12 @@ def _judge(
         return CheckpointVerdict.NONE, None, lookup.why or (row.message if answer is None else None)
     if answer is None:
         return CheckpointVerdict.UNJUDGED, None, row.message
-    assert row.source_offset is not None
-    if recorded and checkpoint.source_offset > row.source_offset:
-        return (
-            CheckpointVerdict.UNJUDGED,
-            None,
-            f"the checkpoint translates the source offset {checkpoint.source_offset}, but the"
-            f" history ends at {row.source_offset}; compare again when the history has a later"
-            " cycle",
-        )
     offset = checkpoint.target_offset
     if answer.equivalent_from <= offset <= answer.equivalent_to:
         return CheckpointVerdict.EQUAL, 0, None
     if offset < answer.equivalent_from:
         # No data lies between equivalent_from and equivalent_to, so nothing is re-read there.
         return CheckpointVerdict.REREAD, answer.equivalent_from - offset, None
-    if recorded:
-        return (
-            CheckpointVerdict.BEYOND,
-            offset - answer.equivalent_to,
-            f"the compared offset {offset} lies past tsoffset's {row.target_offset}, and with"
-            " --history the clusters are not asked whether the replicator copied the records"
-            " between them again later; compare without --history",
-        )
     exact = answer.precision is Precision.EXACT
     verdict = CheckpointVerdict.UNSAFE if exact else CheckpointVerdict.BEYOND
     if target_range is not None and offset > target_range.end:

@@ -141,7 +141,6 @@ class _Piece:
         return frozenset(self.contents)
 
     def within(self, start: int, end: int) -> "_Piece":
-        """The records with start <= offset < end."""
         first, last = bisect_left(self.offsets, start), bisect_left(self.offsets, end)
         if last - first == len(self.offsets):
             return self

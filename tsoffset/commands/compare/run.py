@@ -18,7 +18,7 @@ from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin,
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.commands.options import kafka_cluster
-from tsoffset.commands.scope import in_history, on_cluster, require_match
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
@@ -50,9 +50,7 @@ def run_compare(
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    recorded, settings = options.recorded, selection.settings
-    names_of = in_history(settings) if recorded else on_cluster(selection.narrowing, connect)
-    require_match(selection, notices, names_of)
+    require_match(selection, notices, on_cluster(selection.narrowing, connect))
     repeating = Repeating(options.every_seconds or 1.0, options.times)
     past = PastTotals()
     status = 0
@@ -60,7 +58,7 @@ def run_compare(
     def compare_once() -> bool:
         nonlocal status
         flows = notices.with_progress("comparing", selection.flows)
-        found = list(compare(flows, connect, settings=settings, options=options))
+        found = list(compare(flows, connect, settings=selection.settings, options=options))
         with repeating.undisturbed():
             status = max((one.exit_status for one in found), default=0)
             for compared in found:
@@ -130,10 +128,7 @@ def comparison_lines(
     """The table of group-partitions or sums, messages and totals. `other` is the name of what
     tsoffset is compared with; with `with_time` the heading has the time of the comparison."""
     pairs = compared.pairs
-    at = f", {in_utc(compared.at_ms)}" if with_time else ""
-    if compared.known_at_ms is not None:
-        at += f"; tsoffset's offsets are of the cycle that ended {in_utc(compared.known_at_ms)}"
-    yield head(f"flow {compared.flow}{at}")
+    yield head(f"flow {compared.flow}" + (f", {in_utc(compared.at_ms)}" if with_time else ""))
     if pairs:
         if by is By.PAIR:
             yield from table(_columns(other), pairs, width)

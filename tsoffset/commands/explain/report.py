@@ -20,11 +20,13 @@ from tsoffset.commands.explain.statements import (
 )
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.config.selection import Selection
+from tsoffset.cycle.values import rows_table
 from tsoffset.model import Basis, OutcomeKind, Precision, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, Tally, counted, in_utc
+from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import Item, head, items, total
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.tables import wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
@@ -51,7 +53,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
             yield from _one(one, width)
     if len(explanations) > 1:
         yield Text()
-        summary = Tally.of(one.row for one in explanations).in_words()
+        summary = tally_of(rows_table([one.row for one in explanations])).in_words()
         yield from total(f"explain: {summary}", width)
 
 

@@ -201,7 +201,6 @@ class Explanation:
     translation: TranslationStatement | None = None
 
     def statements(self) -> Iterator[Statement]:
-        """All of them, in the order of the steps."""
         if self.position is not None:
             yield self.position
         for request, answer in self.steps:

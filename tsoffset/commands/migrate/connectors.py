@@ -70,8 +70,6 @@ def setup_of_connectors(
 
 
 class _Gathered:
-    """The settings of all connectors, by cluster and by flow."""
-
     def __init__(self, omitted: list[OmittedSetting]) -> None:
         self.omitted = omitted
         self.connectors: list[Connector] = []

@@ -1,14 +1,13 @@
 """Replaces secrets by references, in a file that others may read."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from tsoffset.commands.migrate.setup import InputKind, MirrorSetting, Setup
 from tsoffset.config import security_keys
 from tsoffset.config.findings import names_secret
-from tsoffset.config.jaas import login_module
+from tsoffset.config.jaas import jaas_text, login_module
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 
 _REFERENCE = re.compile(r"\$\{(?:[^$}]|\$(?!\{))*+\}")
@@ -25,13 +24,6 @@ _SECRETS = frozenset(
     )
 ) | {name for name in FILE_KEYS if names_secret(name)}
 _NO_SECRETS = (CLUSTER_KEYS.keys() | FLOW_KEYS.keys() | FILE_KEYS.keys()) - _SECRETS
-
-
-def jaas(module: str, options: Mapping[str, str]) -> str:
-    """The text of `sasl.jaas.config` for a login module with these options."""
-    quoted = str.maketrans({"\\": "\\\\", '"': '\\"'})
-    written = "".join(f' {name}="{text.translate(quoted)}"' for name, text in options.items())
-    return f"{module} required{written};"
 
 
 def without_secret(setting: MirrorSetting, setup: Setup) -> MirrorSetting:
@@ -97,4 +89,4 @@ def _jaas_without_secrets(text: str, variable: str) -> str | None:
     for name, value in module.options.items():
         if _is_secret_option(name, value):
             options[name] = f"${{env:{variable.removesuffix('_JAAS_CONFIG')}_{name.upper()}}}"
-    return jaas(module.name, options)
+    return jaas_text(module.name, options)

@@ -39,8 +39,6 @@ class MirrorSetting:
 
 
 class Heading(StrEnum):
-    """Why a setting is not taken over."""
-
     CHECKPOINTS = "No longer needed: it belongs to the checkpoint connector and its offset syncs"
     REPLICATOR = "Keep it in MirrorMaker 2's configuration: only the replicator uses it"
     REFUSED = "Not taken over: unknown, without effect in tsoffset, or not supported"
@@ -48,8 +46,6 @@ class Heading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OmittedSetting:
-    """A setting that is not taken over, and a sentence why."""
-
     entry: Entry
     heading: Heading
     why: str

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tsoffset.commands.migrate.secrets import jaas
 from tsoffset.commands.migrate.setup import Heading, MirrorSetting, OmittedSetting
 from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import security_keys as keys
+from tsoffset.config.jaas import jaas_text
 
 SECRETS_FOLDER = "/etc/tsoffset/secrets"
 _KAFKA = "org.apache.kafka.common.security."
@@ -143,7 +143,7 @@ def _password_login(
     else:
         options["password"] = notes.reference(*_secret(password, "password"))
     yield MirrorSetting(entry, keys.MECHANISM.name, mechanism)
-    yield MirrorSetting(entry, keys.JAAS.name, jaas(module, options))
+    yield MirrorSetting(entry, keys.JAAS.name, jaas_text(module, options))
 
 
 def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
@@ -168,7 +168,7 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
             options["scope"] = scope
         options |= _tls_of_tokens(authentication, notes)
     yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, address)
-    yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
+    yield MirrorSetting(entry, keys.JAAS.name, jaas_text(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
         ("readTimeoutSeconds", keys.TOKEN_READ_MS),

@@ -30,6 +30,7 @@ from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
 from tsoffset.terminal.report import RowMessage, head, notes, total
+from tsoffset.terminal.rows import OUTCOME_STYLES
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 log = structlog.get_logger(__name__)
@@ -180,12 +181,6 @@ def _moves(row: RestoredCommit) -> str | None:
     return f"{row.restored_offset - row.current_offset:+d}"
 
 
-_STYLES = {
-    OutcomeKind.COMMITTED: "green",
-    OutcomeKind.WOULD_COMMIT: "green",
-    OutcomeKind.SKIPPED: "yellow",
-    OutcomeKind.FAILED: "bold red",
-}
 _COLUMNS: tuple[Column[RestoredCommit], ...] = (
     Column("GROUP", lambda row: row.group, elastic=True, heads=2),
     Column("PARTITION", lambda row: place(row.topic, row.partition), elastic=True),
@@ -193,7 +188,7 @@ _COLUMNS: tuple[Column[RestoredCommit], ...] = (
     Column("CURRENT", lambda row: row.current_offset, right=True),
     Column("RESTORED", lambda row: row.restored_offset, right=True),
     Column("MOVES", _moves, right=True),
-    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES.get(row.outcome, ""))),
+    Column("OUTCOME", lambda row: Cell(row.outcome, OUTCOME_STYLES[row.outcome])),
     Column("REASON", lambda row: row.reason, drops=1),
 )
 

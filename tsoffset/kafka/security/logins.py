@@ -16,8 +16,6 @@ Exchange = Generator[bytes, bytes, None]
 
 
 class Logins:
-    """How connections of one cluster log in."""
-
     def __init__(self, login: Login) -> None:
         self._login = login
         self._tokens = Tokens(login) if isinstance(login, TokenLogin) else None
@@ -25,7 +23,6 @@ class Logins:
 
     @property
     def mechanism(self) -> str:
-        """SASL's name of it."""
         match self._login:
             case PasswordLogin(mechanism):
                 return mechanism

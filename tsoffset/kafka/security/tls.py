@@ -117,7 +117,6 @@ def _openssl_name(suite: str) -> str:
 
 
 def why(error: OSError, owner: str = "the broker's") -> str:
-    """Why a handshake failed, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""

@@ -50,12 +50,10 @@ class Tokens:
         self._renewal: asyncio.Task[None] | None = None
 
     def token(self) -> str:
-        """The text of the latest one."""
         assert self._token is not None
         return self._token.text
 
     def extensions(self) -> Mapping[str, str]:
-        """Sent to the broker with it."""
         return self._login.extensions
 
     async def fresh(self, loop: Loop) -> None:

@@ -121,7 +121,6 @@ class BatchRecords(Sequence[Record]):
 
     @property
     def held_bytes(self) -> int:
-        """The decompressed bytes that it holds."""
         return len(self._content)
 
     def restrict(self, start: int, end: int) -> None:
@@ -132,7 +131,6 @@ class BatchRecords(Sequence[Record]):
 
     @property
     def raw(self) -> RawBatch:
-        """The batch as it arrived."""
         return RawBatch(
             self._content,
             self._count,

@@ -57,7 +57,6 @@ class FetchAnswer(NamedTuple):
     topic: bytes = b""
     partition: int = -1
 
-    @property
     def held_back(self) -> bool:
         """True if the answer has neither records nor an error."""
         return not self.present and not self.error_code
@@ -128,7 +127,7 @@ class FetchFrames:
 def fetch_answer(frame: memoryview) -> FetchAnswer:
     """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError or struct.error if it is no such response.
+    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
     """
     _, throttle_time_ms, error_code, _, topics = _RESPONSE.unpack_from(frame)
     position = _RESPONSE.size

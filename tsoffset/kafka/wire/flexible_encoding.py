@@ -1,20 +1,31 @@
-"""Numbers, counts, strings and tagged fields of the flexible encoding (KIP-482).
+"""Numbers, counts, strings and tagged fields of the flexible encoding (KIP-482), and the frames of
+requests.
 
-Reading beyond the end of a frame raises IndexError or KafkaProtocolError.
+Reading a malformed answer raises KafkaProtocolError or one of `MALFORMED`, which a stream takes for
+the same.
 """
 
-from struct import Struct
+from collections.abc import Iterable
+from struct import Struct, error
 from typing import Any
 
 from kafka.errors import KafkaProtocolError
 
 NO_TAGS = b"\0"
 NULL = b"\0"
+MALFORMED = (IndexError, UnicodeDecodeError, error)
 _INT16 = Struct(">h")
+# Size, then the header: key, version, correlation id.
+_HEAD = Struct(">ihhi")
+
+
+def framed(key: int, version: int, correlation_id: int, parts: Iterable[bytes]) -> bytes:
+    """A request's frame: size and header, and the parts from the client id on."""
+    body = b"".join(parts)
+    return _HEAD.pack(_HEAD.size - 4 + len(body), key, version, correlation_id) + body
 
 
 def unsigned(number: int) -> bytes:
-    """The number as an unsigned varint."""
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -29,7 +40,6 @@ def encoded_count(count: int) -> bytes:
 
 
 def encoded_text(text: str) -> bytes:
-    """A string with its size."""
     raw = text.encode()
     return encoded_count(len(raw)) + raw
 

@@ -6,7 +6,6 @@ in the order in which they arrive, and wakes the caller once, at the end.
 """
 
 import asyncio
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -27,6 +26,7 @@ from kafka.errors import (
 from tsoffset.kafka.broker_connection import FIRST_STREAM_ID, BrokerConnection
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.rate_limit import Rate, Throttle, Window
+from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 
 
 class Answer(Protocol):
@@ -35,10 +35,6 @@ class Answer(Protocol):
     @property
     def throttle_time_ms(self) -> int:
         """How long the broker throttles."""
-
-    @property
-    def held_back(self) -> bool:
-        """True if a broker that throttles has omitted the result."""
 
 
 Q = TypeVar("Q")
@@ -58,11 +54,14 @@ class Codec(Generic[Q, A]):
     """The encoding of one kind of request, in one version.
 
     `encode` makes the frame for a question and a correlation id; `decode` reads a response's frame
-    without its size, and raises KafkaProtocolError or struct.error if it is no such response.
+    without its size, and raises KafkaProtocolError or one of MALFORMED if it is no such response.
+    `held_back` is true if a broker that throttles has omitted the result: brokers answer other
+    requests than Fetch before they throttle (KIP-219).
     """
 
     encode: Callable[[Q, int], bytes]
     decode: Callable[[memoryview], A]
+    held_back: Callable[[A], bool] = lambda _: False
 
 
 class FrameStream(Generic[Q, A]):
@@ -92,7 +91,7 @@ class FrameStream(Generic[Q, A]):
     ) -> None:
         self._connection = connection
         self._left = deque(questions)
-        self._encode, self._decode = codec.encode, codec.decode
+        self._codec = codec
         self._take = take
         self._sent = sent
         self._throttled = throttled
@@ -167,7 +166,7 @@ class FrameStream(Generic[Q, A]):
                 self._take(question, KafkaTimeoutError("not sent, since it is too late"))
                 continue
             number = self._answered + len(self._under_way)
-            frames.append(self._encode(question, self._first_id + number % _IDS))
+            frames.append(self._codec.encode(question, self._first_id + number % _IDS))
             self._asked_bytes = max(self._asked_bytes, len(frames[-1]))
             self._under_way.append((question, now))
         if frames:
@@ -230,7 +229,6 @@ class FrameStream(Generic[Q, A]):
         return self._answer_bytes + 2 * self._asked_bytes
 
     def asked(self, correlation_id: int) -> bool:
-        """Whether the id is one of this stream's."""
         return 0 <= correlation_id - self._first_id < _IDS
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
@@ -258,7 +256,6 @@ class FrameStream(Generic[Q, A]):
             self._wake()
 
     def connection_lost(self, error: KafkaError) -> None:
-        """No more answers will come."""
         self._lost = error
         self._wake()
 
@@ -267,18 +264,18 @@ class FrameStream(Generic[Q, A]):
     def _take_answer(self, question: Q, answer: A | KafkaError) -> None:
         if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
             self._throttle(answer.throttle_time_ms / 1000)
-            if answer.held_back:
+            if self._codec.held_back(answer):
                 self._left.append(question)
                 return
         self._take(question, answer)
 
     def _decoded(self, frame: memoryview) -> A | KafkaError:
         try:
-            return self._decode(frame)
+            return self._codec.decode(frame)
         except (KafkaProtocolError, KafkaTimeoutError) as error:
             return error
-        except struct.error:
-            return KafkaProtocolError("an answer that is cut off")
+        except MALFORMED:
+            return KafkaProtocolError("an answer that cannot be read")
 
     def _throttle(self, seconds: float) -> None:
         """The broker throttles all calls (KIP-219). If that is too long for this call, the call

@@ -15,21 +15,13 @@ _BYTES_A_SECOND = 2_000_000
 
 
 class LibraryAnswer(NamedTuple):
-    """A response of the library."""
-
     response: Any
 
     @property
     def throttle_time_ms(self) -> int:
         """0 in versions without this field."""
-        # Answers that are forwarded from the controller (DescribeQuorum) have none.
         time_ms: int = getattr(self.response, "throttle_time_ms", 0)
         return time_ms
-
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
 
 
 def library_codec(

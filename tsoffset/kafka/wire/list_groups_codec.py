@@ -5,7 +5,7 @@ each. Version 3 (KIP-482) has the flexible encoding, 4 (KIP-518) the groups' sta
 their types. `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
-from struct import Struct, error
+from struct import Struct
 from typing import NamedTuple
 
 from kafka.errors import KafkaProtocolError, KafkaTimeoutError
@@ -16,6 +16,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     NO_TAGS,
     behind_tags,
     encoded_count,
+    framed,
     read_count,
     read_text,
     short_text,
@@ -29,8 +30,6 @@ _STATE_SINCE, _TYPE_SINCE = 4, 5
 _ALL = encoded_count(0)
 _KINDS = {str(kind): kind for kind in GroupType}
 
-# A request's frame: size, then the header (key, version, correlation id, client id, tags).
-_HEAD = Struct(">ihhi")
 # A response: correlation id; then, after tagged fields, throttle time and error code.
 _INT32 = Struct(">i")
 _OUTCOME = Struct(">ih")
@@ -44,15 +43,8 @@ class ListGroupsAnswer(NamedTuple):
     error_code: int
     groups: tuple[GroupListing, ...]
 
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
-
 
 class ListGroupsFrames:
-    """Request and response frames of one client and broker, in one version."""
-
     def __init__(self, client_id: str, version: int, node: int, deadline: Deadline) -> None:
         self._version = version
         self._node = node
@@ -61,21 +53,15 @@ class ListGroupsFrames:
         self._body = short_text(client_id) + NO_TAGS + filters + NO_TAGS
 
     def frame(self, _: object, correlation_id: int) -> bytes:
-        size = _HEAD.size - _INT32.size + len(self._body)
-        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + self._body
+        return framed(API_KEY, self._version, correlation_id, (self._body,))
 
     def answer(self, frame: memoryview) -> ListGroupsAnswer:
         """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
-        it would exceed the call's time.
+        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
+        KafkaTimeoutError if reading all of it would exceed the call's time.
         """
-        try:
-            return self._read(bytes(frame))
-        except (IndexError, UnicodeDecodeError, error) as cause:
-            raise KafkaProtocolError("a ListGroups answer that cannot be read") from cause
-
-    def _read(self, raw: bytes) -> ListGroupsAnswer:
+        raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
         throttle_time_ms, error_code = _OUTCOME.unpack_from(raw, position)
         count, position = read_count(raw, position + _OUTCOME.size)

@@ -19,6 +19,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     check_end,
     encoded_count,
     encoded_text,
+    framed,
     read_count,
     read_rows,
     read_text,
@@ -33,11 +34,10 @@ _FLEXIBLE_SINCE = 6
 _TIMEOUT_SINCE = 10
 _NO_REPLICA = -1
 
-# A request's frame: size, then the header (key, version, correlation id, client id), then
-# replica and isolation, the topics, and the timeout. Of a partition: index, leader epoch, time.
+# A request: client id, replica and isolation, the topics, and the timeout. Of a partition: index,
+# leader epoch, time.
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
-_HEAD = Struct(">ihhi")
 _BODY = Struct(">ib")
 _ASKED = Struct(">iiq")
 _ASKED_TAGGED = Struct(">iiqx")
@@ -56,15 +56,8 @@ class ListOffsetsAnswer(NamedTuple):
     throttle_time_ms: int
     topics: tuple[tuple[str, tuple[Found, ...]], ...]
 
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
-
 
 class ListOffsetsFrames:
-    """Request and response frames of one client, in one version, with one isolation level."""
-
     def __init__(self, client_id: str, version: int, isolation_level: int, timeout_ms: int) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE_SINCE
@@ -85,9 +78,7 @@ class ListOffsetsFrames:
             packed = [pack(*asked) for asked in partitions]
             parts += (self._name(topic), self._count(len(packed)), *packed, self._tags)
         parts.append(self._end)
-        body = b"".join(parts)
-        size = _HEAD.size - _INT32.size + len(body)
-        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+        return framed(API_KEY, self._version, correlation_id, parts)
 
     def _name(self, topic: str) -> bytes:
         known = self._names.get(topic)
@@ -103,21 +94,18 @@ class ListOffsetsFrames:
     def answer(self, frame: memoryview) -> ListOffsetsAnswer:
         """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError or struct.error if it is no such response.
+        Raises KafkaProtocolError or one of MALFORMED if it is no such response.
         """
-        try:
-            position = self._behind_tags(frame, 4)
-            (throttle_time_ms,) = _INT32.unpack_from(frame, position)
-            count, position = self._read_count(frame, position + _INT32.size)
-            topics = []
-            for _ in range(count):
-                name, position = self._read_name(frame, position)
-                found, position = self._read_found(frame, position)
-                topics.append((name, found))
-                position = self._behind_tags(frame, position)
-            self._behind_tags(frame, position)
-        except (IndexError, UnicodeDecodeError) as error:
-            raise KafkaProtocolError("a ListOffsets answer that cannot be read") from error
+        position = self._behind_tags(frame, 4)
+        (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+        count, position = self._read_count(frame, position + _INT32.size)
+        topics = []
+        for _ in range(count):
+            name, position = self._read_name(frame, position)
+            found, position = self._read_found(frame, position)
+            topics.append((name, found))
+            position = self._behind_tags(frame, position)
+        self._behind_tags(frame, position)
         return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
 
     def _read_count(self, frame: memoryview, position: int) -> tuple[int, int]:

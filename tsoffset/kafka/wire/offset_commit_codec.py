@@ -6,7 +6,7 @@ flexible encoding; 10 has topic ids. `tsoffset.kafka.wire.frame_stream` sends it
 
 from collections import defaultdict
 from collections.abc import Mapping
-from struct import Struct, error
+from struct import Struct
 from typing import NamedTuple
 
 from kafka.errors import KafkaProtocolError
@@ -18,6 +18,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     behind_tags,
     encoded_count,
     encoded_text,
+    framed,
     read_count,
     read_rows,
     read_text,
@@ -28,11 +29,9 @@ from tsoffset.model import CommittedOffset, TopicPartition
 LOWEST, HIGHEST = 8, 9
 API_KEY: int = OffsetCommitRequest.API_KEY
 
-# A request's frame: size, then the header (key, version, correlation id, client id, tags), then
-# group, generation, member, instance, and the topics. Of a partition: index, offset, leader epoch,
-# metadata.
+# A request: client id, group, generation, member, instance, and the topics. Of a partition: index,
+# offset, leader epoch, metadata.
 _INT32 = Struct(">i")
-_HEAD = Struct(">ihhi")
 _PARTITION = Struct(">iqi")
 _NO_GENERATION = -1
 _NO_MEMBER = _INT32.pack(_NO_GENERATION) + encoded_text("") + NULL
@@ -49,11 +48,6 @@ class OffsetCommitAnswer(NamedTuple):
     throttle_time_ms: int
     error_codes: Mapping[tuple[str, int], int]
     error_code: int = 0
-
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
 
 
 class OffsetCommitFrames:
@@ -72,29 +66,23 @@ class OffsetCommitFrames:
         parts = [self._begin, encoded_text(group), _NO_MEMBER, encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
-        parts.append(NO_TAGS)
-        body = b"".join(parts)
-        size = _HEAD.size - _INT32.size + len(body)
-        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+        return framed(API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
 
 def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
     """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError if it is no such response.
+    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
     """
     error_codes: dict[tuple[str, int], int] = {}
-    try:
-        position = behind_tags(frame, _INT32.size)
-        (throttle_time_ms,) = _INT32.unpack_from(frame, position)
-        topics, position = read_count(frame, position + _INT32.size)
-        for _ in range(topics):
-            topic, position = read_text(frame, position)
-            rows, position = read_rows(frame, position, _ANSWERED)
-            error_codes.update(((topic, partition), code) for partition, code, _ in rows)
-            position = behind_tags(frame, position)
-        if behind_tags(frame, position) != len(frame):
-            raise KafkaProtocolError("an OffsetCommit answer with extra bytes at the end")
-    except (IndexError, UnicodeDecodeError, error) as cause:
-        raise KafkaProtocolError("an OffsetCommit answer that cannot be read") from cause
+    position = behind_tags(frame, _INT32.size)
+    (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+    topics, position = read_count(frame, position + _INT32.size)
+    for _ in range(topics):
+        topic, position = read_text(frame, position)
+        rows, position = read_rows(frame, position, _ANSWERED)
+        error_codes.update(((topic, partition), code) for partition, code, _ in rows)
+        position = behind_tags(frame, position)
+    if behind_tags(frame, position) != len(frame):
+        raise KafkaProtocolError("an OffsetCommit answer with extra bytes at the end")
     return OffsetCommitAnswer(throttle_time_ms, error_codes)

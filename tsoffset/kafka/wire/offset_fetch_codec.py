@@ -7,7 +7,7 @@ for many; 9 (KIP-848) names the member that asks, which tsoffset is not.
 """
 
 from collections.abc import Sequence
-from struct import Struct, error
+from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     behind_tags,
     encoded_count,
     encoded_text,
+    framed,
     read_count,
     read_text,
     read_unsigned,
@@ -36,10 +37,8 @@ _MEMBER_SINCE = 9
 _NO_MEMBER = NULL + Struct(">i").pack(-1)
 _ALL_TOPICS = NULL
 
-# A request's frame: size, then the header (key, version, correlation id, client id, tags).
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
-_HEAD = Struct(">ihhi")
 
 # An offset in a response: partition, offset, leader epoch, metadata, error, tagged fields. In most
 # of them metadata is null or empty and takes one byte, and there are no tagged fields.
@@ -74,15 +73,8 @@ class OffsetFetchAnswer(NamedTuple):
     metadata: dict[int, str]
     lag: npt.NDArray[np.int64] | None = None
 
-    @property
-    def held_back(self) -> bool:
-        """Never: brokers answer before they throttle (KIP-219)."""
-        return False
-
 
 class OffsetFetchFrames:
-    """Request and response frames of one client, in one version."""
-
     def __init__(
         self, client_id: str, version: int, deadline: Deadline, *, require_stable: bool
     ) -> None:
@@ -103,20 +95,15 @@ class OffsetFetchFrames:
             for group in groups:
                 parts += (encoded_text(group), member, _ALL_TOPICS, NO_TAGS)
         parts.append(self._end)
-        body = b"".join(parts)
-        size = _HEAD.size - _INT32.size + len(body)
-        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+        return framed(API_KEY, self._version, correlation_id, parts)
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
         """Decodes the frame of a response, without its size.
 
-        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
-        it would exceed the call's time.
+        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
+        KafkaTimeoutError if reading all of it would exceed the call's time.
         """
-        try:
-            return _Reading(bytes(frame), self._deadline).answer(self._version)
-        except (IndexError, UnicodeDecodeError, error) as cause:
-            raise KafkaProtocolError("an OffsetFetch answer that cannot be read") from cause
+        return _Reading(bytes(frame), self._deadline).answer(self._version)
 
 
 class _Reading:

@@ -143,7 +143,6 @@ class _Transactions:
 
 
 def _within(batch: Batch, records: _Records, start: int, end: int) -> _Records:
-    """The records with start <= offset < end."""
     if start > batch.base_offset or batch.last_offset >= end:
         try:
             records.restrict(start, end)

@@ -54,7 +54,6 @@ class SettledRecords(Sequence[Record]):
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Ascending."""
         return self._offsets
 
     @property
@@ -67,7 +66,6 @@ class SettledRecords(Sequence[Record]):
         return len(self._digests)
 
     def restrict(self, start: int, end: int) -> None:
-        """Keep only records with start <= offset < end."""
         first, behind = bisect_left(self._offsets, start), bisect_left(self._offsets, end)
         self._offsets = self._offsets[first:behind]
         self._stamps, self._nulls = self._stamps[first:behind], self._nulls[first:behind]
@@ -79,7 +77,6 @@ class SettledRecords(Sequence[Record]):
         }
 
     def piece(self) -> Piece:
-        """The same as columns."""
         return Piece(
             np.array(self._offsets, np.int64),
             np.maximum(np.array(self._stamps, np.int64), NO_TIMESTAMP),
@@ -134,7 +131,6 @@ class SettledRecords(Sequence[Record]):
 
 
 def record(offset: int, stamp: int, key: bytes, value: bytes, null: int, others: Others) -> Record:
-    """A row of the columns."""
     headers, source_offset = others
     return Record(
         offset,

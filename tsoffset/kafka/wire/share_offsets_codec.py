@@ -8,7 +8,7 @@ The fields are those of Kafka's message schemas.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from struct import Struct, error
+from struct import Struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +22,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     check_end,
     encoded_count,
     encoded_text,
+    framed,
     read_count,
     read_text,
     read_unsigned,
@@ -45,9 +46,7 @@ _LAG_SINCE = 1
 _ALL_TOPICS = NULL
 _GROUP_ID_NOT_FOUND: int = GroupIdNotFoundError.errno
 
-# A request's frame: size, then the header (key, version, correlation id, client id, tags).
 _INT16, _INT32 = Struct(">h"), Struct(">i")
-_HEAD = Struct(">ihhi")
 _TOPIC_ID_BYTES = 16
 # A partition in a description: index, start offset, leader epoch, lag, error.
 _DESCRIBED = {0: Struct(">iqih"), 1: Struct(">iqiqh")}
@@ -57,33 +56,25 @@ _ANSWERED = Struct(">ih")
 
 
 class DescribeShareOffsetsFrames:
-    """Request and response frames of one client, in one version."""
-
     def __init__(self, client_id: str, version: int, deadline: Deadline) -> None:
         self._version = version
         self._deadline = deadline
         self._begin = short_text(client_id) + NO_TAGS
 
     def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
-        """The whole frame of a request for all start offsets of the groups."""
         parts = [self._begin, encoded_count(len(groups))]
         for group in groups:
             parts += (encoded_text(group), _ALL_TOPICS, NO_TAGS)
-        return _framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
+        return framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
         """Decodes the frame of a response, without its size. As in OffsetFetch, a group that does
         not exist has no offsets.
 
-        Raises KafkaProtocolError if it is no such response, and KafkaTimeoutError if reading all of
-        it would exceed the call's time.
+        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
+        KafkaTimeoutError if reading all of it would exceed the call's time.
         """
-        try:
-            return self._read(bytes(frame))
-        except (IndexError, UnicodeDecodeError, error) as cause:
-            raise KafkaProtocolError("a share group's offsets that cannot be read") from cause
-
-    def _read(self, raw: bytes) -> OffsetFetchAnswer:
+        raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
         (throttle_time_ms,) = _INT32.unpack_from(raw, position)
         count, position = read_count(raw, position + _INT32.size)
@@ -126,8 +117,6 @@ class DescribeShareOffsetsFrames:
 
 
 class AlterShareOffsetsFrames:
-    """Request frames of one client."""
-
     def __init__(self, client_id: str, version: int) -> None:
         self._version = version
         self._begin = short_text(client_id) + NO_TAGS
@@ -135,47 +124,38 @@ class AlterShareOffsetsFrames:
     def frame(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], correlation_id: int
     ) -> bytes:
-        """The whole frame of a request to set the start offsets of a group."""
         topics: dict[str, list[bytes]] = defaultdict(list)
         for tp, to in offsets.items():
             topics[tp.topic].append(_ALTERED.pack(tp.partition, to.offset, 0))
         parts = [self._begin, encoded_text(group), encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
-        return _framed(ALTER.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
+        return framed(ALTER.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
 
 def alter_share_offsets_answer(frame: memoryview) -> OffsetCommitAnswer:
     """Decodes the frame of a response, without its size.
 
-    Raises KafkaProtocolError if it is no such response.
+    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
     """
     error_codes: dict[tuple[str, int], int] = {}
     raw = bytes(frame)
-    try:
-        position = behind_tags(raw, _INT32.size)
-        (throttle_time_ms,) = _INT32.unpack_from(raw, position)
-        (error_code,) = _INT16.unpack_from(raw, position + _INT32.size)
-        position = _behind_message(raw, position + _INT32.size + _INT16.size)
-        topics, position = read_count(raw, position)
-        for _ in range(topics):
-            topic, position = read_text(raw, position)
-            partitions, position = read_count(raw, position + _TOPIC_ID_BYTES)
-            for _ in range(partitions):
-                partition, code = _ANSWERED.unpack_from(raw, position)
-                error_codes[topic, partition] = code
-                position = behind_tags(raw, _behind_message(raw, position + _ANSWERED.size))
-            position = behind_tags(raw, position)
-        if behind_tags(raw, position) != len(raw):
-            raise KafkaProtocolError("an AlterShareGroupOffsets answer with extra bytes at the end")
-    except (IndexError, UnicodeDecodeError, error) as cause:
-        raise KafkaProtocolError("an AlterShareGroupOffsets answer that cannot be read") from cause
+    position = behind_tags(raw, _INT32.size)
+    (throttle_time_ms,) = _INT32.unpack_from(raw, position)
+    (error_code,) = _INT16.unpack_from(raw, position + _INT32.size)
+    position = _behind_message(raw, position + _INT32.size + _INT16.size)
+    topics, position = read_count(raw, position)
+    for _ in range(topics):
+        topic, position = read_text(raw, position)
+        partitions, position = read_count(raw, position + _TOPIC_ID_BYTES)
+        for _ in range(partitions):
+            partition, code = _ANSWERED.unpack_from(raw, position)
+            error_codes[topic, partition] = code
+            position = behind_tags(raw, _behind_message(raw, position + _ANSWERED.size))
+        position = behind_tags(raw, position)
+    if behind_tags(raw, position) != len(raw):
+        raise KafkaProtocolError("an AlterShareGroupOffsets answer with extra bytes at the end")
     return OffsetCommitAnswer(throttle_time_ms, error_codes, error_code)
-
-
-def _framed(key: int, version: int, correlation_id: int, parts: Sequence[bytes]) -> bytes:
-    body = b"".join(parts)
-    return _HEAD.pack(_HEAD.size - _INT32.size + len(body), key, version, correlation_id) + body
 
 
 def _behind_message(raw: bytes, position: int) -> int:

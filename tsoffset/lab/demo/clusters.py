@@ -62,12 +62,10 @@ class Clusters:
 
     @property
     def at_source(self) -> Access:
-        """How applications connect to the source, once it has started."""
         return self._access(self.source)
 
     @property
     def at_target(self) -> Access:
-        """How applications connect to the target, once it has started."""
         return self._access(self.target)
 
     def start_brokers(self, pool: Executor) -> None:

@@ -10,8 +10,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, T
 
 from tsoffset.errors import EmbeddedError
 from tsoffset.lab.demo.clusters import Clusters, remote
-from tsoffset.lab.demo.groups import DemoGroup, Stand
-from tsoffset.lab.demo.topics import PARTITIONS, TOPICS, DemoRecord, Place
+from tsoffset.lab.demo.topics import PARTITIONS, TOPICS, DemoGroup, DemoRecord, Place, Stand
 from tsoffset.lab.demo.verdict import Logs, Read
 from tsoffset.lab.embedded import Access
 

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.values import rows_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
-from tsoffset.lab.demo.groups import GROUPS, DemoGroup
 from tsoffset.lab.demo.narration import verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
-from tsoffset.lab.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.lab.demo.topics import CLICKS, GROUPS, ORDERS, PARTITIONS, TOPICS, DemoGroup
 from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +29,6 @@ _NEVER_MIRRORED = 150
 
 
 class Failback(Story):
-    """The steps after everything is mirrored."""
-
     about = "a failover, some work on the target, and the way back"
 
     @property
@@ -48,7 +46,7 @@ class Failback(Story):
         with progress("starting Spark"):
             spark = session()
         rows = self._cycle(spark, FlowTask(self._configuration(), FLOW, self._narrowing))
-        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{tally_of(rows_table(rows)).in_words()}.")
         read = self._work_there()
         self._go_on_at_home(source)
         rows = self._come_back(spark)

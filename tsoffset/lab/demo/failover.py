@@ -6,30 +6,27 @@ from typing import TYPE_CHECKING
 
 from tsoffset.lab.demo.clusters import FLOW, TARGET
 from tsoffset.lab.demo.consumers import Reads
-from tsoffset.lab.demo.groups import GROUPS
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.story import Story
+from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
     conclusion,
     group_verdict,
-    surprises,
     way,
 )
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 class Failover(Story):
-    """The steps after everything is mirrored."""
-
     about = "one sync of the consumer groups' offsets, and a failover"
 
     def tell(self) -> tuple[int, list[str]]:
@@ -51,7 +48,7 @@ class Failover(Story):
         self._show(FLOW, rows)
         with progress("syncing again") as report:
             again = run_cycle(spark, task, commit=True, progress=report)
-        self._narrator.say(f"A second sync: {Tally.of(again.rows).in_words()}.", apart=True)
+        self._narrator.say(f"A second sync: {tally_of(again.rows.table).in_words()}.", apart=True)
         with progress("timestamps alone") as report:
             lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
             simple = FlowTask(replace(configuration, text=lines), FLOW)
@@ -76,9 +73,6 @@ class Failover(Story):
             [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
             by_timestamp,
         )
-        self._narrator.step("Results that may surprise you")
-        for group in GROUPS:
-            self._narrator.items(surprises(group.name, resumed[group.name]))
         return verdicts
 
     def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:

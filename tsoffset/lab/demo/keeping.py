@@ -4,13 +4,20 @@ import shlex
 import sys
 from pathlib import Path
 
+from tsoffset.java import find_java
 from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
-from tsoffset.lab.demo.groups import GROUPS
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.stopping import remember
-from tsoffset.lab.embedded.tools import kafka_tool
+from tsoffset.lab.demo.topics import GROUPS
+from tsoffset.lab.embedded import resolve_jars
 
-_TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
+# Kafka's own command-line tools: the jars come without their scripts.
+_TOOLS = {
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+# Without a configuration, log4j prints a complaint, and then errors among the results.
+_QUIET = ("-Dlog4j2.StatusLogger.level=OFF", "-Dlog4j2.level=OFF")
 
 
 def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narrator) -> None:
@@ -73,3 +80,8 @@ def _this_program() -> list[str]:
     if called.name == "tsoffset":
         return [str(called.absolute())]
     return [sys.executable, "-m", "tsoffset"]
+
+
+def kafka_tool(name: str) -> list[str]:
+    """The command line of the tool with this script name. Raises EmbeddedError."""
+    return [str(find_java()), *_QUIET, "-cp", f"{resolve_jars()}/*", _TOOLS[name]]

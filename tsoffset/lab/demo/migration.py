@@ -20,32 +20,49 @@ from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
-from tsoffset.lab.demo import checkpoints
-from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, change_settings
+from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.values import rows_table
+from tsoffset.flow.policy import internal_topics
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, Clusters, change_settings
 from tsoffset.lab.demo.consumers import Reads
-from tsoffset.lab.demo.groups import GROUPS
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
-from tsoffset.lab.demo.topics import ORDERS, PARTITIONS
+from tsoffset.lab.demo.topics import GROUPS, ORDERS, PARTITIONS
 from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
     conclusion,
     group_verdict,
-    surprises,
     way,
 )
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
+from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress
-from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.tables import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# With these MirrorMaker 2 writes offset syncs and checkpoints.
+_CHECKPOINTS: Mapping[str, str] = {
+    "emit.offset-syncs.enabled": "true",
+    "emit.checkpoints.enabled": "true",
+    "emit.checkpoints.interval.seconds": "1",
+    "offset-syncs.topic.replication.factor": "1",
+}
+_CHECKPOINTS_SECONDS = 90.0
+# It checks the groups each second. If this many checks, half a second apart, change nothing, it has
+# nothing to add.
+_CHECKS = 8
+# It does not commit for a group with consumers on the target.
+_IDLE = frozenset(group.name for group in GROUPS if not group.member)
 _PATIENCE_SECONDS = 60.0
 # For each partition, to check that MirrorMaker 2 still copies in the end.
 _WRITTEN_LAST = 100
@@ -57,7 +74,7 @@ class MigrationStory(Story):
 
     about = "its checkpoint connector committing for the groups, and the way from it to tsoffset"
     settings: ClassVar[Mapping[str, str]] = {
-        **checkpoints.SETTINGS,
+        **_CHECKPOINTS,
         f"{FLOW}.{SYNC}": "true",
         "sync.group.offsets.interval.seconds": "1",
     }
@@ -65,7 +82,6 @@ class MigrationStory(Story):
 
     @property
     def file(self) -> Path:
-        """The file that `migrate` writes."""
         return self._clusters.folder / DEFAULT_FILE
 
     def tell(self) -> tuple[int, list[str]]:
@@ -102,9 +118,7 @@ class MigrationStory(Story):
         self._narrator.step(f"MirrorMaker 2 commits for the groups on {TARGET}")
         (flow,) = self._configuration().resolve().select((FLOW,))
         with progress("waiting for checkpoints"):
-            pairs = self._aside(
-                lambda: checkpoints.wait_for_checkpoints(self._clusters, flow, synced=True)
-            )
+            pairs = self._aside(lambda: _wait_for_checkpoints(self._clusters, flow))
         self._narrator.say(
             f"Its checkpoint connector has translated {pairs} commits, and set those of idle "
             f"groups on {TARGET}: this is what consumers would resume from."
@@ -150,7 +164,7 @@ class MigrationStory(Story):
         with progress("planning") as report:
             planned = run_cycle(spark, self._task(), commit=False, progress=report)
         self._narrator.say(
-            f"{Tally.of(planned.rows).in_words()}.",
+            f"{tally_of(planned.rows.table).in_words()}.",
             f"Nothing is committed: {SYNC} is false in {self.file.name}.",
         )
 
@@ -177,7 +191,7 @@ class MigrationStory(Story):
         change_settings(self.file, {f"{FLOW}.{SYNC}": "true"})
         self._consumers.stay()
         rows = self._cycle(spark, self._task())
-        self._narrator.say(f"{path.name} is saved. {Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{path.name} is saved. {tally_of(rows_table(rows)).in_words()}.")
         return rows
 
     def _end(self, step: Step, connectors_topic: str, unwanted: Sequence[str]) -> None:
@@ -218,7 +232,7 @@ class MigrationStory(Story):
         self._narrator.quote([f"tsoffset sync -c {self.file.name}"])
         self._consumers.stay()
         rows = self._cycle(spark, self._task())
-        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{tally_of(rows_table(rows)).in_words()}.")
         return rows
 
     # --- by content ------------------------------------------------------------------------
@@ -250,10 +264,6 @@ class MigrationStory(Story):
                 way("as tsoffset has set them", moved, lambda one: one.stands_at),
             ],
         )
-        self._narrator.lines([])
-        for verdict in verdicts:
-            if not verdict.moved:
-                self._narrator.items(surprises(verdict.group, resumed[verdict.group]))
         return verdicts
 
     def _conclusion(
@@ -272,7 +282,7 @@ class MigrationStory(Story):
             sentences.append("No offset went backwards.")
         if status:
             sentences.append("check or compare did not end with status 0; see what they say above.")
-        moved = Tally.of(again).outcomes[OutcomeKind.COMMITTED]
+        moved = tally_of(rows_table(again)).outcomes[OutcomeKind.COMMITTED]
         if moved:
             sentences.append(
                 f"The last sync moved {moved} offsets of groups that had not committed."
@@ -326,10 +336,43 @@ class _Heard(Notices):
 
 
 def _as_found(resumed: Resumed) -> int | None:
-    """The target group's committed offset before the sync."""
     return resumed.row.current_target_offset
 
 
 def _before(group: str, resumed: Sequence[Resumed]) -> str:
     found = way(group, resumed, _as_found)
     return "-" if found.silent == found.positions else f"{found.count.reread:,}"
+
+
+def _wait_for_checkpoints(clusters: Clusters, flow: FlowSettings) -> int:
+    """Wait until MirrorMaker 2 has written and committed all checkpoints; returns the number of
+    group-partitions with a checkpoint. Raises EmbeddedError."""
+    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+    counts: list[int] = []
+
+    def missing() -> str | None:
+        with KafkaCluster(flow.target) as target:
+            found = read_checkpoints(target, topic, wanted=lambda _: True, committed={})
+            behind = _behind(target, found)
+        counts.append(len(found.newest))
+        still = len(counts) >= _CHECKS and counts[-1] and len({*counts[-_CHECKS:]}) == 1
+        if still and not behind:
+            return None
+        return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed yet"
+
+    clusters.target.wait_until(missing, seconds=_CHECKPOINTS_SECONDS, doing=f"wait for {topic}")
+    return counts[-1]
+
+
+def _behind(target: KafkaCluster, found: Checkpoints) -> int:
+    """The number of checkpoints of idle groups that are past the target group's committed
+    offset."""
+    wanted = {key: one for key, one in found.newest.items() if key.group in _IDLE}
+    names = sorted({key.group for key in wanted})
+    current: dict[CheckpointKey, int] = {}
+    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+        if not isinstance(offsets, Failed):
+            for place, commit in offsets.items():
+                if isinstance(commit, CommittedOffset):
+                    current[CheckpointKey(group, place)] = commit.offset
+    return sum(current.get(key, -1) < one.target_offset for key, one in wanted.items())

@@ -24,7 +24,6 @@ class Narrator:
         self._steps = 0
 
     def opening(self, title: str, sentence: str) -> None:
-        """Print the title of the demo."""
         self.lines([Text(title, "bold"), *self._wrapped(sentence, "")], apart=False)
 
     def step(self, title: str) -> None:
@@ -32,7 +31,6 @@ class Narrator:
         self.lines([Text(f"{self._steps}. {title}", "bold")])
 
     def say(self, *sentences: str, style: str = "", apart: bool = False) -> None:
-        """Print sentences, each on a new line."""
         for sentence in sentences:
             lines = self._wrapped(sentence, _INDENT)
             self.lines((Text(line.plain, style) for line in lines), apart=apart)
@@ -42,12 +40,10 @@ class Narrator:
         self.lines((Text(f"{_INDENT}  {printable(line)}", "cyan") for line in lines), apart=False)
 
     def items(self, sentences: Iterable[str]) -> None:
-        """Print sentences, each after a dash."""
         for sentence in sentences:
             self.lines(self._wrapped(sentence, f"{_INDENT}- ", f"{_INDENT}  "), apart=False)
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
-        """Print lines unchanged."""
         self._output.lines(lines, apart=apart)
         self._output.flush()
 

@@ -21,7 +21,6 @@ class Source:
     can get."""
 
     def __init__(self, clusters: Clusters, start_ms: int) -> None:
-        """Records have timestamps from `start_ms` on."""
         self.written: dict[Place, list[DemoRecord]] = {}
         self.aborted = 0
         self._broker = clusters.source
@@ -62,7 +61,6 @@ class Source:
                     there += _sent(producer, topic, partition, records[at : at + _FLUSH_EVERY])
 
     def delete_head(self, topic: DemoTopic) -> None:
-        """Delete the oldest records of each partition, as retention would."""
         places = {
             TopicPartition(topic.name, partition): count
             for partition, count in enumerate(topic.deleted)

@@ -21,7 +21,6 @@ class Locks:
     """
 
     def __init__(self, folder: Path, clusters: tuple[str, ...]) -> None:
-        """Creates everything; the folder must exist."""
         authority = Authority("tsoffset demo authority")
         self._trust_store = authority.write_pem(folder / "authority.pem")
         self._passwords = {name: secrets.token_urlsafe() for name in clusters}
@@ -33,7 +32,6 @@ class Locks:
         self.passwords_path = write_private(folder / "passwords.properties", "".join(lines))
 
     def of(self, cluster: str) -> BrokerSecurity:
-        """What the broker requires: TLS and a password, with all rights."""
         return BrokerSecurity(
             (replace(_CLIENTS, key_store=self._key_stores[cluster]),),
             passwords={USER: self._passwords[cluster]},
@@ -41,7 +39,6 @@ class Locks:
         )
 
     def access(self, broker: EmbeddedBroker) -> Access:
-        """How applications connect to a cluster that has started."""
         return Access(
             broker.bootstrap_at(_CLIENTS.name),
             _CLIENTS.protocol,

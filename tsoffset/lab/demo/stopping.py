@@ -20,7 +20,6 @@ _GONE_SECONDS = 10.0
 
 
 def remember(folder: Path, processes: Mapping[str, int | None]) -> None:
-    """Write which processes, by name, run in the folder of a demo."""
     (folder / _KEPT).write_text(json.dumps(processes))
 
 

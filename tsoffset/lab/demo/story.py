@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.values import rows_table
 from tsoffset.errors import CycleFailed
 from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
-from tsoffset.lab.demo.groups import GROUPS
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.security import MECHANISM, USER
 from tsoffset.lab.demo.topics import (
     ACCOUNTS,
     CLICKS,
+    GROUPS,
     IN_CLOSED_SEGMENTS,
     IN_FIRST_SEGMENT,
     ORDERS,
@@ -36,7 +37,7 @@ from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
 from tsoffset.terminal.notices import progress
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ class Story:
 
     @property
     def _spark_settings(self) -> Mapping[str, str]:
-        """What of Spark's settings is otherwise."""
         return {}
 
     def tell(self) -> tuple[int, list[str]]:
@@ -85,19 +85,13 @@ class Story:
     def _begin(self) -> tuple[Source, "Callable[[], SparkSession]"]:
         """The steps up to a complete mirror; returns the writer to the source, and a function that
         waits for Spark, which starts meanwhile."""
-        source, mirrored = self._fill()
-        session = self._start_spark()
-        self._mirror_all(mirrored)
-        return source, session
-
-    def _fill(self) -> tuple[Source, Callable[[], None]]:
-        """The steps up to a source that groups have read; returns its writer, and a function that
-        waits for the mirror."""
         self._start_brokers()
         source = self._write_history()
         mirrored = self._start_mirror()
         self._write_and_read(source)
-        return source, mirrored
+        session = self._start_spark()
+        self._mirror_all(mirrored)
+        return source, session
 
     def _aside(self, work: Callable[[], T]) -> T:
         """Run it in another thread: kafka-python sometimes swallows Ctrl-C as an error of its
@@ -261,7 +255,6 @@ class Story:
         return found
 
     def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        """How each group continued, by partition."""
         logs = self._consumers.logs()
         found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
         for row in rows:
@@ -281,7 +274,7 @@ class Story:
             result = run_cycle(spark, task, commit=True, progress=report)
         rows = list(result.rows)
         self._narrator.items(result.warnings)
-        if Tally.of(rows).failed:
+        if tally_of(result.rows.table).failed:
             self._show(task.flow, rows)
             raise CycleFailed(
                 f"sync {task.flow}: some rows failed, so there is nothing to judge; the table "
@@ -290,8 +283,7 @@ class Story:
         return rows
 
     def _show(self, flow: str, rows: Sequence[Row]) -> None:
-        """The table that `tsoffset sync` prints."""
-        summary = Tally.of(rows).in_words
+        summary = tally_of(rows_table(rows)).in_words
         config = str(self._clusters.configuration)
         self._narrator.lines(cycle_lines(flow, rows, summary, config, self._narrator.width))
 

@@ -28,8 +28,6 @@ _WRITTEN_LATER = 1_000
 
 
 class Streaming(Story):
-    """The steps after all is mirrored."""
-
     about = "a Spark streaming query, and the migration of its checkpoint"
 
     @property

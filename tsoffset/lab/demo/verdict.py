@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tsoffset.lab.demo.topics import DemoRecord
-from tsoffset.model import OutcomeKind, Reason, Row
+from tsoffset.model import OutcomeKind, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,14 @@ class Resumed:
 
     @property
     def stands_at(self) -> int | None:
-        """Where it begins, by its row."""
         committed = self.row.outcome is OutcomeKind.COMMITTED
         return self.row.target_offset if committed else self.row.current_target_offset
 
     @property
     def count(self) -> Count:
-        """The records that the consumer got, re-reads and never gets."""
         return judge(self.logs, self.processed, self.read)
 
     def count_from(self, start: int) -> Count:
-        """The same if it had begun at `start`."""
         got = [entry for entry in self.logs.target if entry.offset >= start]
         return judge(self.logs, self.processed, Read(start, got))
 
@@ -89,13 +86,6 @@ class Resumed:
         offset, log = self.row.source_offset, self.logs.target
         end = log[-1].offset + 1 if log else 0
         return offset if offset is not None and offset <= end else None
-
-    @property
-    def stood_in_a_hole(self) -> bool:
-        """Whether the source has no record at the committed offset, but later ones."""
-        at = self.row.source_offset or 0
-        behind = [entry.offset for entry in self.logs.source if entry.offset >= at]
-        return bool(behind) and behind[0] != at
 
 
 def judge(logs: Logs, processed: AbstractSet[bytes], read: Read) -> Count:
@@ -197,47 +187,6 @@ def way(name: str, resumed: Sequence[Resumed], start: Callable[[Resumed], int | 
     found = [(one, start(one)) for one in resumed]
     counts = [one.count_from(at) for one, at in found if at is not None]
     return ResumeWay(name, sum(counts, Count()), len(found), len(found) - len(counts))
-
-
-def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:
-    """One sentence for each result that a reader of the tables may not expect."""
-    said = []
-    reasons = {one.row.reason for one in resumed}
-    if Reason.GROUP_ACTIVE in reasons:
-        again = sum(one.count.reread for one in resumed)
-        ours = way("", resumed, lambda one: one.row.target_offset).count.reread
-        said.append(
-            f"{group} was skipped, since it has a consumer on the target, which commits its own "
-            f"offsets: it resumed from those and re-read {in_words(again)}; from the offsets in "
-            f"the table it would have re-read {ours:,}."
-        )
-    if Reason.TARGET_AHEAD in reasons:
-        ahead = sum(
-            (one.row.current_target_offset or 0) - (one.row.target_offset or 0) for one in resumed
-        )
-        said.append(
-            f"{group} is {ahead:,} offsets further on the target than on the source, since it "
-            "has read there: tsoffset moves no group backwards."
-        )
-    if Reason.EXPIRED in reasons:
-        said.append(
-            f"{group} had stopped at records that the source has deleted since, so there is "
-            "nothing to translate: on both clusters its consumers start by "
-            "auto.offset.reset (in this demo earliest: they read all that is left)."
-        )
-    gone = {one.logs.compacted for one in resumed if one.moved and one.stood_in_a_hole}
-    if True in gone:
-        said.append(
-            f"{group} had stopped at records that compaction has removed since: it went on with "
-            "the next ones that are left."
-        )
-    if False in gone:
-        said.append(
-            f"{group} was at offsets that hold no record (the end of a transaction, an aborted "
-            "one): these take offsets on the source and are not copied, and it went on with the "
-            "next record."
-        )
-    return said
 
 
 def in_words(number: int) -> str:

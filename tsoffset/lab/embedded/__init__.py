@@ -18,7 +18,7 @@ terminal. Each process has a log in its folder, and none outlives the Python pro
 it. Errors are those of `tsoffset.errors`.
 """
 
-from tsoffset.lab.embedded.broker import EmbeddedBroker, EmbeddedCluster
+from tsoffset.lab.embedded.broker import EmbeddedBroker
 from tsoffset.lab.embedded.jars import (
     KAFKA_VERSION,
     SPARK_KAFKA_VERSION,
@@ -27,8 +27,7 @@ from tsoffset.lab.embedded.jars import (
     resolve_spark_kafka_jars,
 )
 from tsoffset.lab.embedded.mirror import MirrorMaker, flow_properties
-from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
-from tsoffset.lab.embedded.zookeeper import ZooKeeperBroker
+from tsoffset.lab.embedded.security import Access, BrokerListener, BrokerSecurity
 
 __all__ = [
     "KAFKA_VERSION",
@@ -36,11 +35,8 @@ __all__ = [
     "Access",
     "BrokerListener",
     "BrokerSecurity",
-    "BrokerTokens",
     "EmbeddedBroker",
-    "EmbeddedCluster",
     "MirrorMaker",
-    "ZooKeeperBroker",
     "cache_folder",
     "flow_properties",
     "resolve_jars",

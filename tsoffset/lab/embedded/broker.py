@@ -3,8 +3,6 @@
 import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -95,17 +93,13 @@ class EmbeddedBroker(Server):
 
         `properties` override the defaults of this module, `java_options` those of Java. `port`
         requests a certain port; otherwise a free one is found. `kafka_version` is one of
-        `jars.PINNED`, from 3.9 on; for older ones use `ZooKeeperBroker`.
+        `jars.PINNED`, from 3.9 on: older ones need ZooKeeper.
         """
         super().__init__(
             "kafka.Kafka",
             name,
             directory,
-            java_options=(
-                *JAVA_OPTIONS,
-                *(() if security is None else security.java_options()),
-                *java_options,
-            ),
+            java_options=(*JAVA_OPTIONS, *java_options),
             start_seconds=start_seconds,
             kafka_version=kafka_version,
         )
@@ -132,7 +126,6 @@ class EmbeddedBroker(Server):
 
     @property
     def bootstrap(self) -> str:
-        """The address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
     def bootstrap_at(self, listener: str) -> str:
@@ -256,78 +249,3 @@ class EmbeddedBroker(Server):
         if not self._ports:
             raise EmbeddedError(f"{self.name} has no port before its first start; call start()")
         return self._ports[listener]
-
-
-class EmbeddedCluster:
-    """A cluster of several nodes; the first one is the controller.
-
-    The topics of group offsets and transactions are created while the first node is alone, so it
-    holds them: stopping another node only affects partitions with their only replica there.
-    """
-
-    def __init__(
-        self,
-        directory: Path | None = None,
-        *,
-        nodes: int = 2,
-        name: str = "cluster",
-        security: BrokerSecurity | None = None,
-        properties: Mapping[str, str] | None = None,
-        java_options: Sequence[str] = (),
-        start_seconds: float = START_SECONDS,
-    ) -> None:
-        """`nodes` nodes, numbered from 1; starts nothing."""
-        self.nodes: list[EmbeddedBroker] = []
-        for node_id in range(1, nodes + 1):
-            node_name = f"{name}-{node_id}"
-            self.nodes.append(
-                EmbeddedBroker(
-                    None if directory is None else directory / node_name,
-                    name=node_name,
-                    security=security,
-                    properties=properties,
-                    java_options=java_options,
-                    start_seconds=start_seconds,
-                    joins=self.nodes[0] if self.nodes else None,
-                    node_id=node_id,
-                )
-            )
-
-    @property
-    def bootstrap(self) -> str:
-        """The addresses of all nodes, for `bootstrap.servers`."""
-        return ",".join(node.bootstrap for node in self.nodes)
-
-    def bootstrap_at(self, listener: str) -> str:
-        """The addresses of all nodes at the listener of this name."""
-        return ",".join(node.bootstrap_at(listener) for node in self.nodes)
-
-    @property
-    def admin(self) -> Access:
-        """Access with all rights."""
-        return replace(self.nodes[0].admin, bootstrap=self.bootstrap)
-
-    def start(self) -> Self:
-        """Start all nodes that do not run; see `EmbeddedBroker.start`."""
-        try:
-            for node in self.nodes:
-                node.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def stop(self) -> None:
-        """Stop all nodes, the controller last, because the others deregister with it."""
-        with ExitStack() as stack:
-            for node in self.nodes:
-                stack.callback(node.stop)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """See `EmbeddedBroker`."""
-        with ExitStack() as stack:
-            for node in self.nodes:
-                stack.callback(node.__exit__, kind)

@@ -1,8 +1,6 @@
 """Certificates of a private authority, in the stores that Kafka's clients and brokers read."""
 
 import ipaddress
-import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,8 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tsoffset.errors import EmbeddedError
-from tsoffset.java import keytool
 from tsoffset.lab.embedded.ports import HOST
 from tsoffset.lab.embedded.server import write_private
 
@@ -23,7 +19,6 @@ LOCAL_HOSTS = (HOST, "localhost")
 VALID_FOR = timedelta(days=30)
 # Clocks of one machine do not differ, but notBefore is in whole seconds.
 _EARLIER = timedelta(minutes=5)
-_KEYTOOL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,6 @@ class Certificate:
         ).decode()
 
     def chain_pem(self) -> str:
-        """The certificate and its authority's as PEM."""
         return _pem(self.signed) + _pem(self.authority)
 
     def write_pem(self, path: Path, password: str | None = None) -> Path:
@@ -104,51 +98,16 @@ class Authority:
         return Certificate(key, builder.sign(self._key, hashes.SHA256()), self.certificate)
 
     def pem(self) -> str:
-        """The authority's certificate as PEM."""
         return _pem(self.certificate)
 
     def write_pem(self, path: Path) -> Path:
-        """Write a trust store as PEM; return its path."""
         return write_private(path, self.pem())
 
     def write_pkcs12(self, path: Path, password: str) -> Path:
-        """Write a trust store as PKCS #12; return its path."""
         trusted = pkcs12.PKCS12Certificate(self.certificate, b"authority")
         return write_private(
             path, pkcs12.serialize_java_truststore([trusted], _encryption(password))
         )
-
-
-def write_jks(store: Path, path: Path, password: str, key_password: str | None = None) -> Path:
-    """Write the content of the PKCS #12 `store` as JKS to `path`, with Java's keytool; returns
-    `path`.
-
-    Both are protected by `password`, the key by `key_password` if given (only for a store with a
-    key). Raises `JavaMissing`, `JavaTooOld`, and `EmbeddedError` if keytool fails.
-    """
-    command: list[str | Path] = [keytool(), "-importkeystore", "-noprompt"]
-    command += ["-srckeystore", store, "-srcstoretype", "PKCS12", "-srcstorepass:env", "STORE"]
-    command += ["-destkeystore", path, "-deststoretype", "JKS", "-deststorepass:env", "STORE"]
-    passwords = {"STORE": password}
-    if key_password is not None:
-        command += ["-srcalias", "key", "-destkeypass:env", "KEY"]
-        passwords["KEY"] = key_password
-    path.unlink(missing_ok=True)
-    try:
-        subprocess.run(
-            command,
-            env=os.environ | passwords,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=_KEYTOOL_SECONDS,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stdout", None) or type(error).__name__
-        raise EmbeddedError(
-            f"write {path} with {command[0]}: {said.strip()}; check the store and its password"
-        ) from None
-    return path
 
 
 def _named(name: str) -> x509.Name:

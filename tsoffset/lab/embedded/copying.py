@@ -43,7 +43,6 @@ class Log:
     """
 
     def __init__(self, cluster: Access, topics: list[str], isolation: str) -> None:
-        """The `topics` must exist."""
         places = [
             TopicPartition(topic, partition)
             for topic in topics

@@ -6,12 +6,9 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
-from zipfile import ZipFile
 
-import javaproperties
 import platformdirs
 import pooch
 import truststore
@@ -26,6 +23,7 @@ OLDER_VERSIONS = ("3.9.2", "2.8.2", "2.5.1")
 # For queries of Structured Streaming. It is the newest in the repository, and Spark 4.3.0 loads it.
 SPARK_KAFKA_VERSION = "4.2.0"
 REPOSITORY_VARIABLE = "TSOFFSET_MAVEN_REPOSITORY"
+_MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 
 # In the form of `sha256sum`, by path in the repository; written by `make lock-jars`.
 PINNED = {
@@ -98,7 +96,6 @@ def fetch_jars(folder: Path, pins: str, product: str = f"Kafka {KAFKA_VERSION}")
 
 
 def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The names of the jars that are absent or damaged."""
     return [
         name
         for name, (digest, _) in wanted.items()
@@ -152,7 +149,7 @@ def _system_authorities() -> Iterator[None]:
 
 
 def _repository() -> str:
-    """The Maven repository that this machine is configured for, else Maven's own."""
+    """The Maven repository that this machine is configured for, else Maven Central."""
     told = os.environ.get(REPOSITORY_VARIABLE)
     if told:
         return told
@@ -166,19 +163,4 @@ def _repository() -> str:
         url = mirror.findtext("{*}url", "").strip()
         if mirrored & {"*", "external:*", "central"} and "!central" not in mirrored and url:
             return url
-    return _mavens_own()
-
-
-def _mavens_own() -> str:
-    """The repository that the Ivy inside pyspark uses by default."""
-    pyspark = find_spec("pyspark")
-    assert pyspark is not None
-    assert pyspark.origin is not None
-    for jar in Path(pyspark.origin).parent.glob("jars/ivy-*.jar"):
-        with ZipFile(jar) as ivy:
-            settings = ivy.read("org/apache/ivy/core/settings/repository.properties").decode()
-        return str(javaproperties.loads(settings)["ivy.ibiblio.default.artifact.root"])
-    raise JarsUnavailable(
-        "fetch Kafka: pyspark, whose Ivy knows the repository, holds no jars/ivy-*.jar; install "
-        f"pyspark from its wheel, or set {REPOSITORY_VARIABLE} to the address of a Maven repository"
-    )
+    return _MAVEN_CENTRAL

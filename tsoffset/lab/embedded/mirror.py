@@ -105,7 +105,6 @@ class MirrorMaker(Server):
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """Starts nothing."""
         self._wanted = {} if isinstance(properties, Path) else dict(properties)
         super().__init__(
             "org.apache.kafka.connect.mirror.MirrorMaker",

@@ -208,7 +208,6 @@ os.register_at_fork(after_in_child=_watched.clear)
 
 
 def _start(command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-    """Start a child and its watchdog."""
     life, held_by_child = os.pipe()
     try:
         child = subprocess.Popen(
@@ -234,7 +233,6 @@ def _start(command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill a child."""
     child.kill()
     child.wait()
     _forget(child)

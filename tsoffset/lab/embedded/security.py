@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tsoffset.config.jaas import jaas_text
+
 ADMIN = "admin"
 
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -14,9 +16,6 @@ _LOGIN_MODULES = {
     **dict.fromkeys(_SCRAM, "scram.ScramLoginModule"),
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
 }
-_OAUTH_VALIDATOR = (
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +37,6 @@ class BrokerListener:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerTokens:
-    """The tokens that OAUTHBEARER accepts: signed by a key that `jwks_url` serves, with this issuer
-    and this audience."""
-
-    jwks_url: str
-    issuer: str
-    audience: str
-
-
-@dataclass(frozen=True, slots=True)
 class BrokerSecurity:
     """What a broker requires of its clients; everything that no ACL allows is refused.
 
@@ -62,7 +51,6 @@ class BrokerSecurity:
     trust_store: Path | None = None
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
     superusers: tuple[str, ...] = ()
-    tokens: BrokerTokens | None = None
     admin_password: str = field(default_factory=secrets.token_urlsafe, repr=False)
 
     def properties(self) -> dict[str, str]:
@@ -82,12 +70,6 @@ class BrokerSecurity:
         for listener in self.listeners:
             found |= _prefixed(listener.name, self._of_listener(listener))
         return found
-
-    def java_options(self) -> tuple[str, ...]:
-        """Options for Java: Kafka fetches tokens' keys only from addresses named there."""
-        if self.tokens is None:
-            return ()
-        return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.tokens.jwks_url}",)
 
     def scram_users(self) -> list[str]:
         """The users in the form of kafka-storage, each after --add-scram."""
@@ -111,14 +93,6 @@ class BrokerSecurity:
         found |= _sasl(
             {each: jaas(each, users if each == "PLAIN" else {}) for each in listener.mechanisms}
         )
-        if "OAUTHBEARER" in listener.mechanisms and self.tokens is not None:
-            prefix = "oauthbearer.sasl"
-            found |= {
-                f"{prefix}.server.callback.handler.class": _OAUTH_VALIDATOR,
-                f"{prefix}.oauthbearer.jwks.endpoint.url": self.tokens.jwks_url,
-                f"{prefix}.oauthbearer.expected.issuer": self.tokens.issuer,
-                f"{prefix}.oauthbearer.expected.audience": self.tokens.audience,
-            }
         return found | dict(listener.properties)
 
 
@@ -182,11 +156,7 @@ class Access:
 
 def jaas(mechanism: str, options: Mapping[str, str]) -> str:
     """The value of sasl.jaas.config for a mechanism."""
-    words = ["org.apache.kafka.common.security." + _LOGIN_MODULES[mechanism], "required"]
-    for name, value in options.items():
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        words.append(f'{name}="{escaped}"')
-    return " ".join(words) + ";"
+    return jaas_text("org.apache.kafka.common.security." + _LOGIN_MODULES[mechanism], options)
 
 
 def _sasl(logins: Mapping[str, str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ class MemoryCluster(Cluster):
 
     Fill it with `create_topic`, `log` and `group`, make it fail with `fail`, and use it through the
     methods of `Cluster`. `requests` has the calls and `commits` the accepted commits, in order. Its
-    time is `clock.now_ms` and changes only by hand; `ahead_ms` is the answer about its clock.
+    time is `clock.now_ms` and changes only by hand.
     Everything is allowed until `allowed` restricts it.
     """
 
@@ -72,7 +72,6 @@ class MemoryCluster(Cluster):
         self._faults = Faults()
         self.clock = clock or Clock()
         self.unreachable = False
-        self.ahead_ms: int | None = 0
         self.allowed = MemoryRights()
         self.requests: list[Request] = []
         self.commits: list[tuple[str, TopicPartition, CommittedOffset]] = []
@@ -110,7 +109,7 @@ class MemoryCluster(Cluster):
                 for number in range(partitions)
             ],
             internal,
-            {**DEFAULT_CONFIGS, "message.timestamp.type": timestamp_type, **(configs or {})},
+            {**DEFAULT_CONFIGS, **(configs or {})},
         )
 
     def delete_topic(self, topic: str) -> None:
@@ -302,11 +301,6 @@ class MemoryCluster(Cluster):
         """The configurations given to `create_topic`."""
         self._asked(Verb.TOPIC_CONFIGS, tuple(topics))
         return {name: self._configs(name) for name in topics}
-
-    def clock_ahead_ms(self) -> int | None:
-        """The value of `ahead_ms`."""
-        self._asked(Verb.CLOCK, ())
-        return self.ahead_ms
 
     def close(self) -> None:
         """Does nothing: a closed cluster still answers."""

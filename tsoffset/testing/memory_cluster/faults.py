@@ -19,7 +19,6 @@ class Verb(StrEnum):
     COMMIT = "commit"
     RIGHTS = "rights"
     TOPIC_CONFIGS = "topic_configs"
-    CLOCK = "clock_ahead_ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,85 @@
+"""A Kafka cluster of several nodes on this machine."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from tsoffset.lab.embedded import Access, BrokerSecurity, EmbeddedBroker
+from tsoffset.lab.embedded.broker import START_SECONDS
+
+
+class EmbeddedCluster:
+    """A cluster of several nodes; the first one is the controller.
+
+    The topics of group offsets and transactions are created while the first node is alone, so it
+    holds them: stopping another node only affects partitions with their only replica there.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        nodes: int = 2,
+        name: str = "cluster",
+        security: BrokerSecurity | None = None,
+        properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """`nodes` nodes, numbered from 1; starts nothing."""
+        self.nodes: list[EmbeddedBroker] = []
+        for node_id in range(1, nodes + 1):
+            node_name = f"{name}-{node_id}"
+            self.nodes.append(
+                EmbeddedBroker(
+                    None if directory is None else directory / node_name,
+                    name=node_name,
+                    security=security,
+                    properties=properties,
+                    java_options=java_options,
+                    start_seconds=start_seconds,
+                    joins=self.nodes[0] if self.nodes else None,
+                    node_id=node_id,
+                )
+            )
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all nodes, for `bootstrap.servers`."""
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def bootstrap_at(self, listener: str) -> str:
+        """The addresses of all nodes at the listener of this name."""
+        return ",".join(node.bootstrap_at(listener) for node in self.nodes)
+
+    @property
+    def admin(self) -> Access:
+        """Access with all rights."""
+        return replace(self.nodes[0].admin, bootstrap=self.bootstrap)
+
+    def start(self) -> Self:
+        """Start all nodes that do not run; see `EmbeddedBroker.start`."""
+        try:
+            for node in self.nodes:
+                node.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop all nodes, the controller last, because the others deregister with it."""
+        with ExitStack() as stack:
+            for node in self.nodes:
+                stack.callback(node.stop)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """See `EmbeddedBroker`."""
+        with ExitStack() as stack:
+            for node in self.nodes:
+                stack.callback(node.__exit__, kind)
