@@ -199,8 +199,8 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
     ) -> None:
-        """Send requests of the library for all items to a node, built for the common version, with as
-        many items in each as its version allows. `take` is as for `stream`."""
+        """Send requests of the library for all items to a node, built for the common version, with
+        as many items in each as its version allows. `take` is as for `stream`."""
         codec, unwrap = self._through_library(build, take, deadline)
         await self.stream_many(node, api, items, codec, unwrap, deadline)
 
@@ -235,9 +235,9 @@ class BrokerConnections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """Send one request per question to a node, with the codec for the common version; if `codec`
-        raises a KafkaError, nothing is sent. `take` gets every question exactly once, with its
-        answer or with the KafkaError instead. A question may be sent twice.
+        """Send one request per question to a node, with the codec for the common version; if
+        `codec` raises a KafkaError, nothing is sent. `take` gets every question exactly once, with
+        its answer or with the KafkaError instead. A question may be sent twice.
 
         If an answer cannot be decoded, the questions are repeated one by one, so that only the
         question with the bad answer fails.
