@@ -57,11 +57,6 @@ def starts(interval: float, durations: Sequence[float], **ended: int) -> list[fl
     return found
 
 
-def test_the_interval_counts_from_start_to_start() -> None:
-    """A cycle of 2 s every 10 s starts at 0, 10, 20 and not at 0, 12, 24."""
-    assert starts(10, [2, 2, 2, 2]) == [0, 10, 20, 30]
-
-
 def test_what_a_long_cycle_runs_past_is_left_out_and_counted() -> None:
     """Cycles of 25 s every 10 s stay on the grid; the two that were due are never made up for."""
     assert starts(10, [25, 25, 25]) == [0, 30, 60]
@@ -287,14 +282,6 @@ def test_a_cycle_is_logged_with_its_counts() -> None:
     }
     assert (again[-1]["committed"], again[-1]["unchanged"]) == (0, 1)
     assert [commit[2].offset for commit in estate.target.commits] == [7]
-
-
-def test_a_flow_that_is_only_planned_commits_nothing() -> None:
-    """`sync.group.offsets.enabled = false`: cycles run, and say what they would commit."""
-    estate = Estate(sync_enabled=False)
-    logs = estate.cycle()
-    assert logs[-1]["would_commit"] == 1
-    assert estate.target.commits == []
 
 
 @pytest.mark.parametrize(

@@ -506,12 +506,6 @@ def test_the_documentation_needs_no_other_site(client: TestClient) -> None:
     assert client.get("/docs").headers["location"] == "/docs/"
 
 
-def test_a_page_is_not_sent_again(client: TestClient) -> None:
-    """Who has it is told that it is the same."""
-    tag = client.get("/docs/").headers["etag"]
-    assert client.get("/docs/", headers={"if-none-match": tag}).status_code == 304
-
-
 def test_every_field_says_what_it_is(client: TestClient) -> None:
     """A description, but for those whose name and type say all."""
     plain = {"flow", "group", "groups", "flows", "topics", "rows", "points", "partitions", "totals"}
