@@ -189,12 +189,11 @@ class Contents:
             offsets += range(first, first + len(some))
         return offsets
 
-    def begin_transaction(self, transactional_id: str, *, compression: str = "none") -> Transaction:
+    def begin_transaction(self, transactional_id: str) -> Transaction:
         """Open a transaction; take an id of its own for each that is open at once."""
         producer = KafkaProducer(
             **self._client,
             transactional_id=transactional_id,
-            compression_type=None if compression == "none" else compression,
             # A batch ends where the test says, at a flush.
             linger_ms=600_000,
             delivery_timeout_ms=700_000,

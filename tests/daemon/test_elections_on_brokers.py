@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from kafka import KafkaAdminClient
 
-from tests.kafka.test_versions import KRAFT, NEWEST, OLDEST, ZOOKEEPER
+from tests.kafka.test_versions import KRAFT, OLDEST, ZOOKEEPER
 from tests.memory_flows import flow
 from tests.processes import stopped
 from tests.scenarios.flows import member
@@ -332,7 +332,9 @@ def test_the_right_to_read_the_group_is_enough(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("version", [NEWEST, KRAFT, ZOOKEEPER, OLDEST])
+@pytest.mark.parametrize(
+    "version", [KRAFT, pytest.param(ZOOKEEPER, marks=pytest.mark.long), OLDEST]
+)
 def test_brokers_of_all_versions_hold_elections(
     hold: Hold, broker_of: Callable[[str], EmbeddedBroker], version: str
 ) -> None:

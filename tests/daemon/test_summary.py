@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving import AT, FLOW, Daemon, many_rows, row, skipped
+from tests.serving import AT, FLOW, Daemon, row, skipped
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.points import RecentCycles
@@ -222,16 +222,6 @@ def test_the_rows_of_an_entry_are_its_own() -> None:
         {"group": "a", "partition": 2},
         {"group": "a", "partition": 1},
     ]
-
-
-def test_a_large_cycle_is_summed_up_as_a_small_one() -> None:
-    """65,000 groups with ten pairs each."""
-    rows = many_rows(65_000, 10)
-    made = Summary(pairs_known(rows, PAIRS_KNOWN.empty_table(), AT), SummaryKey.GROUP)
-    assert len(made) == 65_000
-    assert made.totals().reasons == {Reason.GROUP_ACTIVE: 65_000}
-    wanted = SummaryFilter(search="group-0001", outcomes=[OutcomeKind.SKIPPED])
-    assert names(made, wanted) == ["group-00010"]
 
 
 # --- points of past cycles ----------------------------------------------------------------

@@ -85,9 +85,18 @@ CASES = {
     "java_hung": Case(faults.java_hung, event("session_replaced"), BOTH, False),
     "disk_full": Case(faults.disk_full, event("state_not_written"), shown=False),
 }
+# For each of these there is a harder one of the same kind among the others, or a test without a
+# daemon: they take minutes.
+RARE = {
+    *("source_down", "target_restarted", "target_hung", "target_cut", "source_black_hole"),
+    *("names_fail", "worker_killed", "worker_hung"),
+}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] if name in RARE else []) for name in CASES],
+)
 def test_a_flow_outlives(stage: Stage, name: str, record_property: Callable[..., None]) -> None:
     """While it lasts log and status say so, and the other flow's cycles are all good. Afterwards
     one more cycle of the flow may fail, that which ran meanwhile. What was committed is right

@@ -26,27 +26,17 @@ def changed(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
     return bytes(data)
 
 
-def fuzzed(name: str, examples: int) -> None:
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_bytes_end_a_reader_with_an_error_of_its_own(name: str) -> None:
+    """What cannot be read is an error that the caller expects."""
     target = TARGETS[name]
 
-    @settings(max_examples=examples, deadline=None, database=None)
+    @settings(max_examples=scaled(150), deadline=None, database=None)
     @given(changed(target.seeds))
     def feed(data: bytes) -> None:
         target.feed(data)
 
     feed()
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_no_bytes_end_a_reader_with_an_error_of_its_own(name: str) -> None:
-    """What cannot be read is an error that the caller expects."""
-    fuzzed(name, scaled(150))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", TARGETS)
-def test_no_bytes_do_so_in_many_trials(name: str) -> None:
-    fuzzed(name, 2_000)
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}, {path.name}")

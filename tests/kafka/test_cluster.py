@@ -198,25 +198,6 @@ def test_connections_end_when_they_were_not_used_for_so_long(
 # --- pipelining ---------------------------------------------------------------------------
 
 
-def test_many_reads_of_one_call_share_a_connection(
-    connect: Connect, source: Contents, unique: Callable[[str], str]
-) -> None:
-    """Far more than may be under way at once: each is sent once and answered."""
-    tp = filled(source, unique, 5 * WINDOW)
-    cluster = connect()
-    asked = [ReadFrom(tp, offset) for offset in range(10 * WINDOW)]
-    answers = cluster.read(asked, UNCOMMITTED)
-    assert cluster.requests["fetch"] == len(asked)
-    for request in asked:
-        answer = answers[request]
-        assert isinstance(answer, Stretch)
-        assert answer.start == request.offset - request.offset % 2
-        assert answer.end == answer.start + 2
-    assert cluster.bytes_read == sum(
-        answer.bytes_read for answer in answers.values() if isinstance(answer, Stretch)
-    )
-
-
 def test_calls_that_are_made_together_share_a_connection(
     connect: Connect, source: Contents, unique: Callable[[str], str]
 ) -> None:
@@ -261,17 +242,6 @@ def test_many_groups_take_few_requests_to_read_and_one_each_to_commit(
     assert sent["offset_commit"] == len(names)
     assert sent["find_coordinator"] == -(-len(names) // 500)
     assert sent["offset_fetch"] == -(-len(names) // 50)
-
-
-def test_a_committed_offset_of_minus_1_is_none(
-    connect: Connect, source: Contents, unique: Callable[[str], str]
-) -> None:
-    """The broker stores it, and consumers take it for no committed offset."""
-    topic, group = source.create_topic(unique("topic"), 2), unique("group")
-    source.commit_offsets(group, {(topic, 0): 5, (topic, 1): -1})
-    assert source.committed_offsets(group)[topic, 1] == (-1, "")
-    committed = connect().committed([group], require_stable=True).by_group()
-    assert committed == {group: {TopicPartition(topic, 0): CommittedOffset(5)}}
 
 
 def test_a_commit_of_many_partitions_is_parted(

@@ -23,7 +23,6 @@ from kafka.protocol.consumer import (
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    OffsetSpec,
 )
 
 from tests.library_messages import request_frame, response_body
@@ -42,12 +41,16 @@ from tsoffset.kafka.wire import (
 from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
 from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
-from tsoffset.kafka.wire.list_offsets_codec import YOUNGEST_SINCE, ListOffsetsFrames
+from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
 from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
 from tsoffset.kafka.wire.offset_fetch_codec import (
     MANY_SINCE,
     OffsetFetchAnswer,
     OffsetFetchFrames,
+)
+from tsoffset.kafka.wire.share_offsets_codec import (
+    DescribeShareOffsetsFrames,
+    alter_share_offsets_answer,
 )
 from tsoffset.model import CommittedOffset, GroupListing, GroupType, TopicPartition
 
@@ -238,15 +241,6 @@ def test_list_offsets_requests_are_the_library_s_own(
         assert frames.frame(number, topics) == list_offsets_frame(
             client, version, isolation_level, timeout_ms, number, topics
         )
-
-
-@pytest.mark.parametrize("version", range(YOUNGEST_SINCE, list_offsets_codec.HIGHEST + 1))
-def test_the_question_for_the_largest_timestamp_is_the_library_s_own(version: int) -> None:
-    """KIP-734 brought it with version 7, as a timestamp of -3."""
-    assert (YOUNGEST_SINCE, OffsetSpec.MAX_TIMESTAMP) == (7, -3)
-    topics: Asked = {"orders": [(0, 5, -3), (1, -1, -3)]}
-    mine = list_offsets(version).frame(9, topics)
-    assert mine == list_offsets_frame("client", version, 1, 30_000, 9, topics)
 
 
 @given(
@@ -681,3 +675,50 @@ def test_tagged_fields_that_nobody_asked_for_are_passed_over() -> None:
             (0, "topic", 2, -1, "", 3),
             (0, "topic", 3, 73, "d", 0),
         ]
+
+
+# --- share groups, whose answers are made by hand (the contract suite asks real brokers) ------
+
+HEAD = struct.pack(">i", 1) + TAGS + struct.pack(">i", 40)
+TOPIC = b"\6topic" + bytes(16)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_start_offsets_lags_and_errors_are_read(version: int) -> None:
+    """The lag comes with version 1. Errors have messages or none, a group that does not exist has
+    no offsets, and fields of newer brokers are passed over."""
+
+    def partition(number: int, start: int, lag: int, error: int, message: bytes) -> bytes:
+        lags = struct.pack(">q", lag) if version else b""
+        begin = struct.pack(">iqi", number, start, 0)
+        return begin + lags + struct.pack(">h", error) + message + TAGS
+
+    partitions = partition(0, 7, 3, 0, b"\0") + partition(1, -1, -1, 29, b"\4why")
+    one = b"\4one" + b"\2" + TOPIC + b"\3" + partitions + TAGS + struct.pack(">h", 0) + b"\0" + TAGS
+    gone = b"\5gone" + b"\1" + struct.pack(">h", 69) + b"\3no" + TAGS
+    refused = b"\3no" + b"\1" + struct.pack(">h", 30) + b"\0" + TAGS
+    frame = memoryview(HEAD + b"\4" + one + gone + refused + TAGS)
+    frames = DescribeShareOffsetsFrames("client", version, Deadline.after(60_000))
+    found = frames.answer(frame)
+    assert found.throttle_time_ms == 40
+    assert found.groups == (("one", 0), ("gone", 0), ("no", 30))
+    assert found.topics == ("topic",)
+    columns = (found.group, found.topic, found.partition, found.offset, found.error_code)
+    assert [column.tolist() for column in columns] == [[0, 0], [0, 0], [0, 1], [7, -1], [0, 29]]
+    assert (None if found.lag is None else found.lag.tolist()) == ([3, -1] if version else None)
+    for end in range(len(frame)):
+        with pytest.raises(KafkaProtocolError):
+            frames.answer(frame[:end])
+
+
+def test_an_answer_without_partitions_has_the_error_of_all() -> None:
+    """A group with members refuses as a whole; else each partition has its own error."""
+    whole = HEAD + struct.pack(">h", 68) + b"\4why" + b"\1" + TAGS
+    assert alter_share_offsets_answer(memoryview(whole)) == (40, {}, 68)
+    rows = struct.pack(">ih", 0, 0) + b"\0" + TAGS + struct.pack(">ih", 9, 3) + b"\4why" + TAGS
+    parts = HEAD + struct.pack(">h", 0) + b"\0" + b"\2" + TOPIC + b"\3" + rows + TAGS + TAGS
+    found = alter_share_offsets_answer(memoryview(parts))
+    assert found == (40, {("topic", 0): 0, ("topic", 9): 3}, 0)
+    for end in range(len(parts)):
+        with pytest.raises(KafkaProtocolError):
+            alter_share_offsets_answer(memoryview(parts)[:end])

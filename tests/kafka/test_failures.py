@@ -193,21 +193,29 @@ def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
     wait_until(lambda: both_answer(cluster, partitions), f"{there} is back")
 
 
-def test_a_broker_that_hangs_takes_only_its_own_partitions(
+def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
     connect: Connect,
     contents: Contents,
     unique: Callable[[str], str],
     second: EmbeddedBroker,
 ) -> None:
-    """Its connection is open and silent: that ends with the request's time, in the deadline."""
-    partitions = one_on_each(contents, unique)
+    """Its connection is open and silent: that ends with the request's time, in the deadline. Where
+    it does not list its groups it is named, and the groups of the others are listed."""
+    partitions, group = one_on_each(contents, unique), unique("group")
     here, there = partitions
+    contents.commit_offsets(group, {(here.topic, 0): 0})
     cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert both_answer(cluster, partitions)
+    assert group in cluster.groups().groups
     with stopped(second.pid):
         ranges = cluster.log_ranges(partitions, UNCOMMITTED)
-        assert ranges[here] == LogRange(0, 10)
-        failed = ranges[there]
+    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
+    with stopped(second.pid):
+        listings = cluster.groups()
+    assert ranges[here] == LogRange(0, 10)
+    assert group in listings.groups
+    assert set(listings.failed_brokers) == {2}
+    for failed in (ranges[there], listings.failed_brokers[2]):
         assert isinstance(failed, Failed)
         assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
     wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
@@ -232,21 +240,6 @@ def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     with stopped(second.pid):
         assert leader(cluster, here) == 1
     assert cluster.requests["metadata"] == asked + (1 if heard_last else 2)
-
-
-def test_a_broker_that_does_not_list_its_groups_is_named(
-    connect: Connect, contents: Contents, unique: Callable[[str], str], second: EmbeddedBroker
-) -> None:
-    """The groups of the others are listed."""
-    group = unique("group")
-    contents.commit_offsets(group, {(contents.create_topic(unique("topic")), 0): 0})
-    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
-    assert group in cluster.groups().groups
-    with stopped(second.pid):
-        listings = cluster.groups()
-    assert group in listings.groups
-    assert set(listings.failed_brokers) == {2}
-    assert listings.failed_brokers[2].kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
 
 
 def test_a_throttled_reader_is_patient(

@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
 from kafka.codec import gzip_encode, snappy_encode
 from kafka.errors import CorruptRecordError
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
@@ -217,39 +215,6 @@ def test_the_broker_s_clock_replaces_the_producer_s() -> None:
     assert [record.timestamp_ms for record in found.records] == [9_999, 9_999, 9_999, 1_000]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 1 << 45),
-            st.none() | st.binary(max_size=200),
-            st.none() | st.binary(max_size=200),
-            st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3),
-        ),
-        min_size=1,
-        max_size=80,
-    ),
-    st.integers(0, 1 << 50),
-    st.sampled_from(sorted(CODECS)),
-)
-def test_batches_are_read_as_the_library_reads_them(
-    records: list[Sent], base_offset: int, codec: str
-) -> None:
-    """The walk written out here finds what kafka-python's own finds."""
-    raw = batch(records, base_offset, codec)
-    theirs = tuple(
-        Record(
-            each.offset,
-            each.timestamp,
-            content_digest(each.key),
-            content_digest(each.value),
-            header_digests(each.headers),
-        )
-        for each in DefaultRecordBatch(raw)
-    )
-    assert read(raw, base_offset, end=1 << 62).records == theirs
-    assert theirs == tuple(expected(base_offset + n, each) for n, each in enumerate(records))
-
-
 # --- bounds -------------------------------------------------------------------------------
 
 
@@ -268,19 +233,6 @@ def test_a_hole_before_the_first_batch_belongs_to_the_stretch() -> None:
     assert (found.start, found.end, offsets(found)) == (15, 22, [20, 21])
 
 
-def test_nothing_exists_below_the_log_s_start() -> None:
-    """Deleted records that come along with a batch are left out."""
-    found = read(batch(sent(5), 10), 12, log_start=12)
-    assert (found.start, found.end, offsets(found)) == (12, 15, [12, 13, 14])
-
-
-def test_nothing_is_read_past_the_readable_end() -> None:
-    """Neither whole batches nor the rest of one."""
-    raw = batch(sent(3), 10) + batch(sent(3), 13) + batch(sent(3), 16)
-    found = read(raw, 10, end=14)
-    assert (found.start, found.end, offsets(found)) == (10, 14, [10, 11, 12, 13])
-
-
 @pytest.mark.parametrize("raw", [b"", bytes(batch(sent(3), 10)[:-1]), bytes(batch(sent(3), 2))])
 def test_an_answer_without_a_batch_at_the_offset_is_none(raw: bytes) -> None:
     """Nothing, half a batch, or only what lies before: the reader would stay where it is."""
@@ -288,32 +240,6 @@ def test_an_answer_without_a_batch_at_the_offset_is_none(raw: bytes) -> None:
 
 
 # --- transactions -------------------------------------------------------------------------
-
-
-def test_control_batches_hold_no_records() -> None:
-    """They take offsets and nothing else, for every reader."""
-    raw = batch(sent(2), 0, producer_id=7, transactional=True) + marker(2, 7, abort=False)
-    for isolation in (UNCOMMITTED, COMMITTED):
-        found = read(raw, isolation=isolation)
-        assert (found.end, offsets(found)) == (3, [0, 1])
-    assert read(marker(2, 7, abort=True), 2).records == ()
-
-
-def test_aborted_records_do_not_exist_for_a_committed_reader() -> None:
-    """From a transaction's first offset to its marker, and only that producer's; the
-    producer's next transaction counts again."""
-    raw = (
-        batch(sent(2), 0, producer_id=1, transactional=True)
-        + batch(sent(2), 2, producer_id=2, transactional=True)
-        + batch(sent(1), 4)
-        + marker(5, 1, abort=True)
-        + batch(sent(2), 6, producer_id=1, transactional=True)
-        + marker(8, 2, abort=True)
-        + marker(9, 1, abort=False)
-    )
-    aborted = [(2, 2), (1, 0)]
-    assert offsets(read(raw, isolation=COMMITTED, aborted=aborted)) == [4, 6, 7]
-    assert offsets(read(raw, isolation=UNCOMMITTED)) == [0, 1, 2, 3, 4, 6, 7]
 
 
 def test_a_transaction_that_aborts_later_in_the_log_leaves_earlier_ones_alone() -> None:

@@ -1,9 +1,8 @@
-"""Clusters of different versions of Kafka, side by side, as real processes.
+"""Clusters of different versions of Kafka, side by side.
 
 What the adapter asks of each, and that they answer alike, is in `testing/test_cluster_contract.py`.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import cache
@@ -17,29 +16,22 @@ from kafka.errors import UnsupportedForMessageFormatError
 from kafka.structs import OffsetAndMetadata
 
 from tests.configured import properties_file
-from tests.invoking import start
 from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import member, one_cycle, read_on
 from tests.waiting import wait_until
+from tsoffset.commands.check.findings import Severity
+from tsoffset.commands.check.flow_check import check
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker
-from tsoffset.model import (
-    CommittedOffset,
-    Failed,
-    Isolation,
-    OutcomeKind,
-    Precision,
-    Reason,
-    TopicPartition,
-    Youngest,
-)
+from tsoffset.model import CommittedOffset, OutcomeKind, Precision, Reason, TopicPartition
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 NEWEST, KRAFT, ZOOKEEPER, OLDEST = KAFKA_VERSION, "3.9.2", "2.8.2", "2.5.1"
-SECONDS = 180
+BETWEEN = pytest.mark.long
+"""For versions between others: what they are asked is what an older or a newer one is asked."""
 RECORDS, TRIMMED = 300, 50
 
 ContentsOf = Callable[[str], Contents]
@@ -50,14 +42,6 @@ def contents_of(broker_of: Callable[[str], EmbeddedBroker]) -> Iterator[Contents
     """A function that gives what a cluster of that version holds."""
     with ExitStack() as stack:
         yield cache(lambda v: stack.enter_context(closing(Contents(broker_of(v).bootstrap))))
-
-
-def run(*words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Exit status and JSON rows of a command in a process of its own."""
-    with start(*words, "--format", "json") as process:
-        out, err = process.communicate(timeout=SECONDS)
-    assert process.returncode in (0, 1), err
-    return process.returncode, [json.loads(line) for line in out.splitlines()]
 
 
 # --- one end to end -----------------------------------------------------------------------
@@ -107,12 +91,11 @@ class Copied:
         return [r.value for at, r in self.read_here(partition).items() if at >= offset]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("here", "there"),
     [
-        (ZOOKEEPER, NEWEST),
-        (NEWEST, ZOOKEEPER),
+        pytest.param(ZOOKEEPER, NEWEST, marks=BETWEEN),
+        pytest.param(NEWEST, ZOOKEEPER, marks=BETWEEN),
         (KRAFT, NEWEST),
         (NEWEST, KRAFT),
         (OLDEST, NEWEST),
@@ -128,36 +111,34 @@ def test_groups_are_synced_between_versions(
     offsets = (TRIMMED, 77, 103, 109, 200, copied.end)
     groups = {copied.group(offset): offset for offset in offsets}
     busy = copied.group(150)
-    lines = [f"groups = {copied.prefix}-.*", "spark.master = local[1]"]
-    lines.append("A.consumer.isolation.level = read_committed")
-    file = str(properties_file(tmp_path, copied.here.bootstrap, copied.there.bootstrap, *lines))
+    lines = [f"groups = {copied.prefix}-.*", "A.consumer.isolation.level = read_committed"]
+    file = properties_file(tmp_path, copied.here.bootstrap, copied.there.bootstrap, *lines)
+    flow = Configuration.read(file).resolve().flow("A->B")
     with member(copied.there, busy, copied.copy):
         if there == OLDEST:
             # It tells no states of groups, so only the commit meets the members.
-            _, planned = run("plan", "-c", file, "--groups", busy)
-            assert {row["outcome"] for row in planned} == {"would_commit"}
-        status, rows = run("sync", "-c", file)
-    assert status == 0
-    found = {(row["group"], row["partition"]): row for row in rows}
+            planned = one_cycle(flow, commit=False)
+            assert planned.of(busy, copied.topic).outcome is OutcomeKind.WOULD_COMMIT
+        rows = one_cycle(flow)
     for partition in range(2):
-        assert found[busy, partition]["reason"] == Reason.GROUP_ACTIVE
+        assert rows.of(busy, copied.topic, partition).reason is Reason.GROUP_ACTIVE
         for group, offset in groups.items():
-            row = found[group, partition]
-            assert (row["outcome"], row["precision"]) == ("committed", "exact"), row
+            row = rows.of(group, copied.topic, partition)
+            assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
             got = read_on(copied.there, group, (copied.copy, partition))
             assert [record.value for record in got] == copied.left(partition, offset)
     assert copied.there.committed_offsets(busy) == {}
-    status, rows = run("sync", "-c", file)
-    assert (status, {row["outcome"] for row in rows}) == (0, {"unchanged", "committed"})
-    assert {row["group"] for row in rows if row["outcome"] == "committed"} == {busy}
-    status, findings = run("check", "-c", file)
-    assert status == 0, findings
+    for row in one_cycle(flow).all:
+        expected = OutcomeKind.COMMITTED if row.group == busy else OutcomeKind.UNCHANGED
+        assert row.outcome is expected, row
+    findings = check([flow], KafkaCluster).findings
+    assert Severity.ERROR not in {one.severity for one in findings}, findings
 
 
 # --- what old brokers cannot be asked -----------------------------------------------------
 
 
-@pytest.fixture(params=[ZOOKEEPER, OLDEST])
+@pytest.fixture(params=[pytest.param(ZOOKEEPER, marks=BETWEEN), OLDEST])
 def old(request: pytest.FixtureRequest, contents_of: ContentsOf) -> Contents:
     contents: Contents = contents_of(request.param)
     return contents
@@ -187,19 +168,6 @@ def test_old_brokers_are_asked_for_one_group_a_request(
     assert cluster.requests["offset_fetch"] == 4
 
 
-def test_old_brokers_are_not_asked_for_the_youngest_record(
-    old: Contents, cluster: KafkaCluster, unique: Callable[[str], str]
-) -> None:
-    """Before 3.0 they would take the question for one of a time; None proves nothing."""
-    tp = TopicPartition(old.create_topic(unique("topic")), 0)
-    old.produce(tp.topic, numbered(4))
-    absent = TopicPartition(unique("absent"), 0)
-    answers = cluster.youngest([Youngest(tp), Youngest(absent)], Isolation.READ_UNCOMMITTED)
-    assert answers[Youngest(tp)] is None
-    assert isinstance(answers[Youngest(absent)], Failed)
-    assert "list_offsets" not in cluster.requests
-
-
 # --- old message formats ------------------------------------------------------------------
 
 
@@ -221,7 +189,7 @@ def rows_of_each_position(
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-@pytest.mark.parametrize("there", [ZOOKEEPER, NEWEST])
+@pytest.mark.parametrize("there", [OLDEST, NEWEST])
 def test_topics_of_message_format_1_are_translated(
     contents_of: ContentsOf,
     unique: Callable[[str], str],
@@ -230,7 +198,7 @@ def test_topics_of_message_format_1_are_translated(
     there: str,
 ) -> None:
     """Its messages have timestamps, so all is as with the format of today."""
-    here = contents_of(ZOOKEEPER)
+    here = contents_of(OLDEST)
     configs = {"message.format.version": "0.10.0"}
     topic = here.create_topic(unique("format-1"), configs=configs)
     here.produce(topic, numbered(60), batch=5, compression=compression)
@@ -247,7 +215,7 @@ def test_topics_of_message_format_0_have_no_timestamps(
 ) -> None:
     """Both ends of the log need none. From a position between them all comes again, for no record
     can be looked up; the bound says so."""
-    here, there = contents_of(ZOOKEEPER), contents_of(NEWEST)
+    here, there = contents_of(OLDEST), contents_of(NEWEST)
     topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
     here.produce(topic, numbered(60), batch=5, compression=compression)
     here.delete_records(topic, 20)
@@ -264,10 +232,10 @@ def test_a_topic_may_have_outgrown_message_format_0(
     contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Where records of today follow, their positions are exact; the others stay as they were."""
-    here, there = contents_of(ZOOKEEPER), contents_of(NEWEST)
+    here, there = contents_of(OLDEST), contents_of(NEWEST)
     topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
     here.produce(topic, numbered(30), batch=5)
-    later = ConfigResource(ConfigResourceType.TOPIC, topic, {"message.format.version": "2.8"})
+    later = ConfigResource(ConfigResourceType.TOPIC, topic, {"message.format.version": "2.5"})
     here.admin.alter_configs([later])
 
     def taken_up() -> bool:

@@ -6,6 +6,8 @@ Each rule is checked in both shapes of a cycle: all in one task, and spread over
 import json
 import os
 import signal
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -61,21 +63,28 @@ def world(session: SparkSession, tmp_path: Path) -> World:
 # --- the same as in one process ----------------------------------------------------------
 
 
+def troubled() -> tuple[MemoryCluster, MemoryCluster]:
+    """Groups that cannot be asked, are active or ahead; partitions that are not mirrored or have no
+    leader."""
+    source, target = mirrored()
+    source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
+    source.create_topic("gone")
+    target.group("g2").state = "Stable"
+    target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
+    source.fail(Failed(FailureKind.COORDINATOR, "made to fail"), verb=Verb.COMMITTED, group="g0")
+    no_leader = Failed(FailureKind.NO_LEADER, "no leader")
+    source.fail(no_leader, partition=TopicPartition("orders", 2), verb=Verb.READ)
+    return source, target
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, world: World) -> None:
     """Spark changes where the stages run, not what comes of them: a group or partition that cannot
     be asked costs its own rows there, too."""
-    source, target = mirrored()
-    source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
+    source, target = troubled()
     source.group("g1").type = GroupType.SHARE
     source.group("g1").acknowledged[TopicPartition("orders", 0)] = 2
-    source.create_topic("gone")
-    target.group("g2").state = "Stable"
-    target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
     source.log("orders", 1).delete_records(5)
-    source.fail(Failed(FailureKind.COORDINATOR, "made to fail"), verb=Verb.COMMITTED, group="g0")
-    no_leader = Failed(FailureKind.NO_LEADER, "no leader")
-    source.fail(no_leader, partition=TopicPartition("orders", 2), verb=Verb.READ)
     world.store(source, target)
     result = world.cycle(commit=commit)
     flow = world.task().resolve()[0]
@@ -104,15 +113,7 @@ def test_a_plan_has_the_same_rows_with_and_without_spark(
     """With a position too many, what began in this process goes on on Spark. Failures, skips,
     warnings and what is counted are the same, and so is what the next cycle is left, from which it
     has the same rows again."""
-    source, target = mirrored()
-    source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
-    source.create_topic("gone")
-    target.group("g2").state = "Stable"
-    target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
-    source.fail(Failed(FailureKind.COORDINATOR, "made to fail"), verb=Verb.COMMITTED, group="g0")
-    no_leader = Failed(FailureKind.NO_LEADER, "no leader")
-    source.fail(no_leader, partition=TopicPartition("orders", 2), verb=Verb.READ)
-    world.store(source, target)
+    world.store(*troubled())
     monkeypatch.setattr(packing, "POSITIONS_HERE", most)
     started: list[SparkSession] = []
 
@@ -495,29 +496,6 @@ def test_two_flows_that_write_the_same_leave_it_to_neither(shape: str, world: Wo
 # --- between cycles ----------------------------------------------------------------------
 
 
-def test_group_that_went_back_on_the_source_is_named(shape: str, world: World) -> None:
-    """The driver's carry-over tells a rewound source from a target that is ahead on its own."""
-    world.store(*mirrored())
-    carry_over = FlowCarryOver()
-    place = TopicPartition("orders", 0)
-    with shared.stored(world.folder, "A") as source:
-        source.group("g1").offsets[place] = CommittedOffset(30)
-        source.group("g2").offsets[place] = CommittedOffset(30)
-    world.cycle(carry_over=carry_over)
-    with shared.stored(world.folder, "A") as source:
-        source.group("g1").offsets[place] = CommittedOffset(10)
-    with shared.stored(world.folder, "B") as target:
-        target.group("g2").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(35)
-    for _ in range(2):
-        rows = by_place(world.cycle(carry_over=carry_over))
-        assert rows["g1", "orders", 0].reason is Reason.SOURCE_REWOUND
-        assert rows["g2", "orders", 0].reason is Reason.TARGET_AHEAD
-    assert world.offset("g1", 0) == 30
-    # All carry-over may be lost: the group stays where it is, only the reason is less precise.
-    rows = by_place(world.cycle(carry_over=FlowCarryOver()))
-    assert rows["g1", "orders", 0].reason is Reason.TARGET_AHEAD
-
-
 def test_groups_are_listed_once_per_refresh_interval(world: World) -> None:
     """The source is asked for its groups when the interval is over; the target's groups, whose
     state decides, every time."""
@@ -534,17 +512,6 @@ def test_groups_are_listed_once_per_refresh_interval(world: World) -> None:
     carry_over.listed_at -= 1_000_000
     world.cycle(world.task(refresh_groups_enabled="false"), carry_over=carry_over)
     assert len(shared.asked(world.folder, "A", "groups")) == 2
-
-
-def test_group_that_became_active_is_noticed_between_refreshes(world: World) -> None:
-    """The target's state is as of this cycle, whatever is remembered."""
-    world.store(*mirrored())
-    carry_over = FlowCarryOver()
-    world.cycle(commit=False, carry_over=carry_over)
-    with shared.stored(world.folder, "B") as target:
-        target.group("g1").state = "Stable"
-    rows = by_place(world.cycle(carry_over=carry_over))
-    assert rows["g1", "orders", 0].reason is Reason.GROUP_ACTIVE
 
 
 # --- what the user said ------------------------------------------------------------------
@@ -623,3 +590,32 @@ def test_nothing_of_the_configuration_is_in_sparks_own(world: World) -> None:
     settings = json.dumps(world.session.sparkContext.getConf().getAll())
     assert str(world.folder) not in settings
     assert "9092" not in settings
+
+
+def test_tasks_verify(shape: str, world: World) -> None:
+    """`translation.verify` as in one process: the rows are the same, and each task verifies no more
+    than its part."""
+    world.store(*mirrored(groups=8))
+    plain = world.cycle(commit=False)
+    assert plain.cost.verified == 0
+    everything = world.cycle(world.task(translation_verify="1000"), commit=False)
+    assert everything.cost.verified > 6
+    assert by_place(everything) == by_place(plain)
+    some = world.cycle(world.task(translation_verify="2"), commit=False)
+    assert some.cost.verified <= 2
+
+
+# Of Spark's network protocol: a request to be answered, with the number 7 and a body of 8 bytes.
+_RPC_REQUEST = bytes([3]) + struct.pack(">qi", 7, 8) + bytes(8)
+
+
+def test_the_driver_hears_nobody_without_its_secret(session: SparkSession) -> None:
+    """Otherwise it would take the body for a Java object, and make that."""
+    port = int(session.sparkContext.getConf().get("spark.driver.port") or 0)
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+        stranger.sendall(struct.pack(">q", 8 + len(_RPC_REQUEST)) + _RPC_REQUEST)
+        while b"Exception" not in answer and (more := stranger.recv(4096)):
+            answer += more
+    assert b"ObjectInputStream" not in answer
+    assert b"Expected SaslMessage" in answer

@@ -76,24 +76,6 @@ def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> N
     assert remembered_offsets(carry_over) == committed_offsets(second)
 
 
-def test_carry_over_is_one_batch_of_questions(shape: str, world: World) -> None:
-    """With carry-over each task asks each side once for its topics and once for its log ranges, and
-    the target once for the configurations of its topics."""
-    carry_over = FlowCarryOver()
-    world.cycle(carry_over=carry_over)
-    before = {
-        (alias, verb): len(shared.asked(world.folder, alias, verb))
-        for alias in "AB"
-        for verb in ("log_ranges", "topics", "topic_configs")
-    }
-    world.cycle(carry_over=carry_over)
-    tasks = 1 if shape == "one task" else 2
-    for (alias, verb), calls in before.items():
-        asked = len(shared.asked(world.folder, alias, verb)) - calls
-        # The driver asks once more where partitions lead, to spread them.
-        assert asked <= tasks + (alias == "A" and verb == "topics" and tasks > 1), (alias, verb)
-
-
 def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
     """A group that moved takes its old position out of the carry-over, a partition that nobody
     reads any more goes as a whole."""

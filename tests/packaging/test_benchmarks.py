@@ -1,21 +1,19 @@
-"""What the benchmarks compute with: fits, logs, plots, and the guard over their ratios."""
+"""What the benchmarks compute with: fits, logs, and the guard over their ratios."""
 
 import os
 import time
 from datetime import datetime
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
 from benchmarks import guard, mirror_cycles, page
 from benchmarks.accuracy.report import MarksMissing, placed
-from benchmarks.estates import Log, Verdict
+from benchmarks.estates import Verdict
 from benchmarks.filling import Batches
 from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes, connect
 from benchmarks.measures import exponent, line, spread
-from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, load
 from tests.copies import CopiedPartition
 from tests.memory_flows import flow
@@ -36,11 +34,6 @@ def test_exponent_is_that_of_a_power_law(power: float) -> None:
 def test_slope_over_round_trips_counts_waits() -> None:
     """Times that hold twelve round trips have a slope of twelve."""
     assert line([0.0, 0.02, 0.1], [0.5, 0.74, 1.7]) == pytest.approx((12, 0.5))
-
-
-def test_spread_tells_the_lowest_and_highest_run() -> None:
-    """One slow run moves the highest, not the median."""
-    assert spread([1, 1, 9]) == {"median": 1, "low": 1, "high": 9, "runs": 3}
 
 
 def test_original_and_copy_hold_equal_records() -> None:
@@ -86,17 +79,6 @@ def test_judge_counts_rereads_and_sees_skips(target_offset: int, reread: int, sk
     logs.add_target(Stored(number, 0, b"%d" % number) for number in range(10))
     assert len(logs.reread(12, target_offset)) == reread
     assert bool(logs.skipped(12, target_offset)) is (target_offset > logs.largest_safe(12)) is skips
-
-
-def test_moved_groups_move_forward_only() -> None:
-    """A tenth of the groups move, none of them backwards or past the log's end."""
-    log = Log(3, 2_000, 200)
-    commits = log.commits(40)
-    moved = log.moved(commits, 0.1)
-    assert len(moved) == 4
-    for group, offsets in moved.items():
-        for place, offset in offsets.items():
-            assert commits[group][place] <= offset <= log.records
 
 
 def test_last_commit_is_when_the_broker_wrote_to_its_commits(tmp_path: Path) -> None:
@@ -220,14 +202,6 @@ def test_guard_names_what_became_worse(capsys: pytest.CaptureFixture[str]) -> No
     assert line_of_it.startswith("bytes_read.cold")
 
 
-def test_guard_without_a_baseline_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing is run and nothing passes where there is nothing to compare with."""
-    assert guard.main(["--baseline", str(tmp_path / "none.json")]) == 2
-    assert "--update" in capsys.readouterr().err
-
-
 def test_ratios_of_sizes_keep_their_size() -> None:
     """A benchmark over several sizes has a ratio for each of them."""
     result = {
@@ -237,22 +211,6 @@ def test_ratios_of_sizes_keep_their_size() -> None:
         ]
     }
     assert dict(guard.ratios(result)) == {"50x4.cold": 2.0, "9x9.cold": 4.0}
-
-
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_axis_holds_all_values(logarithmic: bool) -> None:
-    """Every value lies on the axis, the ends included."""
-    values = [0.3, 7.0, 2_500.0]
-    axis = Axis("seconds", values, logarithmic)
-    assert all(0 <= axis.share(value) <= 1 for value in values)
-
-
-def test_plot_is_well_formed_and_names_its_lines() -> None:
-    """A plot can be parsed, and its words are in it whatever they hold."""
-    points = [Point(1, 2, 1, 3), Point(10, 20, 15, 30)]
-    text = plot("a < b", Axis("x", [1, 10]), Axis("y", [1, 30]), {"one & other": points})
-    words = [element.text for element in ElementTree.fromstring(text).iter() if element.text]
-    assert {"a < b", "one & other", "x", "y"} <= set(words)
 
 
 def test_table_takes_the_place_of_the_last_one() -> None:

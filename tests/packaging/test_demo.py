@@ -326,7 +326,8 @@ def rows_in(output: str) -> Mapping[str, list[str]]:
     return found
 
 
-SECURE = pytest.param(("--secure",), id="secure", marks=pytest.mark.thorough)
+# The streaming scenario runs on secured clusters, too.
+SECURE = pytest.param(("--secure",), id="secure", marks=pytest.mark.long)
 
 
 @pytest.mark.integration

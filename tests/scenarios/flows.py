@@ -3,7 +3,7 @@ and what a group's consumer gets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from tests.producing import Contents, Stored
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
@@ -29,6 +28,12 @@ from tsoffset.lab.embedded import (
     flow_properties,
 )
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
+    CheckpointKey,
+    decode_key,
+    decode_value,
+)
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 # Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.
@@ -90,13 +95,6 @@ class Rows:
         )
         return row
 
-    def outcomes(self) -> dict[tuple[str | None, str | None, int | None], tuple[str, str | None]]:
-        """(group, source topic, partition) to outcome and reason."""
-        return {
-            (row.group, row.source_topic, row.partition): (row.outcome, row.reason)
-            for row in self.all
-        }
-
     def committed(self) -> dict[str | None, int | None]:
         """Group to target offset, of the rows that were committed."""
         return {
@@ -106,16 +104,6 @@ class Rows:
     def with_reason(self, reason: Reason) -> list[Row]:
         """The rows skipped for `reason`."""
         return [row for row in self.all if row.reason is reason]
-
-
-@dataclass(frozen=True, slots=True)
-class Translations:
-    """Translated positions, and what the clients' counters say of it."""
-
-    positions: Sequence[TranslatedPosition]
-    source_fetches: int
-    target_fetches: int
-    bytes_read: int
 
 
 class Flows:
@@ -141,19 +129,13 @@ class Flows:
         wanted = DefaultGroupFilter(groups or (".*",))
         return replace(self.settings.flow(name), group_filter=wanted)
 
-    def sync(
-        self,
-        flow: str,
-        *groups: str,
-        commit: bool = True,
-        competing_flows: Sequence[FlowSettings] = (),
-    ) -> Rows:
+    def sync(self, flow: str, *groups: str, commit: bool = True) -> Rows:
         """One cycle of a flow for some groups, as `one_cycle`."""
-        return one_cycle(self.flow(flow, *groups), commit=commit, competing_flows=competing_flows)
+        return one_cycle(self.flow(flow, *groups), commit=commit)
 
     def translate(
         self, flow: str, topic: str, offsets: Iterable[int], partition: int = 0
-    ) -> Translations:
+    ) -> Sequence[TranslatedPosition]:
         """The translations of positions in a partition, in one go; also where it came from the
         flow's target."""
         settings = self.settings.flow(flow)
@@ -167,13 +149,7 @@ class Flows:
             failback=renaming.failback,
         )
         with KafkaCluster(settings.source) as source, KafkaCluster(settings.target) as target:
-            positions = tuple(translate_partitions(settings, source, target, [work]))
-            return Translations(
-                positions,
-                source.requests.get("fetch", 0),
-                target.requests.get("fetch", 0),
-                source.bytes_read + target.bytes_read,
-            )
+            return tuple(translate_partitions(settings, source, target, [work]))
 
     def wait_until_mirrored(self, flow: str, *topics: str, seconds: float = 120) -> None:
         """Wait until all that the source topics hold now is on the flow's target."""
@@ -186,21 +162,22 @@ class Flows:
             seconds=seconds,
         )
 
-
-def one_cycle(
-    flow: FlowSettings, *, commit: bool = True, competing_flows: Sequence[FlowSettings] = ()
-) -> Rows:
-    """One cycle by clients that are made for it: nothing is remembered between cycles."""
-    with ExitStack() as open_clusters:
-        source, target = (
-            open_clusters.enter_context(KafkaCluster(cluster))
-            for cluster in (flow.source, flow.target)
+    def wait_until_there(self, flow: str, topic: str) -> None:
+        """Wait until a copy of the source topic's last record can be read on the flow's target."""
+        source, target = self.sides(flow)
+        remote = self.remote(flow, topic)
+        (last,) = source.read(topic, start=source.log_range(topic)[1] - 1)
+        self.mirror_maker.wait_for_topic(target.bootstrap, remote)
+        wait_until(
+            lambda: last.value in {record.value for record in target.read(remote)},
+            f"the last record of {topic} is mirrored",
         )
-        others = [
-            CompetingFlow(competing, open_clusters.enter_context(KafkaCluster(competing.source)))
-            for competing in competing_flows
-        ]
-        return Rows(cycle(flow, source, target, commit=commit, competing_flows=others))
+
+
+def one_cycle(flow: FlowSettings, *, commit: bool = True) -> Rows:
+    """One cycle by clients that are made for it: nothing is remembered between cycles."""
+    with KafkaCluster(flow.source) as source, KafkaCluster(flow.target) as target:
+        return Rows(cycle(flow, source, target, commit=commit))
 
 
 def read_on(
@@ -288,3 +265,12 @@ def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer
 
         wait_until(join, f"{group} has a member", seconds=2 * PATIENCE_SECONDS)
         yield joined[0]
+
+
+def newest_checkpoints(contents: Contents, source_alias: str) -> dict[CheckpointKey, Checkpoint]:
+    """MirrorMaker 2's newest checkpoint of each group and partition; empty where there is none."""
+    topic = f"{source_alias}.checkpoints.internal"
+    if topic not in contents.admin.list_topics():
+        return {}
+    records = contents.read(topic)
+    return {decode_key(one.key): decode_value(one.value or b"") for one in records}

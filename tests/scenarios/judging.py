@@ -1,29 +1,13 @@
 """What groups get on the target, judged by content against what lies on the source."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tests.copies import CopiedPartition
-from tests.scenarios.flows import Flows, Translations, read_on
+from tests.scenarios.flows import Flows, read_on
 from tsoffset.flow.policy import target_topic
-from tsoffset.model import OutcomeKind, Precision, Reason, Row, Skipped, Translated
+from tsoffset.model import OutcomeKind, Precision, Translated
 
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """How positions fared: which got an answer that is not exact, which got none, and all of
-    them with what they cost."""
-
-    inexact: Mapping[int, Translated]
-    unproven: Sequence[int]
-    translations: Translations
-
-    @property
-    def exact(self) -> float:
-        """The share of positions that are exact."""
-        return 1 - (len(self.inexact) + len(self.unproven)) / len(self.translations.positions)
 
 
 class Logs(CopiedPartition):
@@ -64,39 +48,17 @@ class Logs(CopiedPartition):
         """Every `step`-th position that a group may have committed, and the log's end."""
         return (*range(self.start, self.end, step), self.end)
 
-    def resumed(self, row: Row) -> list[int]:
-        """Let the row's group, committed by it, go on on the target, and hold the row to its
-        word: nothing is skipped, and no more is read again than it says. Returns what is."""
-        assert row.group is not None
-        assert row.source_offset is not None
-        assert row.target_offset is not None
-        assert row.reread_bound is not None
-        _, target = self._flows.sides(self._flow)
-        got = [record.value for record in read_on(target, row.group, self._remote)]
-        assert got == self.from_target(row.target_offset), row
-        assert not self.skipped(row.source_offset, row.target_offset), row
-        found = self.reread(row.source_offset, row.target_offset)
-        assert len(found) <= row.reread_bound, row
-        return found
-
-    def judged(self, positions: Iterable[int], *, may_lack_proof: bool = False) -> Judged:
+    def inexact(self, positions: Iterable[int]) -> Mapping[int, Translated]:
         """Translate positions, and hold each to its word: nothing skipped, within the target's
-        log, and no more read twice than stated; none at all where it says `exact`.
-
-        Where a log is too large for the budget, some may have no answer, which commits nothing.
-        """
+        log, and no more read twice than stated; none at all where it says `exact`. Returns those
+        that do not say so."""
         positions = sorted(positions)
-        translations = self._flows.translate(self._flow, self._topic, positions, self._partition)
-        assert [position.offset for position in translations.positions] == positions
+        translated = self._flows.translate(self._flow, self._topic, positions, self._partition)
+        assert [position.offset for position in translated] == positions
         start, end = self.target_range
         inexact: dict[int, Translated] = {}
-        unproven: list[int] = []
-        for position in translations.positions:
+        for position in translated:
             found = position.translation.outcome
-            if may_lack_proof and isinstance(found, Skipped):
-                assert found.reason is Reason.NO_PROOF
-                unproven.append(position.offset)
-                continue
             assert isinstance(found, Translated), (position.offset, found)
             assert start <= found.target_offset <= end, position
             assert not self.skipped(position.offset, found.target_offset), position
@@ -107,7 +69,7 @@ class Logs(CopiedPartition):
                 assert found.reread_bound == 0
             else:
                 inexact[position.offset] = found
-        return Judged(inexact, unproven, translations)
+        return inexact
 
     def fail_over(self, positions: Iterable[int] | None = None) -> None:
         """Groups at several depths are synced, each exactly, and their consumers really get on

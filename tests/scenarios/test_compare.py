@@ -11,8 +11,7 @@ import pytest
 
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import SYNCED_GROUPS, prepare_mirror
-from tests.scenarios.mirror_notes import newest_checkpoints
+from tests.scenarios.flows import SYNCED_GROUPS, newest_checkpoints, prepare_mirror
 from tests.waiting import wait_until
 from tsoffset.lab.embedded.process import JavaProcess
 
@@ -137,42 +136,12 @@ def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers: Peers, tmp_p
     assert len(ours) == 2 * len(POSITIONS)
     dump = dumped(peers.target, tmp_path)
     assert ours == formatted(dump)
-    _same_but_for_times(peers.pairs(), peers.pairs("--checkpoints", str(dump)))
-
-
-def test_a_comparison_is_a_dump_too(peers: Peers, tmp_path: Path) -> None:
-    """What the command has printed takes the topic's place the next time."""
-    pairs = peers.pairs()
-    dump = tmp_path / "before.jsonl"
-    dump.write_text("".join(json.dumps(one) + "\n" for one in pairs.values()))
-    again = peers.pairs("--checkpoints", str(dump))
-    assert {key: one["theirs_timestamp_ms"] for key, one in again.items()} == {
-        key: one["theirs_timestamp_ms"] for key, one in pairs.items()
-    }
-    _same_but_for_times(pairs, again)
-
-
-def _same_but_for_times(
-    pairs: dict[tuple[str, int], dict[str, Any]], others: dict[tuple[str, int], dict[str, Any]]
-) -> None:
-    """A dump may hold no times; all else is the same."""
-    assert pairs.keys() == others.keys()
-    for key, pair in pairs.items():
-        for name, value in pair.items():
-            if name not in ("compared_at_ms", "theirs_timestamp_ms"):
-                assert others[key][name] == value, (key, name)
-
-
-def test_theirs_are_the_newest_checkpoints(peers: Peers) -> None:
-    """Each pair has the newest checkpoint of its group and partition, and the source commit
-    that it translates."""
-    newest = checkpoints(peers.target)
-    pairs = peers.pairs()
-    assert {(group, f"{peers.remote}-{partition}") for group, partition in pairs} == set(newest)
-    for (group, partition), pair in pairs.items():
-        theirs = pair["theirs_source_offset"], pair["theirs"]
-        assert theirs == newest[group, f"{peers.remote}-{partition}"]
-        assert pair["theirs_timestamp_ms"] > 0
+    times = {"compared_at_ms": 0, "theirs_timestamp_ms": 0}
+    of_topic, of_dump = (
+        {key: one | times for key, one in peers.pairs(*words).items()}
+        for words in ((), ("--checkpoints", str(dump)))
+    )
+    assert of_topic == of_dump
 
 
 def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
@@ -194,15 +163,6 @@ def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
         rereads += between
     assert rereads > 0
     assert pairs[f"{peers.topic}-first", 0]["verdict"] == "equal"
-
-
-def test_a_checkpoint_may_be_older_than_the_commit(peers: Peers) -> None:
-    """A group that went on since has a checkpoint for its earlier commit, and what came between
-    is read again as well."""
-    pair = peers.pairs()[f"{peers.topic}-half", 1]
-    assert (pair["theirs_source_offset"], pair["source_offset"]) == (STOOD, MOVED)
-    assert pair["verdict"] == "reread"
-    assert pair["records"] >= MOVED - STOOD
 
 
 def test_a_group_that_was_set_back_would_skip(peers: Peers, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.configured import properties_file
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import IDENTITY, one_cycle, read_on
+from tests.scenarios.flows import one_cycle, read_on
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import Settings
 from tsoffset.lab.embedded import MirrorMaker
@@ -87,9 +87,8 @@ class Rounds:
         }
 
 
-@pytest.fixture(params=["default", "identity"])
+@pytest.fixture
 def rounds(
-    request: pytest.FixtureRequest,
     source: Contents,
     target: Contents,
     mirror: Callable[..., MirrorMaker],
@@ -97,9 +96,7 @@ def rounds(
     tmp_path: Path,
 ) -> Rounds:
     topic = source.create_topic(unique("orders"), PARTITIONS)
-    keeps_names = request.param == "identity"
-    policy = {"replication.policy.class": IDENTITY} if keeps_names else {}
-    names = {"A": topic, "B": topic if keeps_names else f"A.{topic}"}
+    names = {"A": topic, "B": f"A.{topic}"}
     file = properties_file(
         tmp_path,
         source.bootstrap,
@@ -108,11 +105,9 @@ def rounds(
         f"A->B.topics = {topic}",
         f"B->A.topics = {names['B'].replace('.', chr(92) + '.')}",
         f"groups = .*-{topic}",
-        *(f"{key} = {value}" for key, value in policy.items()),
     )
     settings = Configuration.read(file).resolve()
-    running = mirror(topic, overrides=policy)
-    return Rounds({"A": source, "B": target}, running, settings, names)
+    return Rounds({"A": source, "B": target}, mirror(topic), settings, names)
 
 
 def test_three_rounds_skip_nothing_and_read_again_what_was_stated(rounds: Rounds) -> None:

@@ -1,5 +1,5 @@
-"""Groups of the newer protocols with a real member on either cluster: Kafka Streams applications
-(type `streams`, KIP-1071) and consumers (KIP-848)."""
+"""Kafka Streams applications that fail over: of the classic protocol, and of their own (type
+`streams`, KIP-1071)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from tsoffset.commands.check.flow_check import check
 from tsoffset.errors import JarsUnavailable
 from tsoffset.java import find_java
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind, Precision, Reason, Row
+from tsoffset.model import OutcomeKind, Precision, Reason
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -60,10 +60,6 @@ def listed(contents: Contents, group: str) -> tuple[str, str]:
     return "", ""
 
 
-def outcome(row: Row) -> tuple[OutcomeKind, str | None]:
-    return row.outcome, row.reason
-
-
 def records(count: int, first: int = 0) -> list[Written]:
     return [
         Written(one.timestamp_ms, one.value, b"key-%d" % (number % KEYS))
@@ -81,7 +77,11 @@ def by_key(of: list[Written]) -> dict[str, int]:
 
 @pytest.mark.usefixtures("streams")
 @pytest.mark.parametrize(
-    ("flow", "protocol", "keeps_state"), [(KEPT, "streams", True), (RENAMED, "classic", False)]
+    ("flow", "protocol", "keeps_state"),
+    [
+        (KEPT, "streams", True),
+        pytest.param(RENAMED, "classic", False, marks=pytest.mark.long),
+    ],
 )
 def test_a_streams_application_moves(
     flows: Flows,
@@ -135,7 +135,7 @@ def test_a_streams_application_moves(
         wait_until(lambda: listed(source, app)[1] == "Empty", "its member on the source is gone")
         source.commit_offsets(app, {(orders, 0): len(before) + 1})
         row = flows.sync(flow, app).of(app, orders)
-        assert outcome(row) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
+        assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
     finally:
         there.stop()
     assert Counter(there.read()) == values(after)
@@ -145,65 +145,3 @@ def test_a_streams_application_moves(
         Reason.TARGET_AHEAD,
         len(before) + len(after),
     )
-
-
-def test_a_group_of_the_new_consumer_protocol_moves(
-    flows: Flows, unique: Callable[[str], str]
-) -> None:
-    """By librdkafka's consumer on either cluster: it resumes at its next record, is GROUP_ACTIVE
-    while it is there, and follows the source again when it has left."""
-    confluent_kafka = pytest.importorskip("confluent_kafka")
-    source, target = flows.sides(KEPT)
-    orders = source.create_topic(unique("kept-orders"))
-    group = unique("kept-group")
-    written = records(100)
-    source.produce(orders, written)
-    flows.wait_until_mirrored(KEPT, orders)
-
-    def member(contents: Contents):  # type: ignore[no-untyped-def]
-        consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": contents.bootstrap,
-                "group.id": group,
-                "group.protocol": "consumer",
-                "auto.offset.reset": "error",
-                "enable.auto.commit": False,
-            }
-        )
-        consumer.subscribe([orders])
-        return consumer
-
-    def read(consumer, count: int) -> list[bytes]:  # type: ignore[no-untyped-def]
-        found: list[bytes] = []
-
-        def enough() -> bool:
-            for message in consumer.consume(count - len(found), 0.2):
-                assert message.error() is None, message.error()
-                found.append(message.value())
-            return len(found) == count
-
-        wait_until(enough, f"{group} has read {count} records")
-        return found
-
-    source.commit_offsets(group, {(orders, 0): 0})
-    here = member(source)
-    try:
-        assert read(here, 40)[-1] == written[39].value
-        here.commit(asynchronous=False)
-        assert listed(source, group) == ("consumer", "Stable")
-        row = flows.sync(KEPT, group).of(group, orders)
-        assert (*outcome(row), row.target_offset) == (OutcomeKind.COMMITTED, None, 40)
-        there = member(target)
-        try:
-            assert read(there, 10)[0] == written[40].value
-            assert listed(target, group) == ("consumer", "Stable")
-            assert read(here, 20)
-            here.commit(asynchronous=False)
-            row = flows.sync(KEPT, group).of(group, orders)
-            assert outcome(row) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
-        finally:
-            there.close()
-        row = flows.sync(KEPT, group).of(group, orders)
-        assert (*outcome(row), row.target_offset) == (OutcomeKind.COMMITTED, None, 60)
-    finally:
-        here.close()

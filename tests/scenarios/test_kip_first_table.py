@@ -1,7 +1,8 @@
-"""KIP-1292's first table, and a commit past the last offset sync, beside MirrorMaker 2's own
-checkpoints of the same groups on the same logs."""
+"""KIP-1292's first table, beside MirrorMaker 2's own checkpoints of the same groups on the same
+logs."""
 
 import json
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,14 +12,20 @@ from typing import Any
 import pytest
 
 from tests.invoking import invoke
-from tests.producing import Contents, Written, numbered
-from tests.scenarios.flows import CHECKPOINTS, Flows, Rows, prepare_mirror, read_on
-from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
+from tests.producing import Contents, Written
+from tests.scenarios.flows import (
+    CHECKPOINTS,
+    Flows,
+    Rows,
+    newest_checkpoints,
+    prepare_mirror,
+    read_on,
+)
 from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
 from tsoffset.replicators.checkpoints import CheckpointKey
 
-pytestmark = [pytest.mark.integration, pytest.mark.thorough]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SOURCE, TARGET = "north", "south"
 FLOW = f"{SOURCE}->{TARGET}"
@@ -31,19 +38,8 @@ POSITIONS = (
     *(1_000_000, 999_999, 999_890, 999_650, 999_200, 998_400, 996_800, 993_600),
     *(987_200, 974_400, 948_800, 897_600, 795_200, 590_400),
 )
-NOT_MIRRORED = 1_000_100
 # It moves when the others have come to rest, and so tells that they were served.
 LATE = "table-late"
-
-FIGURE = "figure"
-FIGURE_SHIFT = 3
-LAST_SYNC, COMMITTED = 7, 9
-
-SHIFTS = {MILLION: SHIFT, FIGURE: FIGURE_SHIFT}
-AHEAD = {
-    f"table-{NOT_MIRRORED}": (MILLION, NOT_MIRRORED),
-    f"figure-{COMMITTED}": (FIGURE, COMMITTED),
-}
 
 MIRROR_SECONDS = 300
 Compare = Callable[..., dict[str, dict[str, Any]]]
@@ -52,7 +48,7 @@ _CHUNK = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """Both topics mirrored, and what MirrorMaker 2 says of the groups; it is stopped.
+    """The topic mirrored, and what MirrorMaker 2 says of the groups; it is stopped.
 
     `theirs` is group to the target offset of its newest checkpoint.
     """
@@ -69,23 +65,23 @@ def flows(
 ) -> Iterator[Flows]:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second; not started."""
     clusters = {SOURCE: source, TARGET: target}
-    overrides = {"groups": "table-.*, figure-.*", **CHECKPOINTS}
+    overrides = {"groups": "table-.*", **CHECKPOINTS}
     folder = tmp_path_factory.mktemp("first-table")
-    topics = {FLOW: (MILLION, FIGURE)}
-    mirror_maker = prepare_mirror(folder, clusters, topics, overrides, name="first-table")
+    mirror_maker = prepare_mirror(
+        folder, clusters, {FLOW: [MILLION]}, overrides, name="first-table"
+    )
     yield Flows(clusters, mirror_maker)
     mirror_maker.stop()
 
 
 @pytest.fixture(scope="module")
 def mirrored(source: Contents, target: Contents, flows: Flows) -> Mirrored:
-    """The two mirrors. The groups are there before the mirror begins, as a running estate has
+    """The groups are there before the mirror begins, as a running estate has
     them, and go to their positions when all is mirrored, as consumers do that lag."""
     fill(source)
-    groups = {f"table-{position}": position for position in (*POSITIONS, NOT_MIRRORED)}
+    groups = {f"table-{position}": position for position in POSITIONS}
     for group in (*groups, LATE):
         source.commit_offsets(group, {(MILLION, 0): SHIFT})
-    source.commit_offsets(f"figure-{COMMITTED}", {(FIGURE, 0): COMMITTED})
     with flows.mirror_maker:
         remote = flows.remote(FLOW, MILLION)
         flows.mirror_maker.wait_for_topic(target.bootstrap, remote)
@@ -101,7 +97,7 @@ def mirrored(source: Contents, target: Contents, flows: Flows) -> Mirrored:
 
 
 def fill(source: Contents) -> None:
-    """A million records with timestamps of their own, and a few in the other topic."""
+    """A million records with timestamps of their own."""
     source.create_topic(MILLION)
     start_ms = int(time.time() * 1000) - WRITTEN
     for first in range(0, WRITTEN, _CHUNK):
@@ -111,21 +107,16 @@ def fill(source: Contents) -> None:
         ]
         source.produce(MILLION, records, batch=1000)
     source.delete_records(MILLION, SHIFT)
-    source.create_topic(FIGURE)
-    source.produce(FIGURE, numbered(LAST_SYNC + 1))
-    source.delete_records(FIGURE, FIGURE_SHIFT)
 
 
 def settled_checkpoints(source: Contents, target: Contents, remote: str) -> dict[str, int]:
     """What MirrorMaker 2 says when it has looked at all groups as they are now: it has noted
-    the last record of each topic, and after that served one group twice."""
-    syncs = f"mm2-offset-syncs.{TARGET}.internal"
-    for topic, last in ((MILLION, WRITTEN - 1), (FIGURE, LAST_SYNC)):
-
-        def noted(topic: str = topic, last: int = last) -> bool:
-            return offset_syncs(source, syncs, topic)[-1:] == [(last, last - SHIFTS[topic])]
-
-        wait_until(noted, f"the last record of {topic} is noted")
+    the last record of the topic, and after that served one group twice."""
+    syncs, last = f"mm2-offset-syncs.{TARGET}.internal", WRITTEN - 1
+    wait_until(
+        lambda: offset_syncs(source, syncs, MILLION)[-1:] == [(last, last - SHIFT)],
+        "the last record is noted",
+    )
     for position in (WRITTEN - 1, WRITTEN):
         source.commit_offsets(LATE, {(MILLION, 0): position})
         there = position - SHIFT
@@ -139,6 +130,19 @@ def settled_checkpoints(source: Contents, target: Contents, remote: str) -> dict
     return {key.group: it.target_offset for key, it in newest_checkpoints(target, SOURCE).items()}
 
 
+def offset_syncs(contents: Contents, topic: str, of_topic: str) -> list[tuple[int, int]]:
+    """The source and target offsets that MirrorMaker 2 has noted in `topic` for partition 0 of one
+    topic, in their order; empty where there is no such topic."""
+    if topic not in contents.admin.list_topics():
+        return []
+    about = struct.pack(">h", len(of_topic)) + of_topic.encode() + struct.pack(">i", 0)
+    return [
+        struct.unpack(">qq", record.value or b"")
+        for record in contents.read(topic)
+        if record.key == about
+    ]
+
+
 def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes | None:
     """What a consumer of the group gets first; None if it stands at the log's end."""
     got = read_on(contents, group, place, most=1)
@@ -147,21 +151,12 @@ def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes 
 
 @pytest.fixture(scope="module")
 def table(mirrored: Mirrored) -> Rows:
-    """Our sync of the groups whose records are all there to be mirrored."""
+    """Our sync of the groups."""
     remote = mirrored.flows.remote(FLOW, MILLION)
     assert mirrored.source.log_range(MILLION) == (SHIFT, WRITTEN)
     assert mirrored.target.log_range(remote) == (0, MIRRORED)
     groups = [f"table-{position}" for position in POSITIONS]
     return mirrored.flows.sync(FLOW, *groups)
-
-
-@pytest.fixture(scope="module")
-def ahead(mirrored: Mirrored, table: Rows) -> Rows:
-    """Our sync of the groups that are ahead of the mirror: further records were written."""
-    assert table.all
-    mirrored.source.produce(MILLION, numbered(2 * (NOT_MIRRORED - WRITTEN), first=WRITTEN))
-    mirrored.source.produce(FIGURE, numbered(COMMITTED - LAST_SYNC + 1, first=LAST_SYNC + 1))
-    return mirrored.flows.sync(FLOW, *AHEAD)
 
 
 def test_every_position_of_the_table_is_exact(mirrored: Mirrored, table: Rows) -> None:
@@ -232,47 +227,3 @@ def test_the_plain_rule_beside_ours_on_the_same_table(compare: Compare) -> None:
     verdicts = {group: pair["verdict"] for group, pair in pairs.items()}
     assert verdicts.pop(f"table-{WRITTEN}") == "none"
     assert set(verdicts.values()) == {"equal"}
-
-
-@pytest.mark.parametrize(
-    ("group", "topic", "end", "bound"),
-    [
-        (f"table-{NOT_MIRRORED}", MILLION, MIRRORED, NOT_MIRRORED - WRITTEN),
-        (f"figure-{COMMITTED}", FIGURE, LAST_SYNC + 1 - FIGURE_SHIFT, COMMITTED - LAST_SYNC - 1),
-    ],
-)
-def test_group_ahead_of_the_mirror_waits_at_its_end(
-    mirrored: Mirrored, ahead: Rows, group: str, topic: str, end: int, bound: int
-) -> None:
-    """Where the mirror has not come to a group's commit, nor the last offset sync, the group
-    waits at the target's log end: what it has read of the records to come, and no more, is
-    read again."""
-    remote = mirrored.flows.remote(FLOW, topic)
-    assert mirrored.target.log_range(remote)[1] == end
-    row = ahead.of(group, topic)
-    assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, end)
-    assert (row.precision, row.reread_bound) == (Precision.FRONTIER, bound)
-    sys.stdout.write(f"\n{group}: theirs {mirrored.theirs.get(group)}, ours {row.target_offset}\n")
-
-
-def test_group_ahead_is_exact_when_the_mirror_has_caught_up(
-    mirrored: Mirrored, ahead: Rows
-) -> None:
-    """When MirrorMaker 2 goes on, the groups that waited go on too, to their next record."""
-    assert ahead.all
-    with mirrored.flows.mirror_maker:
-        for topic in (MILLION, FIGURE):
-            (_, end) = mirrored.source.log_range(topic)
-            remote = mirrored.flows.remote(FLOW, topic)
-
-            def copied(remote: str = remote, end: int = end - SHIFTS[topic]) -> bool:
-                return mirrored.target.log_range(remote)[1] == end
-
-            wait_until(copied, f"{topic} is mirrored")
-    rows = mirrored.flows.sync(FLOW, *AHEAD)
-    for group, (topic, position) in AHEAD.items():
-        row = rows.of(group, topic)
-        assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT)
-        assert row.target_offset == position - SHIFTS[topic]
-        place = (mirrored.flows.remote(FLOW, topic), 0)
-        assert next_value(mirrored.target, group, place) == b"value-%d" % position

@@ -143,6 +143,8 @@ def site(
             yield Site(spark, source, target, mirror, folder)
 
 
+# `tsoffset demo --scenario streaming` has one, too, between secured clusters.
+@pytest.mark.long
 def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) -> None:
     """Its state, its watermark and its batch ids go on, on the target and back on the source, and
     nothing is counted twice or left out."""

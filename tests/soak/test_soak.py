@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.flatness import Tolerance, growth
 from tests.soak.soaking import soak
-from tests.soak.verdict import growing, growths
+from tests.soak.verdict import Tolerance, growing, growth, growths
 
 MINUTES = [float(number) for number in range(31)]
 
@@ -28,11 +27,6 @@ def test_start_is_no_leak() -> None:
     values = [min(100.0, 10 * at) + chance.uniform(-3, 3) for at in MINUTES]
     values[-1] = 900
     assert Tolerance(0.03, 4).allows(growth(MINUTES, values))
-
-
-def test_what_shrinks_is_no_leak() -> None:
-    """Less is always allowed."""
-    assert Tolerance(0, 0).allows(growth(MINUTES, [100 - at for at in MINUTES]))
 
 
 @pytest.mark.long

@@ -1,14 +1,10 @@
-"""A cycle where executors are processes of their own, as on a cluster of machines.
-
-Twice: on Spark's `local-cluster`, which starts master and workers within the driver, and on a
-standalone cluster of a master and two workers. Executors get nothing from the driver but what
-Spark carries.
+"""A cycle where executors are processes of their own, as on a cluster of machines: on a standalone
+cluster of a master and two workers. Executors get nothing from the driver but what Spark carries.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,32 +19,15 @@ from tsoffset.spark.session import spark_session
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
-@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
-def cluster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Standalone | None]:
-    """None: within the driver."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "standalone":
-            with standalone(folder, 2) as found:
-                yield found
-        else:
-            # A folder of links, since workers write there.
-            for part in Path(pyspark.__file__).parent.iterdir():
-                (folder / part.name).symlink_to(part)
-            patch.setenv("SPARK_HOME", str(folder))
-            yield None
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("cluster"), 2) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def session(cluster: Standalone | None) -> Iterator[SparkSession]:
-    settings = {
-        "spark.master": "local-cluster[2,1,1024]",
-        # Without Java's second compiler they start in half the time.
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    with spark_session(settings if cluster is None else cluster.settings) as session:
+def session(cluster: Standalone) -> Iterator[SparkSession]:
+    with spark_session(cluster.settings) as session:
         yield session
 
 
@@ -73,16 +52,14 @@ def test_cycle_on_separate_executors(world: World) -> None:
 
 
 def test_small_cycle_on_an_executor(
-    cluster: Standalone | None, session: SparkSession, tmp_path: Path
+    cluster: Standalone, session: SparkSession, tmp_path: Path
 ) -> None:
     """Ten groups take one task there, too, and it is not the driver's."""
     world = World(tmp_path, session)
     world.store(*mirrored())
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
     (worker,) = shared.processes(world.folder, "A", "read")
-    executor = parent(parent(worker))
-    if cluster is not None:
-        assert parent(executor) in [process.pid for process in cluster.workers]
+    assert parent(parent(parent(worker))) in [process.pid for process in cluster.workers]
 
 
 def check_after_a_loss(world: World, event: str) -> None:
@@ -114,11 +91,9 @@ def test_lost_executor_costs_a_retry(world: World) -> None:
     check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
 
 
-def test_lost_machine_costs_a_retry(cluster: Standalone | None, world: World) -> None:
+def test_lost_machine_costs_a_retry(cluster: Standalone, world: World) -> None:
     """So it is where the worker goes with its executor: the other one does its work. The next
     cycle needs nobody else."""
-    if cluster is None:
-        pytest.skip("within the driver there is no machine to lose")
     check_after_a_loss(world, shared.KILL_MACHINE_AFTER_COMMIT)
     assert [process.poll() is None for process in cluster.workers].count(True) == 1
     again = outcomes(world.cycle())

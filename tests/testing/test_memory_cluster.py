@@ -1,6 +1,7 @@
-"""What only the cluster in memory can do: be filled, cut, made to fail, mirrored, pickled.
+"""What only the cluster in memory can do: be cut, mirrored, pickled, have brokers that fail.
 
-What it answers like any cluster is held by tests/testing/test_cluster_contract.py.
+What it answers like any cluster is held by tests/testing/test_cluster_contract.py; that failures of
+a topic, a group or a verb strike just these by all tests that order them.
 """
 
 import pickle
@@ -14,7 +15,6 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
-    FirstAtTime,
     GroupType,
     Isolation,
     LogRange,
@@ -28,8 +28,6 @@ from tsoffset.testing.memory_cluster import (
     MemoryCluster,
     Message,
     PartitionLog,
-    Verb,
-    mirror,
     mirror_partition,
 )
 
@@ -42,11 +40,11 @@ def numbered(numbers: Iterable[int]) -> list[Message]:
     return [Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in numbers]
 
 
-def filled(records: int = 10, batch_size: int = 5, partitions: int = 1) -> MemoryCluster:
+def filled() -> MemoryCluster:
+    """Ten records in batches of five."""
     cluster = MemoryCluster("A")
-    cluster.create_topic("orders", partitions)
-    for partition in range(partitions):
-        cluster.log("orders", partition).append(numbered(range(records)), batch_size=batch_size)
+    cluster.create_topic("orders")
+    cluster.log("orders").append(numbered(range(10)), batch_size=5)
     return cluster
 
 
@@ -61,45 +59,6 @@ def offsets(stretch: Stretch | Failed) -> list[int]:
 
 
 # --- failures that are ordered ------------------------------------------------------------
-
-
-def test_a_fault_meets_only_the_items_that_agree_with_it():
-    """A failing partition leaves the other partitions of the same call alone."""
-    cluster = filled(partitions=2)
-    cluster.fail(BROKEN, partition=ORDERS)
-    other = TopicPartition("orders", 1)
-    answers = cluster.log_ranges([ORDERS, other], UNCOMMITTED)
-    assert answers == {ORDERS: BROKEN, other: LogRange(0, 10)}
-
-
-def test_a_fault_may_strike_one_verb_only():
-    """A fault that names a verb leaves the partition's other verbs alone."""
-    cluster = filled()
-    cluster.fail(BROKEN, verb=Verb.FIRST_AT_TIMES, topic="orders")
-    lookup = FirstAtTime(ORDERS, 0)
-    assert cluster.first_at_times([lookup], UNCOMMITTED) == {lookup: BROKEN}
-    assert offsets(read(cluster, 0)) == [0, 1, 2, 3, 4]
-
-
-def test_a_fault_strikes_as_often_as_it_says():
-    """`times` failures are answered, and then the truth."""
-    cluster = filled()
-    cluster.fail(BROKEN, verb=Verb.READ, times=2)
-    answers = [read(cluster, 0) for _ in range(3)]
-    assert answers[:2] == [BROKEN, BROKEN]
-    assert offsets(answers[2]) == [0, 1, 2, 3, 4]
-
-
-def test_a_healed_fault_strikes_no_more():
-    """`heal` takes back the fault given, and no other."""
-    cluster = filled()
-    reading = cluster.fail(BROKEN, verb=Verb.READ)
-    cluster.fail(BROKEN, verb=Verb.LOG_RANGES)
-    cluster.heal(reading)
-    assert isinstance(read(cluster, 0), Stretch)
-    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: BROKEN}
-    cluster.heal()
-    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
 
 
 def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
@@ -123,69 +82,6 @@ def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
     assert left.failed_brokers == {1: BROKEN}
     assert 0 < len(left.groups) < 20
     assert {listing.coordinator for listing in left.groups.values()} == {0}
-
-
-def test_a_failing_group_leaves_the_others_alone():
-    """Commits and offsets of one group fail; another group's are answered in the same call."""
-    cluster = filled()
-    cluster.fail(BROKEN, group="bad")
-    five = {ORDERS: CommittedOffset(5)}
-    assert cluster.commit({"bad": five, "good": five}) == {
-        "bad": {ORDERS: BROKEN},
-        "good": {ORDERS: None},
-    }
-    found = cluster.committed(["bad", "good"], require_stable=True)
-    assert found.by_group() == {"bad": BROKEN, "good": five}
-
-
-def test_a_commit_may_take_effect_although_its_answer_is_lost():
-    """`takes_effect`: the offset is stored, the answer is the failure."""
-    cluster = filled()
-    cluster.fail(BROKEN, verb=Verb.COMMIT, times=1, takes_effect=True)
-    assert cluster.commit({"g": {ORDERS: CommittedOffset(5)}}) == {"g": {ORDERS: BROKEN}}
-    assert cluster.committed(["g"], require_stable=True).by_group() == {
-        "g": {ORDERS: CommittedOffset(5)}
-    }
-    assert cluster.commits == [("g", ORDERS, CommittedOffset(5))]
-
-
-def test_a_partition_without_a_leader_answers_nothing():
-    """Its description has no leader and no epoch, its log cannot be read, until one is elected
-    under a new epoch."""
-    cluster = filled()
-    before = cluster.topics()["orders"]
-    cluster.elect_leader(ORDERS, None)
-    described = cluster.topics()["orders"]
-    assert not isinstance(described, Failed)
-    assert described.partitions[0].leader is None
-    assert described.partitions[0].leader_epoch is None
-    answer = read(cluster, 0)
-    assert isinstance(answer, Failed)
-    assert answer.kind is FailureKind.NO_LEADER
-    assert not answer.missing
-    cluster.elect_leader(ORDERS, 0)
-    after = cluster.topics()["orders"]
-    assert not isinstance(before, Failed)
-    assert not isinstance(after, Failed)
-    assert after.partitions[0].leader_epoch != before.partitions[0].leader_epoch
-    assert after.topic_id == before.topic_id
-
-
-# --- what was asked -----------------------------------------------------------------------
-
-
-def test_requests_are_noted_with_their_items():
-    """`requests` holds each call with what it asked for; `asked` counts the items."""
-    cluster = filled()
-    requests = [ReadFrom(ORDERS, 0), ReadFrom(ORDERS, 7)]
-    cluster.read(requests, COMMITTED)
-    cluster.log_ranges([ORDERS], UNCOMMITTED)
-    assert [(r.verb, r.items, r.isolation) for r in cluster.requests] == [
-        (Verb.READ, tuple(requests), COMMITTED),
-        (Verb.LOG_RANGES, (ORDERS,), UNCOMMITTED),
-    ]
-    assert cluster.asked(Verb.READ) == 2
-    assert cluster.asked(Verb.COMMIT) == 0
 
 
 # --- groups -------------------------------------------------------------------------------
@@ -249,38 +145,6 @@ def test_records_above_the_high_watermark_are_not_read():
     assert log.first_at(1_005, UNCOMMITTED) is None
     log.hold_high_watermark(None)
     assert offsets(read(cluster, 5)) == [5, 6, 7, 8, 9]
-
-
-def test_a_log_whose_last_batches_are_gone_answers_nothing():
-    """Offsets below the end with no batch at or after them: the broker has nothing to send."""
-    cluster = filled()
-    cluster.log("orders").remove(range(5, 10))
-    answer = read(cluster, 7)
-    assert isinstance(answer, Failed)
-    assert answer.kind is FailureKind.TIMEOUT
-    assert offsets(read(cluster, 4)) == [0, 1, 2, 3, 4]
-
-
-def test_an_emptied_batch_may_stay():
-    """The broker keeps the last batch of an idempotent producer even without records."""
-    cluster = filled()
-    cluster.log("orders").remove(range(5, 10), keep_empty_batches=True)
-    answer = read(cluster, 7)
-    assert isinstance(answer, Stretch)
-    assert (answer.start, answer.end, answer.records) == (5, 10, ())
-
-
-def test_compaction_keeps_the_newest_record_of_each_key():
-    """Below the bound, a record with a later one of its key goes; those without key stay, and
-    what lies behind the bound makes nothing go."""
-    log = PartitionLog()
-    keys = [b"a", b"b", b"a", None, b"b", b"a"]
-    log.append([Message(n, key, b"%d" % n) for n, key in enumerate(keys)])
-    log.compact(before=3)
-    assert [offset for offset, _ in log.messages()] == [1, 2, 3, 4, 5]
-    log.compact()
-    assert [offset for offset, _ in log.messages()] == [3, 4, 5]
-    assert log.end == 6
 
 
 def test_logs_can_be_pickled_on_the_way():
@@ -375,34 +239,6 @@ def test_reads_chain_over_all_records_and_lookups_find_the_first(
 
 
 # --- mirroring ----------------------------------------------------------------------------
-
-
-def test_mirror_keeps_content_and_order_under_other_names_and_offsets():
-    """Copies have the source's timestamp, key, value and headers, in its order."""
-    source = MemoryCluster("A")
-    source.create_topic("orders", 2)
-    source.log("orders", 1).append(
-        [Message(7, b"k", None, (("h", b"x"), ("n", None))), Message(None, None, b"v")]
-    )
-    target = MemoryCluster("B")
-    target.create_topic("A.orders", 2, first_offset=100)
-    mirror(source, target, {"orders": "A.orders"})
-    copied = list(target.log("A.orders", 1).messages())
-    assert copied == [
-        (offset + 100, message) for offset, message in source.log("orders", 1).messages()
-    ]
-    assert list(target.log("A.orders", 0).messages()) == []
-
-
-def test_mirror_goes_on_where_it_was():
-    """The positions returned are where the next call begins; an earlier one repeats."""
-    source, target = filled(records=5), MemoryCluster("B")
-    positions = mirror(source, target, {"orders": "copy"})
-    source.log("orders").append(numbered(range(5, 8)))
-    assert mirror(source, target, {"orders": "copy"}, positions) == {ORDERS: 8}
-    mirror(source, target, {"orders": "copy"}, {ORDERS: 6})
-    keys = [message.key for _, message in target.log("copy").messages()]
-    assert keys == [b"k%d" % n for n in (0, 1, 2, 3, 4, 5, 6, 7, 6, 7)]
 
 
 def test_mirror_leaves_out_what_it_is_told_and_what_does_not_count():

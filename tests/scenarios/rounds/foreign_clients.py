@@ -9,7 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from random import Random
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 
 from tests.producing import Contents
 from tests.scenarios.rounds.plans import Plan
@@ -36,33 +36,9 @@ def metadata_of(group: str, offset: int) -> str:
     return f"{group} at {offset}"
 
 
-class Client(Protocol):
-    """A consumer that has joined its group and reads what is committed; it commits in one way."""
-
-    def is_assigned(self) -> bool:
-        """Whether it has all partitions."""
-
-    def poll(self, most: int) -> Sequence[tuple[int, int, bytes]]:
-        """Partition, offset and value of the next records."""
-
-    def commit(self, offsets: Offsets) -> None:
-        """Commit these."""
-
-    def abort(self, offsets: Offsets) -> None:
-        """Send these in a transaction, and abort it."""
-
-    def seek(self, offsets: Mapping[int, int]) -> None:
-        """Go back there."""
-
-    def is_at_ends(self) -> bool:
-        """Whether it has read all partitions to their ends."""
-
-    def close(self) -> None:
-        """Leave the group."""
-
-
 class Librdkafka:
-    """By confluent-kafka. It commits the leader epoch of the last record that was read."""
+    """A consumer of confluent-kafka that has joined its group, reads what is committed, and commits
+    in one way, with the leader epoch of the last record that was read."""
 
     def __init__(
         self, bootstrap: str, group: str, topic: str, partitions: int, way: Way, *, protocol: str
@@ -100,6 +76,7 @@ class Librdkafka:
         return len(self._consumer.assignment()) == self._partitions
 
     def poll(self, most: int) -> Sequence[tuple[int, int, bytes]]:
+        """Partition, offset and value of the next records."""
         found = []
         for message in self._consumer.consume(most, 0.03):
             error = message.error()
@@ -123,6 +100,7 @@ class Librdkafka:
         assert all(one.error is None for one in answer or ()), answer
 
     def abort(self, offsets: Offsets) -> None:
+        """Send these in a transaction, and abort it."""
         self._send(offsets)
         self._producer.abort_transaction(_SECONDS)
 
@@ -151,7 +129,7 @@ class Librdkafka:
 
 
 class Aiokafka:
-    """By aiokafka, in an event loop of its own."""
+    """The same of aiokafka, in an event loop of its own."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, partitions: int, way: Way) -> None:
         import aiokafka
@@ -243,7 +221,7 @@ class ForeignApplication:
         group: str,
         plan: Plan,
         chance: Random,
-        client: Callable[..., Client],
+        client: Callable[..., Librdkafka | Aiokafka],
         way: Way,
     ) -> None:
         self.group = group
@@ -342,7 +320,7 @@ class Kind:
     """A client by name, and how its consumer commits."""
 
     name: str
-    client: Callable[..., Client]
+    client: Callable[..., Librdkafka | Aiokafka]
     way: Way
 
     def make(

@@ -1,7 +1,7 @@
 """What became of every record of a round, by content."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum, auto
 
 from tests.scenarios.rounds.playing import GoneOver, Played
@@ -107,7 +107,7 @@ def _wrong(played: Played, row: Row) -> Iterator[str]:
         yield f"{again} records would be read again"
 
 
-def precisions(cycles: list[Synced]) -> Counter[str]:
+def precisions(cycles: Sequence[Synced]) -> Counter[str]:
     """How many rows had which outcome, and which reason or else precision."""
     return Counter(
         f"{row.outcome}/{row.reason or row.precision}" for cycle in cycles for row in cycle.rows

@@ -1,6 +1,6 @@
 """What a round is to be, drawn by lot before it begins.
 
-The traits are dealt from decks of 30 cards, each shuffled by the seed, so that every 30 rounds
+The traits are dealt from decks of 12 cards, each shuffled by the seed, so that every 12 rounds
 have all of them: the slow ones (a mirror that is killed) no more often than they are worth.
 """
 
@@ -12,7 +12,7 @@ from enum import StrEnum, auto
 from random import Random
 from typing import TypeVar
 
-ROUNDS = 30
+ROUNDS = 12
 LONG_ROUNDS = 200
 SEED_VARIABLE = "TSOFFSET_ROUNDS_SEED"
 
@@ -125,28 +125,37 @@ def plan(seed: str, number: int) -> Plan:
         trouble=dealt(
             "trouble",
             [
-                (Trouble.NONE, 16),
-                (Trouble.PAUSED, 9),
-                (Trouble.RESTARTED, 2),
-                (Trouble.KILLED, 3),
+                (Trouble.NONE, 6),
+                (Trouble.PAUSED, 4),
+                (Trouble.RESTARTED, 1),
+                (Trouble.KILLED, 1),
             ],
         ),
-        clock=dealt("clock", [(clock, 6) for clock in Clock]),
+        clock=dealt(
+            "clock",
+            [
+                (Clock.RISING, 2),
+                (Clock.EQUAL, 3),
+                (Clock.RUNS, 2),
+                (Clock.JITTER, 2),
+                (Clock.FAR_FUTURE, 3),
+            ],
+        ),
         ending=dealt(
             "ending",
             [
-                (Ending.AT_ONCE, 10),
-                (Ending.BEFORE, 6),
-                (Ending.FINAL, 7),
-                (Ending.GOES_ON, 7),
+                (Ending.AT_ONCE, 4),
+                (Ending.BEFORE, 2),
+                (Ending.FINAL, 3),
+                (Ending.GOES_ON, 3),
             ],
         ),
-        shift=dealt("shift", [(Shift.NONE, 4), (Shift.SOURCE, 13), (Shift.TARGET, 13)]),
-        keeps_names=dealt("names", [(True, 15), (False, 15)]),
-        transactional=dealt("transactional", [(True, 10), (False, 20)]),
-        keyed=dealt("keyed", [(True, 18), (False, 12)]),
-        late_topic=dealt("late topic", [(True, 3), (False, 27)]),
-        remembers=dealt("memory", [(True, 20), (False, 10)]),
-        partitions=dealt("partitions", [(1, 10), (2, 12), (3, 8)]),
-        groups=dealt("groups", [(1, 8), (2, 12), (4, 10)]),
+        shift=dealt("shift", [(Shift.NONE, 2), (Shift.SOURCE, 5), (Shift.TARGET, 5)]),
+        keeps_names=dealt("names", [(True, 6), (False, 6)]),
+        transactional=dealt("transactional", [(True, 4), (False, 8)]),
+        keyed=dealt("keyed", [(True, 7), (False, 5)]),
+        late_topic=dealt("late topic", [(True, 1), (False, 11)]),
+        remembers=dealt("memory", [(True, 8), (False, 4)]),
+        partitions=dealt("partitions", [(1, 4), (2, 5), (3, 3)]),
+        groups=dealt("groups", [(1, 3), (2, 5), (4, 4)]),
     )

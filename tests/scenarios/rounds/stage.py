@@ -27,7 +27,7 @@ from tsoffset.model import Row
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
 # stops all its work and deals it out anew.
-_TOGETHER = 30
+_TOGETHER = 36
 _PATIENCE_SECONDS = 120.0
 
 
