@@ -1,26 +1,23 @@
 """The tables of a cycle, as they travel: what goes in comes out."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.group_sync.test_row_columns import rows_of_any_kind
 from tsoffset.cycle import values
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.group_sync.tables import COMMIT_WORK, TO_TRANSLATE, left_join, select
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame, work_by_partition
 from tsoffset.model import (
-    CommittedOffset,
-    Failed,
     FailureKind,
     OutcomeKind,
-    Precision,
-    Reason,
     Row,
-    Skipped,
     TopicPartition,
 )
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
@@ -30,11 +27,6 @@ OFFSET = st.integers(0, 2**63 - 1)
 FLAGS = st.booleans()
 EPOCH = st.integers(0, 2**31 - 1)
 PARTITION = st.builds(TopicPartition, TEXT, EPOCH)
-COMMITTED = st.builds(CommittedOffset, OFFSET, TEXT)
-NO = st.builds(Skipped, st.sampled_from(Reason), TEXT) | st.builds(
-    Failed, st.sampled_from(FailureKind), TEXT, FLAGS, FLAGS, FLAGS
-)
-BOUND = st.none() | OFFSET
 ENDS = st.builds(LogEnds, OFFSET, OFFSET, OFFSET)
 IDENTITY = st.builds(LogIdentity, TEXT, EPOCH)
 CARRY_OVERS = st.lists(
@@ -96,53 +88,16 @@ def test_work_is_read_from_positions(
     assert work_by_partition(sent(offsets), sent(known)) == work
 
 
-ROW = st.builds(
-    Row,
-    TEXT,
-    st.none() | TEXT,
-    st.none() | TEXT,
-    st.none() | st.integers(0, 2**31 - 1),
-    st.none() | OFFSET,
-    st.none() | OFFSET,
-    st.none() | TEXT,
-    st.none() | OFFSET,
-    st.none() | OFFSET,
-    st.sampled_from(OutcomeKind),
-)
+def possible(row: Row) -> Row:
+    """The row, where it has to with a reason of its outcome's own kind."""
+    is_failed = row.outcome is OutcomeKind.FAILED
+    if isinstance(row.reason, FailureKind) == is_failed:
+        return row
+    return replace(row, reason=FailureKind.TIMEOUT if is_failed else None)
 
 
 @settings(deadline=None)
-@given(
-    st.lists(
-        ROW
-        | st.builds(
-            Row,
-            *[TEXT] * 3,
-            st.integers(0, 9),
-            *[OFFSET] * 2,
-            TEXT,
-            *[OFFSET] * 2,
-            st.just(OutcomeKind.FAILED),
-            st.sampled_from(FailureKind),
-            st.none(),
-            st.none(),
-            TEXT,
-        )
-        | st.builds(
-            Row,
-            *[TEXT] * 3,
-            st.integers(0, 9),
-            *[OFFSET] * 2,
-            TEXT,
-            *[OFFSET] * 2,
-            st.just(OutcomeKind.SKIPPED),
-            st.sampled_from(Reason),
-            st.sampled_from(Precision),
-            BOUND,
-            TEXT,
-        )
-    )
-)
+@given(st.lists(rows_of_any_kind.map(possible)))
 def test_rows_survive_the_way_to_the_driver(rows: list[Row]) -> None:
     """Rows are collected as they were made, in order, absent fields absent."""
     assert list(values.rows_of(values.rows_table(rows))) == rows

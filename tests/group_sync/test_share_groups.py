@@ -4,13 +4,9 @@ they have acknowledged behind them."""
 import pytest
 
 from tests.commands.test_compare import RULE, comparison
-from tests.memory_flows import COMMITTED, Estate, flow, mirrored_estate, row_of, skipped, verdict
-from tests.serving import PATH, Daemon
+from tests.memory_flows import COMMITTED, Estate, mirrored_estate, row_of, skipped, verdict
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import MetricsSettings
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.metrics.collector import Metrics
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -157,14 +153,6 @@ def test_without_share_groups_nothing_more_is_asked() -> None:
 # --- a share group is a group ---------------------------------------------------------------
 
 
-def test_filters_select_share_groups() -> None:
-    """By name, as any group."""
-    estate = shared(40)
-    estate.commit("other", "orders", 40, type=GroupType.SHARE)
-    rows = estate.sync(flow(group_filter=DefaultGroupFilter(("g", "other"), ("oth.*",))))
-    assert [row.group for row in rows] == ["g"]
-
-
 def test_a_failover_says_what_is_delivered_again() -> None:
     """Its consumers on the source stand in the way, since they acknowledge what the target would
     deliver again."""
@@ -174,24 +162,6 @@ def test_a_failover_says_what_is_delivered_again() -> None:
     assert (moves.resumes_at, moves.source_commits) == ("A.orders-0:50", "orders-0:40")
     (stays,) = verdicts("A->B", rows, ["g"], "now")
     assert (stays.verdict, stays.reason) == (FailoverVerdict.NOT_READY, "SOURCE_ACTIVE")
-
-
-def test_the_daemon_shows_and_counts_it() -> None:
-    """The API, of which the status page is made, and the metrics have the bound of its rows."""
-    daemon = Daemon()
-    metrics = Metrics(daemon.board, MetricsSettings())
-    cycle = daemon.cycle(shared(40, acknowledged=25).sync())
-    status = daemon.board.status("A->B")
-    assert status is not None
-    metrics.cycle_ended(cycle, status)
-    client = daemon.client(metrics=metrics.render)
-    (group,) = client.get(f"{PATH}/groups").json()["groups"]
-    assert (group["name"], group["precision"], group["reread_bound"]) == ("g", "bounded", 25)
-    asked = {"flow": "A->B", "group": "g"}
-    (found,) = client.get("/api/v1/translate", params=asked).json()["partitions"]
-    assert (found["offset"], found["reread_bound"]) == (50, 25)
-    text = client.get("/metrics").text
-    assert 'tsoffset_group_reread_bound_records{flow="A->B",group="g"} 25.0' in text
 
 
 def test_compare_has_its_bound_and_its_offset_on_the_target() -> None:

@@ -273,15 +273,6 @@ def test_what_is_of_other_clusters_is_dropped_as_a_whole() -> None:
     assert found.bind("others")
 
 
-def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
-    """A flow without groups saves and loads as any other."""
-    file = StateFile(tmp_path, "A->B")
-    file.save(FlowCarryOver(binding="x"))
-    found, warning = file.load()
-    assert warning is None
-    assert (found.pairs.schema, found.partitions.schema) == (CACHE, PARTITIONS)
-
-
 # --- stores -----------------------------------------------------------------------------
 
 
