@@ -3,9 +3,9 @@
 import logging
 import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import structlog
 
@@ -25,17 +25,12 @@ from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import (
     CommittedOffset,
     Failed,
-    FirstAtTime,
     Isolation,
-    LogRange,
     Outcome,
     Position,
     Precision,
     ReadFrom,
-    TimedOffset,
-    TopicPartition,
     Translated,
-    Youngest,
 )
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
@@ -253,26 +248,8 @@ class _Recut:
         self._cluster = cluster
         self._cut = cut
 
-    def log_ranges(
-        self, partitions: Collection[TopicPartition], isolation: Isolation
-    ) -> Mapping[TopicPartition, LogRange | Failed]:
-        return self._cluster.log_ranges(partitions, isolation)
-
-    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
-        return self._cluster.topic_configs(topics)
-
-    def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        return self._cluster.together(calls)
-
-    def first_at_times(
-        self, requests: Collection[FirstAtTime], isolation: Isolation
-    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
-        return self._cluster.first_at_times(requests, isolation)
-
-    def youngest(
-        self, requests: Collection[Youngest], isolation: Isolation
-    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
-        return self._cluster.youngest(requests, isolation)
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cluster, name)
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation

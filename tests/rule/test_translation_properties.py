@@ -9,13 +9,14 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.random_examples import scaled
-from tests.random_logs import CHOICES, TIMESTAMPS, Kind, brief, only
+from tests.random_logs import CHOICES, TIMESTAMPS, Kind, only
 from tests.replication_model import World, build
 from tests.translating import (
     Way,
@@ -35,11 +36,8 @@ from tsoffset.records import Stretch
 # As all random tests (tests/conftest.py); these hold theirs inside.
 pytestmark = pytest.mark.no_cover
 
-# How many positions are judged: by `make test`, `make test-all` and `make test-long`.
-POSITIONS = 2_000
-POSITIONS_LARGE = 250
-POSITIONS_MORE = 15_000
-POSITIONS_LONG = 1_000_000
+THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
+LONG = (pytest.mark.long, pytest.mark.timeout(7_200))
 POSITIONS_PER_EXAMPLE = 25
 
 # Time lookups of one position, on both sides together, in logs of up to 1,500 records, where the
@@ -158,7 +156,7 @@ def each_example(
 
 
 def assert_holds(
-    world: World, committed: int, found: Translated, way: Way | None = None, *line: object
+    world: World, committed: int, found: Translated, way: Way | None = None
 ) -> str | None:
     """Safe, inside the log, no more re-reads than stated, none where it says exact; what content
     cannot tell is excused, and the excuse returned."""
@@ -168,13 +166,8 @@ def assert_holds(
     if said.startswith("bound too low"):
         return "bound: unexplained"
     kind, _, excuse = said.partition(": ")
-    assert kind in ("excused", "excused bound"), (said, committed, found, *line)
+    assert kind in ("excused", "excused bound"), (said, committed, found)
     return excuse if kind == "excused" else f"bound: {excuse}"
-
-
-def reproduction(kind: Kind, seed: int, way: Way) -> str:
-    """What to say after `from tests.reproducing import *`, with the committed offset."""
-    return f"reproduce({brief(kind)}, {seed}, {brief(way)}, ...)"
 
 
 def judged_positions(
@@ -193,13 +186,12 @@ def judged_positions(
     @given(of, seeds, in_ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         way = replace(way, changing=seed) if changing else way
-        line = reproduction(kind, seed, way)
         world = build(kind, seed)
         offsets = asked(world, seed)
         excuses: set[str] = set()
         for part in sliced(offsets, way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
-                excuse = assert_holds(world, committed, found, way, line)
+                excuse = assert_holds(world, committed, found, way)
                 excuses |= set() if excuse is None else {excuse}
         excused.update(excuses)
         judged["worlds"] += 1
@@ -213,46 +205,31 @@ def judged_positions(
     return judged["positions"]
 
 
-def test_translations_are_safe_and_keep_their_bounds() -> None:
+def amounts(usual: int, thorough: int, long: int | None = None) -> list[Any]:
+    """So many for `make test`, `make test-all` and `make test-long`."""
+    found = [
+        pytest.param(scaled(usual), id="some"),
+        pytest.param(thorough, id="many", marks=THOROUGH),
+    ]
+    if long is not None:
+        found.append(pytest.param(long, id="very many", marks=LONG))
+    return found
+
+
+@pytest.mark.parametrize("positions", amounts(2_000, 15_000, 1_000_000))
+def test_translations_are_safe_and_keep_their_bounds(positions: int) -> None:
     """Never unsafe, never outside the log, never more re-reads than stated, none for exact:
     for positions everywhere, asked together, alone, or in any order and slices, whatever the
     batches and with budgets of any size."""
-    assert judged_positions(scaled(POSITIONS)) >= scaled(POSITIONS)
+    assert judged_positions(positions) >= positions
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_many_translations_are_safe_and_keep_their_bounds() -> None:
-    """The same for many more positions."""
-    assert judged_positions(POSITIONS_MORE) >= POSITIONS_MORE
-
-
-@pytest.mark.long
-@pytest.mark.timeout(7_200)
-def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
-    """The same for ten times as many positions again, new ones each time."""
-    assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
-
-
-def test_large_logs_are_answered_safely() -> None:
+@pytest.mark.parametrize("positions", amounts(250, 5_000, 50_000))
+def test_large_logs_are_answered_safely(positions: int) -> None:
     """Logs that are too long to be seen whole, with late records, clocks that are apart or were set
     back, backfills, and budgets that end: a lookup or a scan that does not find a record does not
     tell that it is not there."""
-    assert judged_positions(scaled(POSITIONS_LARGE), large, large_ways) >= scaled(POSITIONS_LARGE)
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_many_large_logs_are_answered_safely() -> None:
-    """The same for many more."""
-    assert judged_positions(20 * POSITIONS_LARGE, large, large_ways) >= 20 * POSITIONS_LARGE
-
-
-@pytest.mark.long
-@pytest.mark.timeout(7_200)
-def test_many_more_large_logs_are_answered_safely() -> None:
-    """The same for ten times as many again."""
-    assert judged_positions(200 * POSITIONS_LARGE, large, large_ways) >= 200 * POSITIONS_LARGE
+    assert judged_positions(positions, large, large_ways) >= positions
 
 
 @pytest.mark.thorough
@@ -300,19 +277,19 @@ def assert_same(world: World, committed: int, one: Translated, other: Translated
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_carry_over_changes_no_answer() -> None:
+@pytest.mark.parametrize(
+    ("worlds", "of", "in_ways", "recalled"),
+    [(150, kinds, ways, 1_000), (40, large, large_ways, 100)],
+    ids=["small logs", "large logs"],
+)
+def test_carry_over_changes_no_answer(
+    worlds: int, of: st.SearchStrategy[Kind], in_ways: st.SearchStrategy[Way], recalled: int
+) -> None:
     """A cycle that remembers the ones before, while the mirror goes on and cleaners run between,
     is as safe as one that does not, and says the same where both are exact. (Not where a filter was
     changed at a restart: a record without a copy may since have got one behind what follows it; nor
     where somebody else writes what equals a record of the source.)"""
-    assert judged_with_memory(150, kinds, ways) > 1_000
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_carry_over_changes_no_answer_in_large_logs() -> None:
-    """The same where no scan sees the whole log."""
-    assert judged_with_memory(40, large, large_ways) > 100
+    assert judged_with_memory(worlds, of, in_ways) > recalled
 
 
 def judged_with_memory(
@@ -405,8 +382,18 @@ ordinary = st.builds(
 )
 
 
-def judge_ordinary(worlds: int) -> None:
-    """Judge random translations of worlds in which every record has its copy and no equal one."""
+@pytest.mark.parametrize(
+    "worlds",
+    [
+        # A share of few worlds would vary too much.
+        pytest.param(max(35, scaled(70)), id="some", marks=pytest.mark.slow),
+        pytest.param(500, id="many", marks=THOROUGH),
+    ],
+)
+def test_ordinary_logs_are_answered_exactly(worlds: int) -> None:
+    """Where every record has its copy and no equal one, all positions are exact, whatever the
+    timestamps and batches; most of them with transactions (markers in batches of their own
+    cost fetches, and their times mislead), restarts and records of others, too, alone."""
     counted = Counter[str]()
 
     @each_example(worlds)
@@ -427,21 +414,6 @@ def judge_ordinary(worlds: int) -> None:
 
     holds()
     assert counted["exact"] >= 0.95 * counted["all"], counted
-
-
-@pytest.mark.slow
-def test_ordinary_logs_are_answered_exactly() -> None:
-    """Where every record has its copy and no equal one, all positions are exact, whatever the
-    timestamps and batches; most of them with transactions (markers in batches of their own
-    cost fetches, and their times mislead), restarts and records of others, too, alone."""
-    judge_ordinary(max(35, scaled(70)))  # a share of few worlds would vary too much
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_many_ordinary_logs_are_answered_exactly() -> None:
-    """The same for ten times as many worlds."""
-    judge_ordinary(500)
 
 
 @pytest.mark.parametrize("rewritten", ["values", "keys"])

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -12,7 +11,7 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory_flows import Estate, flow
+from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import build
@@ -48,33 +47,25 @@ def verifying(positions: int) -> FlowSettings:
     return flow(translation=TranslationSettings(verify=positions))
 
 
-@dataclass
-class Mirrored:
-    """A topic of a few partitions, and what is answered about positions in each of them."""
+def mirrored(partitions: int = 1) -> Estate:
+    return mirrored_estate(60, partitions=partitions, first_offset=400)
 
-    estate: Estate
-    partitions: int
 
-    @classmethod
-    def of(cls, partitions: int = 1) -> "Mirrored":
-        estate = Estate()
-        estate.write("orders", 60, partitions=partitions)
-        estate.mirror("orders", first_offset=400)
-        return cls(estate, partitions)
-
-    def translated(
-        self, settings: FlowSettings, positions: Collection[int] = POSITIONS
-    ) -> tuple[pl.DataFrame, Cost]:
-        """As TRANSLATIONS, one partition after the other; and what it took."""
-        steps = StepsHere(settings, self.estate["A"], self.estate["B"])
-        rows = [
-            ("orders", number, offset, "A.orders", True, False)
-            for number in range(self.partitions)
-            for offset in positions
-        ]
-        offsets = pl.DataFrame(rows, TO_TRANSLATE, orient="row")
-        found, _, cost = steps.translate(offsets, empty(PARTITIONS))
-        return found.sort(SOURCE_OFFSET), cost
+def translated(
+    estate: Estate, settings: FlowSettings, positions: Collection[int] = POSITIONS
+) -> tuple[pl.DataFrame, Cost]:
+    """Positions in each partition as TRANSLATIONS, one partition after the other; and what it
+    took."""
+    steps = StepsHere(settings, estate["A"], estate["B"])
+    rows = [
+        ("orders", number, offset, "A.orders", True, False)
+        for number in estate["A"].partition_numbers("orders")
+        for offset in positions
+    ]
+    found, _, cost = steps.translate(
+        pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
+    )
+    return found.sort(SOURCE_OFFSET), cost
 
 
 def one_past(*asked: Any) -> tuple[Flags, Answers]:
@@ -92,7 +83,7 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
         return translate(offset, evidence)
 
     monkeypatch.setattr(under_way, "translate", counted)
-    _, cost = Mirrored.of().translated(flow())
+    _, cost = translated(mirrored(), flow())
     assert cost.verified == 0
     assert had == [POSITIONS[0], POSITIONS[-1]]
 
@@ -100,8 +91,8 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
 def test_verifying_changes_no_answer() -> None:
     """Where both agree the answers are the same, they hold as long, and the cost tells how many
     were verified."""
-    logs = Mirrored.of(partitions=3)
-    (plain, _), (verified, cost) = logs.translated(flow()), logs.translated(verifying(1_000))
+    logs = mirrored(3)
+    (plain, _), (verified, cost) = translated(logs, flow()), translated(logs, verifying(1_000))
     assert verified.equals(plain)
     assert cost.verified == 3 * AT_ONCE
 
@@ -110,7 +101,7 @@ def test_verifying_changes_no_answer() -> None:
 def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number holds for all partitions together."""
     monkeypatch.setattr(rounds, "random", Random(5).random)
-    _, cost = Mirrored.of(partitions=3).translated(verifying(budget))
+    _, cost = translated(mirrored(3), verifying(budget))
     assert 0 < cost.verified <= budget
 
 
@@ -118,10 +109,10 @@ def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the first partition are chosen no more often than those of the last."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
     chosen = Counter[int]()
-    logs = Mirrored.of(partitions=3)
+    logs = mirrored(3)
     for seed in range(60):
         monkeypatch.setattr(rounds, "random", Random(seed).random)
-        found, _ = logs.translated(verifying(1))
+        found, _ = translated(logs, verifying(1))
         failed = found["reason"].is_not_null().to_list()
         chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
     assert min(chosen.values()) > 8
@@ -131,7 +122,7 @@ def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
     nothing remembered; of what had its conversation alone all is as ever."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
-    estate = Mirrored.of().estate
+    estate = mirrored()
     for offset in (10, 20, 30):
         estate.commit(f"g{offset}", "orders", offset)
     memory = CarryOver()
@@ -168,7 +159,7 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
         return (yield from translate(offset, evidence))
 
     monkeypatch.setattr(under_way, "translate", broken)
-    found, cost = Mirrored.of().translated(verifying(100))
+    found, cost = translated(mirrored(), verifying(100))
     assert cost.verified == AT_ONCE - 1
     assert found["reason"].null_count() == len(found)
 
