@@ -20,15 +20,16 @@ from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
+    Failed,
+    FailureKind,
     Isolation,
     OutcomeKind,
     Precision,
     Reason,
     Row,
 )
-from tsoffset.testing.memory_cluster import PartitionLog, Verb
+from tsoffset.testing.memory_cluster import MemoryCluster, PartitionLog, Verb
 
-# For `make test-all`; what `make test` has time for is a tenth.
 STEPS = 16
 # What no carry-over may hide.
 SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
@@ -68,7 +69,10 @@ class History:
             *(self.nothing, self.restart_mirror, self.elect_here, self.elect_there),
             *(self.delete_here, self.delete_there, self.forget),
             *(self.make_source_anew, self.make_target_anew),
+            *(self.go_blind_here, self.go_blind_there),
         )
+        self.world.source_cluster.heal()
+        self.world.target_cluster.heal()
         event = self.rng.choice(usual if self.rng.random() < 0.7 else rare)
         self.trail.append(event.__name__)
         event()
@@ -85,6 +89,18 @@ class History:
 
     def restart_mirror(self) -> None:
         self.world.restart(self.rng)
+
+    def go_blind_here(self) -> None:
+        self._go_blind(self.world.source_cluster)
+
+    def go_blind_there(self) -> None:
+        self._go_blind(self.world.target_cluster)
+
+    def _go_blind(self, cluster: MemoryCluster) -> None:
+        """Nothing tells whether its log is still the same one, which may be made anew meanwhile."""
+        cluster.fail(Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS)
+        if self.rng.random() < 0.5:
+            self.make_target_anew()
 
     def delete_here(self) -> None:
         self._delete_from(self.world.source)
@@ -176,21 +192,18 @@ def judge(kind: Kind, seed: int) -> None:
         assert not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
 
 
-@settings(max_examples=scaled(5), deadline=None, print_blob=True)
-@given(kinds, st.integers(0, 2**32))
-def test_carry_over_changes_cost_and_no_answer(kind: Kind, seed: int) -> None:
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "histories",
+    [
+        pytest.param(scaled(5), id="some"),
+        pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
+    ],
+)
+def test_carry_over_changes_cost_and_no_answer(histories: int) -> None:
     """After every event: answers with carry-over are safe, exact where they say so, and the same
     as those without."""
-    judge(kind, seed)
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(7_200)
-@settings(max_examples=scaled(100), deadline=None, print_blob=True)
-@given(kinds, st.integers(0, 2**32))
-def test_carry_over_changes_no_answer_of_many_histories(kind: Kind, seed: int) -> None:
-    """The same for many more histories."""
-    judge(kind, seed)
+    settings(max_examples=histories, print_blob=True)(given(kinds, st.integers(0, 2**32))(judge))()
 
 
 @pytest.mark.slow

@@ -1,17 +1,14 @@
 """How often a partition waits for the network, one time after the other."""
 
-from collections.abc import Collection, Mapping
-
 import pytest
 
-from tests.memory_flows import flow
+from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
 from tests.rule.test_translate import Mirror
 from tests.translating import silence_logs
 from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
-from tsoffset.model import Failed, Isolation, LogRange, Precision, TopicPartition, Translated
-from tsoffset.testing.memory_cluster import MemoryCluster
+from tsoffset.model import Precision, TopicPartition, Translated
 
 TARGET = TopicPartition(f"A.{SOURCE.topic}", SOURCE.partition)
 
@@ -56,19 +53,10 @@ def test_the_ends_are_asked_for_in_their_order() -> None:
     """What is on the target by the time its end is told was on the source before."""
     told: list[str] = []
 
-    class Telling(MemoryCluster):
-        def log_ranges(
-            self, partitions: Collection[TopicPartition], isolation: Isolation
-        ) -> Mapping[TopicPartition, LogRange | Failed]:
-            told.append(self.alias)
-            return super().log_ranges(partitions, isolation)
-
     mirrored = Mirror().write(range(50)).copy()
-    clusters = []
-    for one in (mirrored.source_cluster, mirrored.target_cluster):
-        telling = Telling(one.alias)
-        telling.__dict__.update(one.__dict__)
-        clusters.append(telling)
+    clusters = mirrored.source_cluster, mirrored.target_cluster
+    for one in clusters:
+        after_each(one, "log_ranges", lambda _, alias=one.alias: told.append(alias))
     [position] = translate_partitions(flow(), *clusters, [work(50)])
     assert told == ["B", "A"]
     outcome = position.translation.outcome
