@@ -140,19 +140,24 @@ def test_commands_without_cycles_end_with_3_and_load_no_spark(away: Path) -> Non
 @pytest.mark.parametrize(
     "words",
     [
-        [],
-        ["-c", "no-such-file.properties"],
-        ["-c", "."],
-        ["--format", "xml"],
-        ["--log-format", "xml"],
-        ["--no-such-option"],
-        ["surplus"],
+        "sync",
+        "sync -c no-such-file.properties",
+        "sync -c .",
+        "sync --format xml",
+        "sync --log-format xml",
+        "sync --no-such-option",
+        "sync surplus",
+        f"explain -c {__file__}",
+        f"explain -c {__file__} --group",
+        f"explain -c {__file__} --group billing --format csv",
+        f"explain -c {__file__} --group billing --partition -1",
+        f"explain -c {__file__} --group billing --partition first",
+        f"explain -c {__file__} --group billing surplus",
     ],
-    ids=lambda words: " ".join(words) or "nothing",
 )
-def test_bad_words_are_bad_usage(words: list[str]) -> None:
+def test_bad_words_are_bad_usage(words: str) -> None:
     """Exit 2, with the option named, before anything is done."""
-    result = invoke("sync", *words)
+    result = invoke(*words.split())
     assert result.exit_code == 2
     assert "Error: " in result.stderr
     assert result.stdout == ""
@@ -173,15 +178,6 @@ def test_a_flow_that_the_shell_cut_is_told_to_be_quoted(away: Path) -> None:
     result = invoke("topics", "-c", str(away), "--flow", "A-")
     assert result.exit_code == 2
     assert "quote the flow as 'A->B'" in result.stderr
-
-
-def test_no_enabled_flow_is_bad_usage(tmp_path: Path) -> None:
-    """The sentence says how to enable one."""
-    file = tmp_path / "mm2.properties"
-    file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n")
-    result = invoke("check", "-c", str(file))
-    assert result.exit_code == 2
-    assert "A->B.enabled = true" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--groups", "--topics"])
@@ -277,13 +273,6 @@ def test_a_traceback_comes_with_debug_only(away: Path) -> None:
     assert "Traceback" not in plain.stderr
     assert "UsageError" in debug.stderr
     assert debug.exit_code == plain.exit_code == 2
-
-
-def test_configuration_warnings_go_to_standard_error(away: Path) -> None:
-    """An unknown key is a warning with its line; the command goes on."""
-    away.write_text(away.read_text() + "A->B.topicz = x\n")
-    result = invoke("plan", "-c", str(away), env={"JAVA_HOME": "/nowhere", "PATH": "/nowhere"})
-    assert result.stderr.startswith(f"warning: {away}:6: A->B.topicz: unknown key")
 
 
 @pytest.mark.parametrize("command", ["sync", "run"])

@@ -9,8 +9,8 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import flow, identity_flow
-from tests.producing import Contents, numbered
+from tests.memory_flows import after_each, flow, identity_flow
+from tests.producing import Contents, Written, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
 from tsoffset.commands.check.findings import Finding, Severity
@@ -57,6 +57,13 @@ def commit(cluster: MemoryCluster, group: str, topic: str, partition: int = 0) -
     cluster.group(group).offsets[TopicPartition(topic, partition)] = CommittedOffset(5)
 
 
+def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
+    """A topic and its copy, and a group on the source."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    return source, target
+
+
 def checked(
     the_flow: FlowSettings, *clusters: MemoryCluster, others: tuple[FlowSettings, ...] = ()
 ) -> CheckResult:
@@ -90,8 +97,7 @@ def worst(result: CheckResult) -> set[tuple[Severity, str]]:
 
 def test_a_flow_that_is_well_has_no_finding_but_ok() -> None:
     """Topics mirrored, timestamps kept, groups found: nothing to remedy, exit 0."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     result = checked(flow(), source, target)
     assert worst(result) == set()
     assert result.exit_status == 0
@@ -113,13 +119,8 @@ def test_a_cluster_that_goes_away_on_the_way_is_unreachable_too() -> None:
     source = filled("A", "orders")
     commit(source, "billing", "orders")
 
-    class Leaving(MemoryCluster):
-        def describe(self) -> ClusterDescription:
-            description = super().describe()
-            self.unreachable = True
-            return description
-
-    leaving = Leaving("B")
+    leaving = MemoryCluster("B")
+    after_each(leaving, "describe", lambda _: setattr(leaving, "unreachable", True))
     result = checked(flow(), source, leaving)
     assert found(result, "connection", ERROR).cluster == "B"
     assert found(result, "groups", OK).cluster == "A"
@@ -195,24 +196,9 @@ def test_a_narrower_copy_is_a_warning() -> None:
     assert worst(checked(flow(), source, wider)) == set()
 
 
-def test_rewritten_timestamps_are_an_error() -> None:
-    """LogAppendTime seen in the copy's newest batch: its groups will not be synced."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
-    log = target.log("A.orders")
-    log.timestamp_type = TimestampType.LOG_APPEND_TIME
-    log.append([Message(2_000, b"k", b"late")])
-    result = checked(flow(), source, target)
-    finding = found(result, "topic A.orders")
-    assert finding.severity is ERROR
-    assert "message.timestamp.type=CreateTime" in (finding.remedy or "")
-    assert result.exit_status == 1
-
-
 def test_a_copy_without_a_leader_is_an_error() -> None:
     """A partition that groups read and that nobody leads fails its rows."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     target.elect_leader(TopicPartition("A.orders", 0), None)
     result = checked(flow(), source, target)
     assert any("no leader" in f.finding for f in result.findings if f.severity is ERROR)
@@ -261,8 +247,7 @@ def test_a_share_group_and_a_consumer_group_of_one_name_are_named(type_: GroupTy
 
 def test_groups_active_on_the_target_are_told_without_alarm() -> None:
     """Members on the target are as it should be after a failover: ok, with the name."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     target.group("billing").state = "Stable"
     result = checked(flow(), source, target)
     (finding,) = [f for f in result.findings if f.subject == "groups" and f.cluster == "B"]
@@ -272,8 +257,7 @@ def test_groups_active_on_the_target_are_told_without_alarm() -> None:
 
 def test_a_commit_that_cannot_be_read_is_an_error() -> None:
     """One group without READ permission is named with its cause and its next step."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     commit(source, "secret", "orders")
     source.fail(
         Failed(FailureKind.AUTHORIZATION, "read offsets, group secret: denied; grant READ"),
@@ -287,8 +271,7 @@ def test_a_commit_that_cannot_be_read_is_an_error() -> None:
 
 def test_a_broker_that_cannot_list_its_groups_is_an_error() -> None:
     """Its groups are not seen, so they are not synced."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     source.fail(Failed(FailureKind.TIMEOUT, "list groups: no answer; restart it"), broker=0)
     result = checked(flow(), source, target)
     assert found(result, "broker 0").severity is ERROR
@@ -469,32 +452,53 @@ def test_findings_are_told_with_their_remedies(width: int | None) -> None:
 def test_check_on_real_brokers(
     source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Versions, a dead address, a missing copy, a narrower one and a LogAppendTime one are
-    found on real clusters; the exit status is 1, and no Spark is started."""
-    kept, stamped, missing = unique("kept"), unique("stamped"), unique("missing")
-    records = numbered(10)
-    for topic in (kept, stamped, missing):
+    """Versions, a dead address, a missing copy and a narrower one; a replicator that rewrites
+    values, one that stamps anew, and a target with message.timestamp.type=LogAppendTime: each is
+    told apart, with its remedy. The exit status is 1, and no Spark is started."""
+    names = ("kept", "missing", "rewritten", "late", "stamped")
+    topics = {name: unique(name) for name in names}
+    originals = numbered(500)
+    for topic in topics.values():
         source.create_topic(topic, 2)
-        source.produce(topic, records)
-    target.create_topic(f"A.{kept}", 1)
-    target.create_topic(f"A.{stamped}", 2, configs={"message.timestamp.type": "LogAppendTime"})
-    for topic in (kept, stamped):
-        target.produce(f"A.{topic}", records)
+        source.produce(topic, originals, batch=50)
+        source.delete_records(topic, 100)
+    # The copies begin elsewhere, as those of a log that had lost its beginning.
+    copies = originals[100:]
+    written = {
+        "kept": copies,
+        "rewritten": [Written(r.timestamp_ms, b"7" + (r.value or b""), r.key) for r in copies],
+        "late": [Written(r.timestamp_ms + 3_000, r.value, r.key) for r in copies],
+        "stamped": copies,
+    }
+    for name, records in written.items():
+        stamping = {"message.timestamp.type": "LogAppendTime"} if name == "stamped" else {}
+        partitions = 1 if name == "kept" else 2
+        target.create_topic(f"A.{topics[name]}", partitions, configs=stamping)
+        target.produce(f"A.{topics[name]}", records, batch=30)
     group = unique("group")
-    source.commit_offsets(group, {(topic, 0): 5 for topic in (kept, stamped, missing)})
+    source.commit_offsets(group, {(topic, 0): 300 for topic in topics.values()})
     dead = nowhere()
     file = properties_file(tmp_path, f"{dead}, {source.bootstrap}", target.bootstrap)
     result = invoke("check", "-c", str(file), "--groups", group, "--format", "json")
     assert result.exit_code == 1, result.output
     findings = [json.loads(line) for line in result.stdout.splitlines()]
-    serious = {(f["severity"], f["cluster"], f["subject"]) for f in findings}
     assert {
         ("warning", "A", f"address {dead}"),
-        ("warning", "B", f"topic A.{missing}"),
-        ("warning", "B", f"topic A.{kept}"),
-        ("error", "B", f"topic A.{stamped}"),
+        ("warning", "B", f"topic A.{topics['missing']}"),
+        ("warning", "B", f"topic A.{topics['kept']}"),
         ("ok", "A", "connection"),
         ("ok", "B", "connection"),
-    } <= serious
-    assert sum(f["severity"] == "error" for f in findings) == 1
+    } <= {(one["severity"], one["cluster"], one["subject"]) for one in findings}
     assert next(f["finding"] for f in findings if f["subject"] == "groups").startswith("1 of")
+    errors = {one["subject"]: one for one in findings if one["severity"] == "error"}
+    expected = (
+        ("rewritten", "values differ", "translation.match = timestamp,key"),
+        ("late", "timestamps differ", "configure the replicator to keep timestamps"),
+        ("stamped", "set the timestamps", "message.timestamp.type=CreateTime"),
+    )
+    assert set(errors) == {f"topic A.{topics[name]}" for name, _, _ in expected}
+    for name, what, remedy in expected:
+        assert what in errors[f"topic A.{topics[name]}"]["finding"]
+        assert remedy in errors[f"topic A.{topics[name]}"]["remedy"]
+    (samples,) = [one["finding"] for one in findings if one["subject"] == "samples"]
+    assert samples.startswith("equal in timestamp, key and value: 4 of 12")

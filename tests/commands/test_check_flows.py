@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_check import checked, commit, described, filled, found, settings, worst
+from tests.commands.test_check import (
+    checked,
+    commit,
+    described,
+    filled,
+    found,
+    mirrored,
+    settings,
+    worst,
+)
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
 from tsoffset.commands.check.clusters import connection, lacks_max_timestamp, machine
@@ -69,8 +78,7 @@ def test_clocks_that_differ_are_a_warning(ahead_ms: int, words: str | None) -> N
 
 def test_where_no_clock_is_told_records_of_the_future_tell() -> None:
     """By more than a minute; a cluster that tells its clock is believed instead."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     source.log("orders").append([Message(32_503_680_000_000, b"k", b"year 3000")])
     assert worst(checked(flow(), source, target)) == set()
     source.ahead_ms = None

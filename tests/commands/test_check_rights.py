@@ -18,7 +18,7 @@ from kafka.admin import (
 )
 from kafka.admin import ResourceType as KafkaResourceType
 
-from tests.commands.test_check import checked, commit, filled, found, worst
+from tests.commands.test_check import checked, commit, found, mirrored, worst
 from tests.configured import properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow
@@ -41,7 +41,6 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.security.principal import principal
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.model import CommittedOffset, Operation, Resource, Side, TopicPartition
-from tsoffset.testing.memory_cluster import MemoryCluster
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 READ, DESCRIBE, CONFIGS = Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
@@ -50,12 +49,6 @@ NARROW = flow(
     group_filter=DefaultGroupFilter(("billing", "secret")),
     topic_filter=DefaultTopicFilter(("orders", "hidden")),
 )
-
-
-def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
-    return source, target
 
 
 # --- single judgements --------------------------------------------------------------------

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from tests.configured import properties_file
 from tests.invoking import ROOT
-from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
+from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
@@ -25,7 +25,13 @@ from tsoffset.commands.compare.run import comparison_lines, run_compare
 from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
 from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -107,6 +113,13 @@ def checkpoint(
     )
 
 
+def with_checkpoint(theirs: int, committed: int = 60) -> Estate:
+    """The group `billing` on the source, and a checkpoint of its commit at 60."""
+    estate = mirrored_estate(billing=committed)
+    checkpoint(estate, "billing", 60, theirs)
+    return estate
+
+
 def comparison(
     estate: Estate, *flows: FlowSettings, options: CompareOptions | None = None
 ) -> FlowComparison:
@@ -132,17 +145,12 @@ def judged(pair: ComparedPair) -> tuple[CheckpointVerdict, int | None]:
 def test_bytes_of_mirror_maker_are_decoded(
     key: str, value: str, whose: CheckpointKey, what: Checkpoint
 ) -> None:
-    """Group, target topic and partition from the key; the two offsets from the value."""
+    """Group, target topic and partition from the key; the two offsets from the value. The
+    checkpoints of these tests are byte by byte like real ones."""
     assert decode_key(bytes.fromhex(key)) == whose
     assert decode_value(bytes.fromhex(value)) == what
-
-
-def test_what_mirror_maker_writes_is_what_these_tests_write() -> None:
-    """The checkpoints of these tests are byte by byte like real ones."""
-    for key, value, whose, what in WRITTEN_BY_MIRROR_MAKER:
-        target = whose.target
-        assert key_of(whose.group, target.topic, target.partition).hex() == key
-        assert value_of(what.source_offset, what.target_offset).hex() == value
+    assert key_of(whose.group, whose.target.topic, whose.target.partition).hex() == key
+    assert value_of(what.source_offset, what.target_offset).hex() == value
 
 
 def test_metadata_may_be_long_and_is_left_alone() -> None:
@@ -200,8 +208,7 @@ def test_other_values_are_malformed(value: bytes) -> None:
 
 def test_the_newest_checkpoint_of_a_key_holds() -> None:
     """Of several records of a group and partition the last one, with its time."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 20, 10)
     checkpoint(estate, "billing", 60, 55, timestamp_ms=NOW_MS + 5)
     pair = the_pair(estate)
@@ -223,8 +230,7 @@ def test_all_partitions_of_the_topic_are_read() -> None:
 
 def test_a_long_topic_is_read_to_its_end() -> None:
     """More than one read takes: the very last record of it counts."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate["B"].create_topic(CHECKPOINTS)
     filler = [Message(NOW_MS, key_of(f"g{n}"), value_of(1, 1, "x" * 900)) for n in range(3_000)]
     estate["B"].log(CHECKPOINTS).append(filler, batch_size=50)
@@ -235,9 +241,7 @@ def test_a_long_topic_is_read_to_its_end() -> None:
 
 def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
     """A warning says how many; the checkpoints beside them hold."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     log = estate["B"].log(CHECKPOINTS)
     log.append([Message(NOW_MS, b"junk", b"junk"), Message(NOW_MS, key_of("billing"), b"")])
     found = comparison(estate)
@@ -249,52 +253,47 @@ def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
 
 def test_a_deleted_checkpoint_is_none() -> None:
     """A record without a value takes the checkpoint of its key away."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     estate["B"].log(CHECKPOINTS).append([Message(NOW_MS, key_of("billing"), None)])
     assert judged(the_pair(estate)) == (CheckpointVerdict.NONE, None)
 
 
 @pytest.mark.parametrize(
-    ("naming", "name"),
+    ("policy", "naming", "copy", "name"),
     [
-        ({"replication.policy.separator": "_"}, "A_checkpoints_internal"),
         (
+            DefaultReplicationPolicy(),
+            {"replication.policy.separator": "_"},
+            *("A_orders", "A_checkpoints_internal"),
+        ),
+        (
+            DefaultReplicationPolicy(),
             {
                 "replication.policy.separator": "_",
                 "replication.policy.internal.topic.separator.enabled": "false",
             },
-            "A.checkpoints.internal",
+            *("A_orders", "A.checkpoints.internal"),
         ),
+        # It keeps the names of data, not of checkpoints.
+        (IdentityReplicationPolicy("A"), {}, "orders", CHECKPOINTS),
     ],
 )
-def test_the_topics_name_is_the_policys(naming: dict[str, str], name: str) -> None:
+def test_the_topics_name_is_the_policys(
+    policy: ReplicationPolicy, naming: dict[str, str], copy: str, name: str
+) -> None:
     """The separator is part of it, unless internal topics are left out of that."""
-    policy = DefaultReplicationPolicy()
     policy.configure(naming)
     estate = Estate()
     estate.write("orders")
-    estate.mirror("orders", "A_orders")
+    estate.mirror("orders", copy)
     estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44, topic="A_orders", on=name)
+    checkpoint(estate, "billing", 60, 44, topic=copy, on=name)
     assert the_pair(estate, flow(policy=policy)).theirs == 44
-
-
-def test_under_identity_the_topic_has_the_same_name() -> None:
-    """IdentityReplicationPolicy keeps the names of data, not of checkpoints."""
-    estate = Estate()
-    estate.write("orders")
-    estate.mirror("orders", "orders")
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44, topic="orders")
-    assert the_pair(estate, identity_flow()).theirs == 44
 
 
 def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
     """Ours are shown all the same, theirs is none, and the exit status is 0."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     found = comparison(estate)
     assert found.exit_status == 0
     (warning,) = found.warnings
@@ -307,9 +306,7 @@ def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
 
 def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
     """What is not known to be the newest is not judged: the pairs fail with the cause."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     failed = Failed(FailureKind.AUTHORIZATION, "read: not authorized; grant READ")
     estate["B"].fail(failed, verb=Verb.READ_RAW)
     found = comparison(estate)
@@ -323,26 +320,34 @@ def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "verdict", "records"),
+    ("committed", "theirs", "verdict", "records", "message"),
     [
-        (60, CheckpointVerdict.EQUAL, 0),
-        (59, CheckpointVerdict.REREAD, 1),
-        (0, CheckpointVerdict.REREAD, 60),
-        (61, CheckpointVerdict.UNSAFE, 1),
-        (100, CheckpointVerdict.UNSAFE, 40),
+        (60, 60, CheckpointVerdict.EQUAL, 0, None),
+        # Before ours: what lies between is read again. Past it: what lies between is skipped.
+        (60, 59, CheckpointVerdict.REREAD, 1, None),
+        (60, 0, CheckpointVerdict.REREAD, 60, None),
+        (60, 61, CheckpointVerdict.UNSAFE, 1, ""),
+        (60, 100, CheckpointVerdict.UNSAFE, 40, ""),
+        # Past the log consumers would be reset: no number of records can be told.
+        (60, 250, CheckpointVerdict.UNSAFE, None, "past the target's log end 100"),
+        # A checkpoint for a later commit than the group has now skips what it will read again.
+        (30, 60, CheckpointVerdict.UNSAFE, 30, "reset to 30"),
     ],
 )
 def test_theirs_are_judged_by_an_exact_translation(
-    theirs: int, verdict: CheckpointVerdict, records: int
+    committed: int,
+    theirs: int,
+    verdict: CheckpointVerdict,
+    records: int | None,
+    message: str | None,
 ) -> None:
-    """Before ours: what lies between is read again. Past it: what lies between is skipped."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, theirs)
+    """The checkpoint is of a commit at 60; a verdict against it comes with a sentence."""
+    estate = with_checkpoint(theirs, committed)
     pair = the_pair(estate)
-    assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
+    assert (pair.ours, pair.ours_precision) == (committed, Precision.EXACT)
     assert judged(pair) == (verdict, records)
-    assert (pair.message is None) == (verdict is not CheckpointVerdict.UNSAFE)
+    assert (pair.message is None) == (message is None)
+    assert (message or "") in (pair.message or "")
 
 
 def test_holes_between_are_no_records() -> None:
@@ -361,9 +366,7 @@ def test_holes_between_are_no_records() -> None:
 
 def test_past_a_bounded_translation_nothing_is_proven() -> None:
     """Where ours is only bounded, a checkpoint past it may be right: `beyond`, not `unsafe`."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders")
+    estate = mirrored_estate(100)
     # The target lost what the group has read last and would read next.
     estate["B"].log("A.orders").remove(range(40, 100))
     estate["B"].log("A.orders").append([Message(NOW_MS + 500, b"foreign", b"foreign")] * 20)
@@ -469,8 +472,7 @@ def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
     out cannot come again, and at most the end of each log is read for that."""
     asked = []
     for theirs in (60, 70):
-        estate = mirrored_estate(20_000)
-        estate.commit("billing", "orders", 60)
+        estate = mirrored_estate(20_000, billing=60)
         checkpoint(estate, "billing", 60, theirs)
         pair = the_pair(estate)
         asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
@@ -538,8 +540,7 @@ def test_the_plain_rule_stands_beside_ours() -> None:
 
 def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
     """With translation.proof = timestamps the same rule would stand on both sides."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     plain = flow(translation=TranslationSettings(proof="timestamps"))
     (pair,) = comparison(estate, plain, options=RULE).pairs
     assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (CheckpointVerdict.EQUAL, 0))
@@ -570,26 +571,6 @@ def test_the_plain_rule_asks_both_clusters(more: dict[str, Any]) -> None:
 
 
 # --- what else there is to say of a pair ----------------------------------------------------
-
-
-def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
-    """No number of records can be told; the sentence names the end."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 250)
-    pair = the_pair(estate)
-    assert judged(pair) == (CheckpointVerdict.UNSAFE, None)
-    assert "past the target's log end 100" in (pair.message or "")
-
-
-def test_a_group_that_went_back_is_named_as_the_cause() -> None:
-    """A checkpoint for a later commit than the group has now skips what it will read again."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 30)
-    checkpoint(estate, "billing", 60, 60)
-    pair = the_pair(estate)
-    assert judged(pair) == (CheckpointVerdict.UNSAFE, 30)
-    assert "reset to 30" in (pair.message or "")
 
 
 def test_without_ours_theirs_is_not_judged() -> None:
@@ -637,8 +618,7 @@ def test_a_checkpoint_without_a_commit_is_shown() -> None:
 
 def test_skips_of_the_commit_rule_keep_their_translation() -> None:
     """An active group is translated, so that theirs can be judged; its reason is shown."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate["B"].group("billing").state = "Stable"
     checkpoint(estate, "billing", 60, 44)
     pair = the_pair(estate)
@@ -659,8 +639,7 @@ def test_skips_of_the_commit_rule_keep_their_translation() -> None:
 def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | None) -> None:
     """What the target group has is known for the newest checkpoint's offset, an earlier one's,
     ours, or none of these."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 22, 20)
     checkpoint(estate, "billing", 60, 44)
     if current is not None:
@@ -669,20 +648,10 @@ def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | 
     assert (pair.target_commit, pair.target_commit_is) == (current, whose)
 
 
-def test_the_targets_commit_may_be_both() -> None:
-    """Where both say the same, nobody can tell whose it is."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 60)
-    estate.commit("billing", "A.orders", 60, on="B")
-    assert the_pair(estate).target_commit_is is CommitOrigin.BOTH
-
-
 def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> None:
     """Commits and checkpoints of the target are read before the commits of the source: what
     MirrorMaker 2 and a consumer do in between makes theirs older than ours, never younger."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 30)
+    estate = mirrored_estate(100, billing=30)
     checkpoint(estate, "billing", 30, 30)
     source = estate["A"]
     committed = source.committed
@@ -698,21 +667,11 @@ def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> Non
     assert (pair.source_offset, pair.theirs_source_offset) == (60, 30)
 
 
-def test_nothing_is_committed() -> None:
-    """Comparing asks, and writes nothing."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+def test_only_the_checkpoints_topic_is_read_as_it_is() -> None:
+    """What data holds is never read but as digests, and nothing is committed."""
+    estate = with_checkpoint(44)
     comparison(estate)
     assert estate.asked("A", Verb.COMMIT) == estate.asked("B", Verb.COMMIT) == 0
-
-
-def test_only_the_checkpoints_topic_is_read_as_it_is() -> None:
-    """What data holds is never read but as digests."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
-    comparison(estate)
     assert estate.asked("A", Verb.READ_RAW) == 0
     raw = [r for r in estate["B"].requests if r.verb is Verb.READ_RAW]
     assert {item.partition.topic for r in raw for item in r.items} == {CHECKPOINTS}  # type: ignore[attr-defined]

@@ -142,8 +142,7 @@ def test_a_line_without_end_is_not_read_to_it() -> None:
 def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     """The topic is not read; groups that the flow leaves out are left out; what was once a
     checkpoint is known for it."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate.commit("billing", "A.orders", 10, on="B")
     checkpoint(estate, "billing", 60, 60)
     path = dump(printed("billing", 20, 10), printed("billing", 60, 44), printed("other", 1, 1))

@@ -39,13 +39,8 @@ FILE = Path(__file__).with_name("explain_answers.jsonl")
 LEFT_OUT = ("flow", "group", "source_topic", "partition", "source_step", "target_step")
 
 World = tuple[Estate, FlowSettings]
-WORLDS: dict[str, Callable[[], World]] = {}
-
-
-def world(build: Callable[[], World]) -> Callable[[], World]:
-    """Take the world in, by the name of the function that builds it."""
-    WORLDS[build.__name__] = build
-    return build
+BY_TIME = flow(translation=TranslationSettings(proof="timestamps"))
+KEEPS_OFFSETS = flow(translation=TranslationSettings(expect=SAME_OFFSETS))
 
 
 def standing(estate: Estate, offset: int, settings: FlowSettings | None = None) -> World:
@@ -54,10 +49,32 @@ def standing(estate: Estate, offset: int, settings: FlowSettings | None = None) 
     return estate, settings or flow()
 
 
-@world
-def lagging() -> World:
-    """The mirror is complete, the group in the middle."""
-    return standing(mirrored_estate(100, first_offset=1000), 45)
+WORLDS: dict[str, Callable[[], World]] = {
+    # The mirror is complete, the group in the middle.
+    "lagging": lambda: standing(mirrored_estate(100, first_offset=1000), 45),
+    # The group has read all, and the mirror is complete, or behind.
+    "read_to_the_end": lambda: standing(mirrored_estate(100, first_offset=1000), 100),
+    "read_further_than_mirrored": lambda: standing(mirrored_estate(100, up_to=60), 100),
+    # An empty partition.
+    "nothing_to_read": lambda: standing(mirrored_estate(0), 0),
+    # The mirror has not reached the group.
+    "past_the_mirror": lambda: standing(mirrored_estate(100, up_to=60), 80),
+    "by_time_alone": lambda: standing(mirrored_estate(100), 45, BY_TIME),
+    "in_a_mirror_that_keeps_offsets": lambda: standing(mirrored_estate(100), 45, KEEPS_OFFSETS),
+    "in_a_mirror_that_diverged": lambda: standing(
+        mirrored_estate(100, first_offset=7), 45, KEEPS_OFFSETS
+    ),
+    # Records that cannot be looked up: the nearest equal ones prove nothing. Near the source's
+    # first record the target's log start is of use.
+    "without_times": lambda: standing(mirrored_estate(700, stamped=False), 600),
+    "without_times_near_the_beginning": lambda: standing(mirrored_estate(20, stamped=False), 15),
+}
+
+
+def world(build: Callable[[], World]) -> Callable[[], World]:
+    """Take the world in, by the name of the function that builds it."""
+    WORLDS[build.__name__] = build
+    return build
 
 
 @world
@@ -118,43 +135,10 @@ def written_late() -> World:
 
 
 @world
-def read_to_the_end() -> World:
-    """The group has read all, and the mirror is complete."""
-    return standing(mirrored_estate(100, first_offset=1000), 100)
-
-
-@world
-def read_further_than_mirrored() -> World:
-    """The group has read all, and the mirror is behind."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    return standing(estate, 100)
-
-
-@world
-def nothing_to_read() -> World:
-    """An empty partition."""
-    return standing(mirrored_estate(0), 0)
-
-
-@world
-def past_the_mirror() -> World:
-    """The mirror has not reached the group."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    return standing(estate, 80)
-
-
-@world
 def past_a_repeat() -> World:
     """The mirror has not reached the group, and its log ends inside a repeat."""
-    estate = Estate()
-    estate.write("orders", 100)
-    source = estate["A"].log("orders")
-    estate.mirror("orders", up_to=60)
-    mirror_partition(source, estate["B"].log("A.orders"), start=30, end=40)
+    estate = mirrored_estate(100, up_to=60)
+    mirror_partition(estate["A"].log("orders"), estate["B"].log("A.orders"), start=30, end=40)
     return standing(estate, 80)
 
 
@@ -181,45 +165,6 @@ def of_others() -> World:
     estate["B"].create_topic("A.orders")
     estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
     return standing(estate, 645, flow(translation=with_floor()))
-
-
-@world
-def by_time_alone() -> World:
-    """translation.proof = timestamps."""
-    by_time = TranslationSettings(proof="timestamps")
-    return standing(mirrored_estate(100), 45, flow(translation=by_time))
-
-
-@world
-def in_a_mirror_that_keeps_offsets() -> World:
-    """translation.expect = same-offsets."""
-    kept = TranslationSettings(expect=SAME_OFFSETS)
-    return standing(mirrored_estate(100), 45, flow(translation=kept))
-
-
-@world
-def in_a_mirror_that_diverged() -> World:
-    """The same, where the records at one offset differ."""
-    kept = TranslationSettings(expect=SAME_OFFSETS)
-    return standing(mirrored_estate(100, first_offset=7), 45, flow(translation=kept))
-
-
-@world
-def without_times() -> World:
-    """Records that cannot be looked up: the nearest equal ones prove nothing."""
-    estate = Estate()
-    estate.write("orders", 700, stamped=False)
-    estate.mirror("orders")
-    return standing(estate, 600)
-
-
-@world
-def without_times_near_the_beginning() -> World:
-    """The same near the source's first record: the target's log start is of use."""
-    estate = Estate()
-    estate.write("orders", 20, stamped=False)
-    estate.mirror("orders")
-    return standing(estate, 15)
 
 
 @world

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke, start
-from tests.memory_flows import Estate, flow, row_of
+from tests.invoking import invoke, run_process
+from tests.memory_flows import Estate, flow, mirrored_estate, row_of
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
@@ -27,9 +27,7 @@ SECONDS = 180
 @pytest.fixture
 def estate() -> Estate:
     """Groups for which there is something to set, and others."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", first_offset=40)
+    estate = mirrored_estate(100, first_offset=40)
     estate.write("lost", 10)
     for group in ("billing", "ahead", "a,b", "there"):
         estate.commit(group, "orders", 60)
@@ -161,7 +159,7 @@ def test_kafkas_own_tool_sets_what_was_exported(
         return done.stdout
 
     with member(target, groups[2], f"A.{topic}"):
-        status, csv, told = run("export", "-c", file)
+        status, csv, told = run_process("export", "-c", file)
     assert status == 0
     assert csv.splitlines() == [
         f"{groups[0]},A.{topic},0,20",
@@ -184,17 +182,11 @@ def test_kafkas_own_tool_sets_what_was_exported(
     expected = {(f"A.{topic}", 0): (21, ""), (f"A.{topic}", 1): (31, "")}
     assert target.committed_offsets(groups[1]) == expected
 
-    status, csv, _ = run("export", "-c", file, "--group", groups[2])
+    status, csv, _ = run_process("export", "-c", file, "--group", groups[2])
     assert (status, csv) == (0, f"A.{topic},0,22\nA.{topic},1,32\n")
     reset(csv, groups[2:], "--execute")
-    status, out, _ = run("plan", "-c", file, "--format", "csv")
+    status, out, _ = run_process("plan", "-c", file, "--format", "csv")
     assert (status, out.count("unchanged")) == (0, 6), out
-
-
-def run(*words: str) -> tuple[int, str, str]:
-    with start(*words) as process:
-        out, err = process.communicate(timeout=SECONDS)
-    return process.returncode, out, err
 
 
 def split(text: str) -> list[list[str]]:

@@ -42,9 +42,7 @@ PAUSED = "A-%3EB.paused"
 
 def mirrored() -> Estate:
     """A mirrored topic, and a group in the middle of it."""
-    estate = mirrored_estate(100, first_offset=40)
-    estate.commit("billing", "orders", 60)
-    return estate
+    return mirrored_estate(100, first_offset=40, billing=60)
 
 
 def judged(estate: Estate, *active: str, settings: FlowSettings | None = None) -> dict[str, Any]:
@@ -58,8 +56,7 @@ def judged(estate: Estate, *active: str, settings: FlowSettings | None = None) -
 def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
     """It says where its consumers begin and for which commits that stands; a second look finds the
     same."""
-    estate = mirrored_estate(100, partitions=2, first_offset=40)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, partitions=2, first_offset=40, billing=60)
     estate.commit("billing", "orders", 70, partition=1)
     for _ in range(2):
         (found,) = verdicts("A->B", estate.sync(), (), "now")
@@ -74,9 +71,7 @@ def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
 
 def test_what_is_read_again_is_added_up() -> None:
     """A mirror that lags behind two commits of a group: ready, but for what it lacks."""
-    estate = Estate()
-    estate.write("orders", 100, partitions=2)
-    estate.mirror("orders", up_to=50)
+    estate = mirrored_estate(100, partitions=2, up_to=50)
     for partition in range(2):
         estate.commit("billing", "orders", 60 + partition, partition=partition)
     assert judged(estate) == {"billing": (FailoverVerdict.BOUNDED, 10 + 11, None)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import start
+from tests.invoking import run_process
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
 
@@ -19,14 +19,10 @@ pytestmark = [
     pytest.mark.thorough,
 ]
 
-SECONDS = 180
-
 
 def run(*words: str) -> tuple[int, list[dict[str, Any]], str]:
-    with start(*words) as process:
-        out, err = process.communicate(timeout=SECONDS)
-    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    return process.returncode, rows, err
+    status, out, err = run_process(*words)
+    return status, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
 
 
 def test_a_group_moves_over_goes_back_and_is_restored(

@@ -41,17 +41,13 @@ def output(name: str, ending: str) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_configuration_as_the_world_has_it_becomes_ours(name: str) -> None:
-    """Word for word what a person has read. 2 tells that something is marked in it."""
+    """Word for word what a person has read, and so are the steps. 2 tells that something is marked
+    in it."""
+    steps = invoke("migrate", *CASES[name], "--steps")
+    assert steps.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
     result = invoke("migrate", *CASES[name])
     assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "properties")
     assert result.exit_code == (2 if name in TO_BE_CHANGED else 0), result.stderr
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_steps_name_what_is_there(name: str) -> None:
-    """Flows, clusters, topics, connectors, lines: word for word what a person has read."""
-    result = invoke("migrate", *CASES[name], "--steps")
-    assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -103,8 +103,7 @@ OF_SOURCE = check, plan, sync, export, compare, failover
 @pytest.fixture
 def estate() -> Estate:
     """A group `billing` with commits on both sides."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate.commit("billing", "A.orders", 60, on="B")
     return estate
 

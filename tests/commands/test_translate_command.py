@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +33,36 @@ def estate() -> Estate:
 @pytest.fixture
 def translate(estate: Estate, tmp_path: Path) -> Any:
     """The command: from a document and its options to the exit status and the rows."""
-    file = properties_file(tmp_path, nowhere(), nowhere())
 
     def run(document: Document, output: Path | str | None = None, **options: Any) -> Any:
-        stream = io.StringIO()
-        status = run_translate(
-            selected(file, (), None, None),
-            lambda: document,
-            Output(stream, Format.JSON),
-            Notices(),
-            TranslateOptions(None if output is None else str(output), **options),
-            connect=estate.connect,
-        )
-        return status, [json.loads(line) for line in stream.getvalue().splitlines()]
+        return run_on(estate, tmp_path, lambda: document, output, **options)
 
     return run
+
+
+def run_on(
+    estate: Estate,
+    folder: Path,
+    read: Callable[[], Document],
+    output: Path | str | None,
+    *lines: str,
+    again: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit status and the rows. `lines` are of the configuration, `again` says how to
+    repeat."""
+    stream = io.StringIO()
+    file = properties_file(folder, nowhere(), nowhere(), *lines)
+    status = run_translate(
+        selected(file, (), None, None),
+        read,
+        Output(stream, Format.JSON),
+        Notices(),
+        TranslateOptions(None if output is None else str(output), **options),
+        connect=estate.connect,
+        **(again or {}),
+    )
+    return status, [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def offsets(folder: Path, **topics: Any) -> Document:
@@ -107,16 +123,9 @@ def test_each_policy_and_direction(
     estate = Estate()
     estate.write("orders", 100)
     estate.mirror("orders", copy, first_offset=first_offset)
-    file = properties_file(tmp_path, nowhere(), nowhere(), *settings)
     out = tmp_path / "out.json"
-    status = run_translate(
-        selected(file, (), None, None),
-        lambda: offsets(tmp_path, **{kept[0]: {"0": kept[1]}}),
-        Output(io.StringIO(), Format.JSON),
-        Notices(),
-        TranslateOptions(str(out)),
-        connect=estate.connect,
-    )
+    document = offsets(tmp_path, **{kept[0]: {"0": kept[1]}})
+    status, _ = run_on(estate, tmp_path, lambda: document, out, *settings)
     assert (status, json.loads(out.read_text())) == (0, {written[0]: {"0": written[1]}})
 
 
@@ -190,16 +199,14 @@ def test_a_mirror_that_is_behind_needs_to_be_accepted(
     assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
 
 
-def test_an_unproven_translation_is_never_written(translate: Any, estate: Estate, tmp_path: Path):
+def test_an_unproven_translation_is_never_written(estate: Estate, tmp_path: Path):
     """`translation.proof = timestamps` may skip records: groups' operators accept that in the
     configuration, an application's file cannot say it."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(file.read_text() + "translation.proof = timestamps\n")
-    status, rows = translate(
-        offsets(tmp_path, orders={"0": 40}), tmp_path / "out", accepted=tuple(Precision)
-    )
+    document, proof = offsets(tmp_path, orders={"0": 40}), "translation.proof = timestamps"
+    out, accepted = tmp_path / "out", tuple(Precision)
+    status, rows = run_on(estate, tmp_path, lambda: document, out, proof, accepted=accepted)
     assert (status, rows[0]["precision"]) == (1, "unproven")
-    assert not (tmp_path / "out").exists()
+    assert not out.exists()
 
 
 @pytest.mark.usefixtures("behind")
@@ -240,7 +247,6 @@ def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: 
     cluster that is unreachable leave the last translation, and what was translated is not looked up
     again."""
     source, out = tmp_path / "offsets.json", tmp_path / "out.json"
-    file = properties_file(tmp_path, nowhere(), nowhere())
     at = '{"orders":{"0":%d}}'
     contents = [at % 40, '{"orders":', at % 41, at % 40, at % 41]
     away = 2
@@ -259,16 +265,7 @@ def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_translate(
-            selected(file, (), None, None),
-            read,
-            Output(io.StringIO(), Format.JSON),
-            Notices(),
-            TranslateOptions(str(out)),
-            every_seconds=60,
-            connect=estate.connect,
-            sleep=sleep,
-        )
+        run_on(estate, tmp_path, read, out, again={"every_seconds": 60, "sleep": sleep})
     at_40, at_41 = '{"A.orders":{"0":440}}', '{"A.orders":{"0":441}}'
     assert written == [at_40, at_40, at_40, at_40, at_41]
     assert fetches[4] == fetches[2] > fetches[0]
@@ -309,13 +306,7 @@ def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path: Path):
     assert not out.exists()
 
 
-def test_several_flows_have_to_be_told_apart(tmp_path: Path):
-    file = properties_file(tmp_path, nowhere(), nowhere(), "B->A.enabled = true")
+def test_several_flows_have_to_be_told_apart(estate: Estate, tmp_path: Path):
+    document = offsets(tmp_path, orders={"0": 1})
     with pytest.raises(UsageError, match="choose one with --flow"):
-        run_translate(
-            selected(file, (), None, None),
-            lambda: offsets(tmp_path, orders={"0": 1}),
-            Output(io.StringIO(), Format.JSON),
-            Notices(),
-            TranslateOptions(),
-        )
+        run_on(estate, tmp_path, lambda: document, None, "B->A.enabled = true")
