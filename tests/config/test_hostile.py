@@ -7,19 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.configured import FILE, TWO_CLUSTERS, problems, resolved
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError
 
-FLOW = (
-    "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-)
 
-
-def problems(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
-    with pytest.raises(ConfigurationError) as raised:
-        Configuration(f"x.{form}", text, form).resolve()
-    words = str(raised.value)
+def said(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
+    """What is wrong with the file, which can be printed."""
+    words = "\n".join(map(str, problems(text, form)))
     words.encode()
     return words
 
@@ -42,8 +38,8 @@ def test_references_in_a_circle_are_followed_once(
     path = tmp_path / "values.properties"
     path.write_text(f"one = ${{file:{path}:two}}\ntwo = ${{env:CIRCLE}}\n")
     monkeypatch.setenv("CIRCLE", f"${{file:{path}:one}}")
-    text = FLOW + f"A.client.id = ${{file:{path}:one}}\n"
-    [flow] = Configuration("x.properties", text).resolve().flows
+    text = TWO_CLUSTERS + f"A.client.id = ${{file:{path}:one}}\n"
+    [flow] = resolved(text).flows
     assert flow.source.client["client.id"] == f"${{file:{path}:two}}"
 
 
@@ -53,7 +49,7 @@ def test_a_reference_to_what_is_no_file_is_a_problem_with_its_line(
     name: str, reference: str
 ) -> None:
     """A name that no file can have, and a file without end."""
-    assert "x.properties:5" in problems(FLOW + f"A.client.id = {reference % name}\n")
+    assert f"{FILE}:5" in said(TWO_CLUSTERS + f"A.client.id = {reference % name}\n")
 
 
 def test_a_file_without_end_is_not_read_to_it() -> None:
@@ -72,8 +68,8 @@ def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
     "value", ["${a:" * 500_000, "${a" * 500_000 + "}", "\\\\" * 500_000, "x" * 5_000_000]
 )
 def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
-    text = FLOW + f"A.client.id = {value}\n"
-    [flow] = Configuration("x.properties", text).resolve().flows
+    text = TWO_CLUSTERS + f"A.client.id = {value}\n"
+    [flow] = resolved(text).flows
     assert flow.source.client["client.id"]
 
 
@@ -82,12 +78,10 @@ def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
 def test_json_of_many_members_takes_no_longer_than_its_length() -> None:
     """Each is found on its line by one look through the text."""
     members = {f"groups.{number}": "v" for number in range(5_000)} | {"tasks.max": 0}
-    assert "x.json:5002: tasks.max" in problems(json.dumps(members, indent=1), ConfigFormat.JSON)
+    assert f"{FILE}:5002: tasks.max" in said(json.dumps(members, indent=1), ConfigFormat.JSON)
 
 
 def test_half_of_a_character_is_a_problem() -> None:
     """It could not be printed, nor sent to a broker."""
-    assert "half of a character" in problems(FLOW + "A.client.id = a\\ud800b\n")
-    assert "half of a character" in problems(
-        '{"name\\ud800": "v", "b": "\\udfff"}', ConfigFormat.JSON
-    )
+    assert "half of a character" in said(TWO_CLUSTERS + "A.client.id = a\\ud800b\n")
+    assert "half of a character" in said('{"name\\ud800": "v", "b": "\\udfff"}', ConfigFormat.JSON)

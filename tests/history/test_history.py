@@ -53,6 +53,13 @@ def kept(directory: Path) -> list[tuple[int, str, str]]:
     return [(one["cycle"], one["group"], one["kept"]) for one in rows]
 
 
+def all_known(directory: Path | str) -> pa.Table:
+    """What the last cycle knew; there is one."""
+    found = last_known(directory, FLOW)
+    assert found is not None
+    return found
+
+
 def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
     """Tidy twice, as on two days: the second time removes the files replaced by the first."""
     for _ in range(2):
@@ -63,31 +70,30 @@ def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None
 # --- what is written ----------------------------------------------------------------------
 
 
-def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
-    """The first cycle has every pair; a later one has those that changed, if any."""
-    past = Past(tmp_path)
-    past.keep(row("a"), row("b"))
-    past.keep(row("a"), row("b", offset=9))
-    past.keep(row("a"), row("b", offset=9))
-    assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), (2, "b", "changed")]
+@pytest.mark.parametrize(
+    ("cycles", "full_every", "written"),
+    [
+        # Only what changed is written again.
+        (([7, 7], [7, 9], [7, 9]), 60, [(2, "b", "changed")]),
+        # A pair that goes is told once: without that row it would look unchanged.
+        (([7, 7], [7], [7]), 60, [(2, "b", "gone")]),
+        # Every so many cycles all pairs are written, unchanged ones so that merging can drop them.
+        (([7, 7], [7, 7], [7, 8]), 2, [(3, "a", "full"), (3, "b", "changed")]),
+    ],
+)
+def test_what_is_written_of_a_cycle(
+    tmp_path: Path,
+    cycles: Sequence[list[int]],
+    full_every: int,
+    written: list[tuple[int, str, str]],
+) -> None:
+    """The first cycle has every pair, a later one those that changed, if any; each has a row of its
+    own. The numbers are the offsets of the groups a and b."""
+    past = Past(tmp_path, full_every=full_every)
+    for offsets in cycles:
+        past.keep(*(row(group, offset=at) for group, at in zip("ab", offsets, strict=False)))
+    assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), *written]
     assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3]
-
-
-def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
-    """Without that row, a pair that is gone would look unchanged."""
-    past = Past(tmp_path)
-    past.keep(row("a"), row("b"))
-    past.keep(row("a"))
-    past.keep(row("a"))
-    assert kept(tmp_path)[2:] == [(2, "b", "gone")]
-
-
-def test_every_so_many_cycles_all_pairs_are_written(tmp_path: Path) -> None:
-    """Unchanged ones are marked, so that merging can drop them."""
-    past = Past(tmp_path, full_every=2)
-    for offset in (7, 7, 8):
-        past.keep(row("a"), row("b", offset=offset))
-    assert kept(tmp_path)[2:] == [(3, "a", "full"), (3, "b", "changed")]
 
 
 def test_a_day_needs_no_other(tmp_path: Path) -> None:
@@ -206,8 +212,7 @@ def test_replaying_gives_each_cycles_rows_back(
         past.history.write()
         if cycle.reached:
             expected[cycle.number] = cycle.ended_at, pairs_of(status.pairs)
-            last = last_known(directory, FLOW)
-            assert last is not None
+            last = all_known(directory)
             assert last.schema == PAIRS_KNOWN
             assert pairs_of(last) == expected[cycle.number][1]
     for _ in range(2):
@@ -233,9 +238,7 @@ def test_the_last_instance_is_what_is_known(tmp_path: Path) -> None:
     """Only the rows of the process that wrote last count; other pairs are gone."""
     Past(tmp_path, id="b2").keep(row("a"), row("b"))
     expected = Past(tmp_path, NOON + 9 * MINUTE, id="a1").keep(row("a", offset=9))
-    found = last_known(tmp_path, FLOW)
-    assert found is not None
-    assert pairs_of(found) == pairs_of(expected)
+    assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
 
 
 def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
@@ -392,8 +395,7 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
     history.cycle_ended(*past.ended([row("a", offset=9)]))
     assert history.close(60)
     assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2]
-    known = last_known(tmp_path, FLOW)
-    assert known is not None
+    known = all_known(tmp_path)
     assert known["source_offset"].to_pylist() == [9]
 
 
@@ -505,9 +507,7 @@ def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
     moved.rename(folder)
     expected = past.keep(row("a", offset=8), row("b"))
     assert kept(tmp_path)[2:] == [(3, "a", "changed"), (3, "b", "full")]
-    known = last_known(tmp_path, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
 
 
 def test_memory_stays_bounded_while_nothing_can_be_written(
@@ -639,14 +639,10 @@ def test_stores_are_written_like_folders() -> None:
     uri = "mock://history"
     expected = sample(uri)  # type: ignore[arg-type]
     assert isinstance(place_of(uri), ObjectStore)
-    known = last_known(uri, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(uri)) == pairs_of(expected)
     tidy(place_of(uri), FLOW, LATER)
     assert len(files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files) == 1
-    known = last_known(uri, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(uri)) == pairs_of(expected)
     remove_before(place_of(uri), FLOW, LATER)
     assert last_known(uri, FLOW) is None
 
@@ -709,8 +705,7 @@ def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> No
         pairs = [(cycle, group) for cycle, group, _ in kept(directory)]
         assert len(pairs) == len(set(pairs))
         assert len(pairs) // 200 in (len(cycles), len(cycles) + 1)
-        known = last_known(directory, FLOW)
-        assert known is not None
+        known = all_known(directory)
         assert len(known) == 200
         assert set(known["source_offset"].to_pylist()) == {
             len(pairs) // 200 - 1 + n for n in range(200)

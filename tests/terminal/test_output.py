@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -87,44 +86,6 @@ def drawn(rows: list[Row], width: int | None) -> list[str]:
 def test_the_row_has_the_fields_of_the_contract() -> None:
     """Field names and their order are fixed."""
     assert tuple(field.name for field in fields(Row)) == SCHEMA
-
-
-def test_json_is_one_object_a_line_with_nulls() -> None:
-    """Every field is there in each object, and what is absent is null."""
-    lines = printed(Format.JSON, [COMMITTED, CLUSTER_FAILED]).splitlines()
-    first, second = map(json.loads, lines)
-    assert tuple(first) == tuple(second) == SCHEMA
-    assert first == {
-        "flow": "A->B",
-        "group": "billing",
-        "source_topic": "orders",
-        "partition": 3,
-        "source_offset": 1000,
-        "source_timestamp_ms": 1_700_000_000_000,
-        "target_topic": "A.orders",
-        "target_offset": 600,
-        "current_target_offset": 590,
-        "outcome": "committed",
-        "reason": None,
-        "precision": "bounded",
-        "reread_bound": 12,
-        "message": None,
-        "consumer_lag": 25,
-    }
-    assert [name for name in SCHEMA if second[name] is not None] == [
-        *("flow", "outcome", "reason", "message")
-    ]
-
-
-def test_csv_has_one_header_for_all_flows_and_empty_fields_for_nulls() -> None:
-    """A header line comes first, once, and None is an empty field."""
-    text = printed(Format.CSV, [COMMITTED], [CLUSTER_FAILED])
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert text.splitlines()[0] == ",".join(SCHEMA)
-    assert len(rows) == 2
-    assert rows[0]["target_offset"] == "600"
-    assert rows[0]["outcome"] == "committed"
-    assert [rows[1][name] for name in ("group", "partition", "precision")] == ["", "", ""]
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb", "\r", "a\r\nb", 'a"b', "a,b"])
@@ -474,19 +435,3 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
             f"of 5 groups in sync, re-reading at most 12 records{rest}"
         )
     )
-
-
-def test_ten_thousand_rows_are_printed() -> None:
-    """The table of a large estate goes out line by line."""
-    rows = [replace(COMMITTED, partition=number) for number in range(10_000)]
-
-    class Counting(io.StringIO):
-        lines = 0
-
-        def write(self, text: str) -> int:
-            self.lines += text.count("\n")
-            return len(text)
-
-    stream = Counting()
-    Output(stream, Format.TABLE).lines(cycle_lines("A->B", rows, lambda: "done", "F", None))
-    assert stream.lines > 10_000
