@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory_flows import flow
 from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
+from tests.rule.test_translation_properties import assert_holds, assert_same, kinds
+from tests.translating import flow_of
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
@@ -27,6 +28,7 @@ from tsoffset.model import (
     Precision,
     Reason,
     Row,
+    Translated,
 )
 from tsoffset.testing.memory_cluster import MemoryCluster, PartitionLog, Verb
 
@@ -35,7 +37,7 @@ STEPS = 16
 SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
 
 # Every record has a value of its own: content tells of which record a copy is.
-kinds = st.builds(
+plain_kinds = st.builds(
     Kind,
     records=st.integers(1, 40),
     timestamps=st.sampled_from(("rising", "equal_runs", "jitter", "one")),
@@ -52,11 +54,18 @@ kinds = st.builds(
 )
 
 
+# All kinds, whose logs are short: a history has many cycles.
+histories = st.one_of(
+    plain_kinds, kinds.map(lambda kind: replace(kind, records=min(kind.records, 70), padding=0))
+)
+
+
 class History:
     """A topic, its mirror, a few groups, and what happens to them by chance."""
 
     def __init__(self, kind: Kind, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.kind = kind
         self.world = build(kind, seed)
         self.carry_over = CarryOver()
         self.trail: list[str] = []
@@ -66,11 +75,12 @@ class History:
         """One event."""
         usual = (self.logs_go_on, self.move_groups)
         rare: tuple[Callable[[], None], ...] = (
-            *(self.nothing, self.restart_mirror, self.elect_here, self.elect_there),
-            *(self.delete_here, self.delete_there, self.forget),
-            *(self.make_source_anew, self.make_target_anew),
+            *(self.nothing, self.elect_here, self.elect_there, self.forget),
             *(self.go_blind_here, self.go_blind_there),
         )
+        if not self.kind.failback:
+            rare += (self.restart_mirror, self.delete_here, self.delete_there)
+            rare += (self.make_source_anew, self.make_target_anew)
         self.world.source_cluster.heal()
         self.world.target_cluster.heal()
         event = self.rng.choice(usual if self.rng.random() < 0.7 else rare)
@@ -99,7 +109,7 @@ class History:
     def _go_blind(self, cluster: MemoryCluster) -> None:
         """Nothing tells whether its log is still the same one, which may be made anew meanwhile."""
         cluster.fail(Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS)
-        if self.rng.random() < 0.5:
+        if self.rng.random() < 0.5 and not self.kind.failback:
             self.make_target_anew()
 
     def delete_here(self) -> None:
@@ -146,7 +156,7 @@ class History:
 
     def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
         return cycle(
-            flow(isolation=self.world.isolation),
+            flow_of(self.world),
             self.world.source_cluster,
             self.world.target_cluster,
             commit=commit,
@@ -160,25 +170,24 @@ class History:
         for group, row in rows.items():
             other = anew[group]
             place = (self.trail, row, other)
-            for one in (row, other):
-                self._judge(one, place)
+            excuses = [self._judge(one, place) for one in (row, other)]
             if other.reason in SEEN_BY_RANGES:
                 assert row.reason == other.reason, ("reason", place)
-            if {row.precision, other.precision} == {Precision.EXACT}:
-                low, high = sorted((row.target_offset or 0, other.target_offset or 0))
-                committed = row.source_offset or 0
-                assert not self.world.resumes_differ(committed, low, high), ("differ", place)
+            # A record without a copy may have got one since, behind what follows it.
+            others = self.kind.filter_changes or self.kind.foreign_equal
+            if excuses == [None, None] and not others:
+                assert_same(self.world, row.source_offset or 0, answer(row), answer(other))
 
-    def _judge(self, row: Row, place: object) -> None:
+    def _judge(self, row: Row, place: object) -> str | None:
         if row.target_offset is None:
-            return
+            return None
         assert row.source_offset is not None
-        assert row.reread_bound is not None
-        target = self.world.target
-        assert self.world.is_safe(row.source_offset, row.target_offset), ("unsafe", place)
-        assert target.start <= row.target_offset <= target.end, ("outside", place)
-        again = self.world.certain_rereads(row.source_offset, row.target_offset)
-        assert again <= row.reread_bound, ("bound", again, place)
+        return assert_holds(self.world, row.source_offset, answer(row), None, place)
+
+
+def answer(row: Row) -> Translated:
+    at, precision = row.target_offset or 0, row.precision or Precision.UNPROVEN
+    return Translated(at, precision, row.reread_bound, at, at)
 
 
 def judge(kind: Kind, seed: int) -> None:
@@ -194,16 +203,16 @@ def judge(kind: Kind, seed: int) -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    "histories",
+    "number",
     [
         pytest.param(scaled(5), id="some"),
         pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
-def test_carry_over_changes_cost_and_no_answer(histories: int) -> None:
+def test_carry_over_changes_cost_and_no_answer(number: int) -> None:
     """After every event: answers with carry-over are safe, exact where they say so, and the same
     as those without."""
-    settings(max_examples=histories, print_blob=True)(given(kinds, st.integers(0, 2**32))(judge))()
+    settings(max_examples=number, print_blob=True)(given(histories, st.integers(0, 2**32))(judge))()
 
 
 @pytest.mark.slow
