@@ -57,7 +57,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.thorough
-def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_plan_commits_nothing_and_sync_what_was_planned(mirrored, tmp_path):
     """`plan` says `would_commit` and changes nothing; `sync` commits that offset with the
     source's metadata; a second sync says `unchanged`. A dead address of two is a warning on
     standard error, exit 0."""
@@ -85,7 +85,7 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
 
 
 @pytest.mark.thorough
-def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_state_saves_the_next_process_the_work(mirrored, tmp_path):
     """`sync --state` leaves what it learned to the next `sync`, which reads no record; a damaged
     file is a warning, and the cycle does without and puts it right; `run` takes it up by
     `state.dir` and leaves it to the next `run`."""
@@ -135,7 +135,7 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
 
 
 @pytest.mark.thorough
-def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_a_flow_turned_off_is_planned_and_says_so(mirrored, tmp_path):
     """`sync.group.offsets.enabled = false`: `sync` behaves as `plan`, exit 0. The reader of
     its rows may go away meanwhile."""
     file = mirrored.configuration(tmp_path, "sync.group.offsets.enabled = false\n")
@@ -151,9 +151,7 @@ def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: 
     assert mirrored.committed() == {}
 
 
-def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
-    mirrored: Mirrored, tmp_path: Path
-) -> None:
+def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(mirrored, tmp_path):
     """Both flows have cycle after cycle although one cluster is away; what the group commits
     meanwhile is followed; SIGTERM ends it with status 0, and Spark's Java with it."""
     file = mirrored.configuration(
@@ -181,7 +179,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
 
 
 @pytest.mark.thorough
-def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_sigterm_ends_a_cycle_that_hangs(mirrored, tmp_path):
     """A cluster that accepts connections and never answers holds a cycle for ten minutes;
     the daemon leaves it behind, and its Java ends all the same."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -14,11 +14,7 @@ from tests.random_examples import scaled
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.flow_check import CheckResult
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
-from tsoffset.flow.settings import (
-    SAME_OFFSETS,
-    FlowSettings,
-    TranslationSettings,
-)
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import CommittedOffset, LogRange, Precision, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
@@ -116,7 +112,7 @@ def of_copies(result: CheckResult) -> dict[str, Finding]:
     }
 
 
-def test_copies_as_their_originals_need_no_remedy() -> None:
+def test_copies_as_their_originals_need_no_remedy():
     """All samples are found and the same: one line says how many, and exit status is 0."""
     result = checked(flow(), *mirrored({"orders": same}, partitions=3))
     found = of_copies(result)
@@ -136,9 +132,7 @@ def test_copies_as_their_originals_need_no_remedy() -> None:
         (time_changed, "timestamps differ", "configure the replicator to keep timestamps"),
     ],
 )
-def test_what_a_replicator_changes_is_named_with_what_fits(
-    rewrite: Rewrite, what: str, setting: str
-) -> None:
+def test_what_a_replicator_changes_is_named_with_what_fits(rewrite, what, setting):
     """Of every topic whose copies differ: in what, in how many samples, and the setting; it is
     an error, since no translation of it will be proven."""
     found = findings({"kept": same, "changed": rewrite})
@@ -152,7 +146,7 @@ def test_what_a_replicator_changes_is_named_with_what_fits(
 
 
 @pytest.mark.parametrize("rewrite", [same, value_changed, key_changed])
-def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite: Rewrite) -> None:
+def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite):
     """With the advised match the same copies are no problem any more: to `check` as to `plan`."""
     from tsoffset.group_sync.in_process import cycle
 
@@ -170,7 +164,7 @@ def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite: Rewrite)
     assert [row.target_offset for row in cycle(narrowed, source, target, commit=False)] == [160]
 
 
-def test_some_changed_records_are_a_warning() -> None:
+def test_some_changed_records_are_a_warning():
     """Where only some samples differ, some groups are translated all the same."""
 
     def sometimes(message: Message) -> Message:
@@ -182,21 +176,21 @@ def test_some_changed_records_are_a_warning() -> None:
     assert "in 2 of 4 sampled records" in finding.finding
 
 
-def test_what_match_leaves_out_is_no_problem() -> None:
+def test_what_match_leaves_out_is_no_problem():
     """A narrower match that fits the change is told without alarm."""
     finding = findings({"orders": value_changed}, matching("timestamp", "key"))["topic A.orders"]
     assert (finding.severity, finding.remedy) == (OK, None)
     assert "translation.match ignores them" in finding.finding
 
 
-def test_a_match_that_is_narrower_than_needed_is_told() -> None:
+def test_a_match_that_is_narrower_than_needed_is_told():
     """Where all samples are the same in what match leaves out, more could be proven."""
     found = findings({"orders": same}, matching("timestamp", "key"))
     assert "ignores values, which are equal" in found["samples"].finding
     assert "remove translation.match" in (found["samples"].remedy or "")
 
 
-def test_without_keys_a_changed_value_leaves_nothing_to_compare() -> None:
+def test_without_keys_a_changed_value_leaves_nothing_to_compare():
     """`timestamp,key` is not advised for records that have no keys."""
     messages = [keyless(message) for message in records(400)]
     result = checked(flow(), *mirrored({"orders": value_changed}, messages))
@@ -206,7 +200,7 @@ def test_without_keys_a_changed_value_leaves_nothing_to_compare() -> None:
     assert "have no keys" in (finding.remedy or "")
 
 
-def test_topics_that_need_different_settings_need_flows_of_their_own() -> None:
+def test_topics_that_need_different_settings_need_flows_of_their_own():
     """translation.match is a flow's: no one setting fits changed keys here and values there."""
     found = findings({"one": value_changed, "two": key_changed})
     for topic, setting in (("one", "timestamp,key"), ("two", "timestamp,value")):
@@ -216,7 +210,7 @@ def test_topics_that_need_different_settings_need_flows_of_their_own() -> None:
         )
 
 
-def test_headers_are_told_and_decide_nothing() -> None:
+def test_headers_are_told_and_decide_nothing():
     """Added headers are seen; nothing is to be done about them."""
     found = findings({"orders": header_added})
     assert found["headers"].severity is OK
@@ -224,7 +218,7 @@ def test_headers_are_told_and_decide_nothing() -> None:
     assert found["samples"].finding.startswith("equal in timestamp, key and value: 4 of 4")
 
 
-def test_older_records_stamped_by_the_target_are_seen() -> None:
+def test_older_records_stamped_by_the_target_are_seen():
     """A target that stamped records once, and keeps timestamps now: its newest batch is well,
     older ones are not, and the remedy names the setting."""
     source, target = made_anew(TimestampType.LOG_APPEND_TIME)
@@ -239,7 +233,7 @@ def test_older_records_stamped_by_the_target_are_seen() -> None:
     assert "message.timestamp.type=CreateTime" in (finding.remedy or "")
 
 
-def test_newest_records_stamped_by_the_target_are_told_once() -> None:
+def test_newest_records_stamped_by_the_target_are_told_once():
     """The finding of the newest batch is enough: samples of that topic say nothing more. Its
     groups will not be synced, so it is an error."""
     source, target = made_anew(TimestampType.LOG_APPEND_TIME)
@@ -251,7 +245,7 @@ def test_newest_records_stamped_by_the_target_are_told_once() -> None:
     assert result.exit_status == 1
 
 
-def test_no_copy_at_all_is_a_warning() -> None:
+def test_no_copy_at_all_is_a_warning():
     """A target topic with other records than the source's: nothing of it is a copy."""
     source, target = made_anew()
     target.log("A.orders").append(
@@ -263,13 +257,13 @@ def test_no_copy_at_all_is_a_warning() -> None:
     assert finding.remedy is not None
 
 
-def test_an_empty_copy_says_nothing() -> None:
+def test_an_empty_copy_says_nothing():
     """Nothing is mirrored yet, so there is nothing to compare."""
     source, target = made_anew()
     assert of_copies(checked(flow(), source, target)) == {}
 
 
-def test_a_value_that_comes_again_is_not_taken_for_a_changed_time() -> None:
+def test_a_value_that_comes_again_is_not_taken_for_a_changed_time():
     """The same key and value written once more later, and the first copy compacted away on the
     target: the later copy has its own original, and no timestamp differs."""
     source, target = MemoryCluster("A"), MemoryCluster("B")
@@ -293,9 +287,7 @@ def test_a_value_that_comes_again_is_not_taken_for_a_changed_time() -> None:
     lag=st.integers(0, 100),
     trimmed=st.integers(0, 150),
 )
-def test_a_faithful_mirror_is_never_accused(
-    seed: int, step_ms: int, keys: int, lag: int, trimmed: int
-) -> None:
+def test_a_faithful_mirror_is_never_accused(seed, step_ms, keys, lag, trimmed):
     """Runs of equal timestamps, few keys, records without key or value, holes of compaction, a
     mirror that lags, a shorter retention: whatever the log, no part is said to differ."""
     chance = random.Random(seed)
@@ -330,7 +322,7 @@ def test_a_faithful_mirror_is_never_accused(
     here=st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)),
     there=st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)),
 )
-def test_samples_lie_in_the_log_and_are_few(here: tuple[int, int], there: tuple[int, int]) -> None:
+def test_samples_lie_in_the_log_and_are_few(here, there):
     """At most five places, all inside the source's log, its first record and its last among
     them."""
     source = LogRange(here[0], here[0] + here[1])
@@ -340,7 +332,7 @@ def test_samples_lie_in_the_log_and_are_few(here: tuple[int, int], there: tuple[
     assert (found[0], found[-1]) == (source.start, source.end - 1)
 
 
-def test_cost_is_bounded_however_large_a_flow_is() -> None:
+def test_cost_is_bounded_however_large_a_flow_is():
     """Of many topics with many partitions so many are sampled and no more, each in so many
     places, in few calls."""
     topics = {f"t{n:03}": same for n in range(MOST_TOPICS + 20)}
@@ -357,7 +349,7 @@ def test_cost_is_bounded_however_large_a_flow_is() -> None:
         assert calls.count(Verb.READ) + calls.count(Verb.FIRST_AT_TIMES) <= 12
 
 
-def test_cost_is_bounded_where_no_copy_is_as_its_original() -> None:
+def test_cost_is_bounded_where_no_copy_is_as_its_original():
     """The rule is run anew with each narrower match, and looks in vain within its budget."""
     source, target = mirrored({f"t{n}": both_changed for n in range(2)}, records(2_500))
     checked(flow(), source, target)
@@ -365,7 +357,7 @@ def test_cost_is_bounded_where_no_copy_is_as_its_original() -> None:
         assert cluster.asked(Verb.READ) <= 30 * 5 * 2
 
 
-def test_no_content_is_told() -> None:
+def test_no_content_is_told():
     """Findings name parts and counts, never what records hold, and nothing is read raw."""
     topics = {"a": value_changed, "b": key_changed, "c": time_changed, "d": header_added}
     source, target = mirrored(topics)
@@ -387,9 +379,7 @@ def test_no_content_is_told() -> None:
         (lambda offset: offset.to_bytes(8, "big"), WARNING, "0 of 4 sampled copies"),
     ],
 )
-def test_the_header_of_the_source_offset_is_looked_at(
-    written: Callable[[int], bytes], severity: Severity, words: str
-) -> None:
+def test_the_header_of_the_source_offset_is_looked_at(written, severity, words):
     """With translation.offset.header: whether copies have it, and in the form that is configured;
     where not, the remedy names the key."""
     header = OffsetHeader("origin", text=True)
@@ -414,13 +404,13 @@ def test_the_header_of_the_source_offset_is_looked_at(
 KEPT = flow(translation=TranslationSettings(expect=SAME_OFFSETS))
 
 
-def test_copies_at_the_offsets_of_their_originals_are_said() -> None:
+def test_copies_at_the_offsets_of_their_originals_are_said():
     """Where the mirror is expected to keep offsets, and does."""
     found = of_offsets(checked(KEPT, *mirrored({"orders": same}, trimmed=0)))
     assert found == {"offsets": (OK, "equal on both clusters in 4 sampled records")}
 
 
-def test_copies_at_other_offsets_are_an_error() -> None:
+def test_copies_at_other_offsets_are_an_error():
     """MirrorMaker 2's are, once a source was trimmed: no group of such a topic is synced."""
     found = of_offsets(checked(KEPT, *mirrored({"orders": same})))
     severity, finding = found["offsets"]
@@ -430,7 +420,7 @@ def test_copies_at_other_offsets_are_an_error() -> None:
     assert not of_offsets(checked(flow(), *mirrored({"orders": same})))
 
 
-def test_logs_that_have_diverged_are_an_error() -> None:
+def test_logs_that_have_diverged_are_an_error():
     """The last records that both have are not the same; those before still are."""
     source, target = mirrored({"orders": same}, trimmed=0)
     for cluster, topic in ((source, "orders"), (target, "A.orders")):

@@ -72,7 +72,7 @@ def key(group: str = "billing", topic: str = "A.orders", partition: int = 0) -> 
 # --- files ----------------------------------------------------------------------------------
 
 
-def test_text_of_the_formatter_is_read(dump: Dump) -> None:
+def test_text_of_the_formatter_is_read(dump):
     """Names may hold commas, hyphens and what is not ASCII; of a key the last line holds."""
     path = dump(
         printed("billing", 20, 10),
@@ -88,7 +88,7 @@ def test_text_of_the_formatter_is_read(dump: Dump) -> None:
     }
 
 
-def test_json_lines_are_read(dump: Dump) -> None:
+def test_json_lines_are_read(dump):
     """Where the lines carry times, the youngest of a key holds, wherever it stands."""
     path = dump(line(timestamp_ms=7), line(target_offset=9, timestamp_ms=5), line("other"))
     assert read(path).newest == {
@@ -119,13 +119,13 @@ def test_json_lines_are_read(dump: Dump) -> None:
         "{" + '"a":{' * 100_000,
     ],
 )
-def test_what_is_no_checkpoint_is_counted(dump: Dump, malformed: str | bytes) -> None:
+def test_what_is_no_checkpoint_is_counted(dump, malformed):
     """Another line, one that may be read in two ways, fields missing or of another kind."""
     found = read(dump(malformed, line()))
     assert (found.malformed, list(found.newest)) == (1, [key()])
 
 
-def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) -> None:
+def test_a_file_without_one_checkpoint_is_bad_usage(dump, tmp_path):
     """The sentence says how to make it; so does that of a file that is not there."""
     with pytest.raises(UsageError, match=r"none of its 2 lines.*CheckpointFormatter"):
         read(dump("some", "", "words"))
@@ -133,13 +133,13 @@ def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) 
         read(tmp_path / "missing")
 
 
-def test_a_line_without_end_is_not_read_to_it() -> None:
+def test_a_line_without_end_is_not_read_to_it():
     """Its memory would be that of the file."""
     with pytest.raises(UsageError, match="more than 1 MiB"):
         read(Path("/dev/zero"))
 
 
-def test_a_file_takes_the_topics_place(dump: Dump) -> None:
+def test_a_file_takes_the_topics_place(dump):
     """The topic is not read; groups that the flow leaves out are left out; what was once a
     checkpoint is known for it."""
     estate = mirrored_estate(100, billing=60)
@@ -159,7 +159,7 @@ def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     assert estate.asked("B", Verb.READ_RAW) == 0
 
 
-def test_a_comparison_can_be_compared_again(dump: Dump) -> None:
+def test_a_comparison_can_be_compared_again(dump):
     """Lines of `--format json` are a dump, too; pairs without a checkpoint have none."""
     path = dump(
         json.dumps(
@@ -194,7 +194,7 @@ def by_group(found: FlowComparison) -> dict[str | None, ComparedPair]:
     return {pair.group: pair for pair in found.pairs}
 
 
-def test_history_and_a_file_need_no_cluster(dump: Dump, tmp_path: Path) -> None:
+def test_history_and_a_file_need_no_cluster(dump, tmp_path):
     """Each pair of the last cycle beside its checkpoint, with what the target group had after
     that cycle; the lag counts to the furthest group."""
     past = Past(tmp_path / "history")
@@ -217,7 +217,7 @@ def test_history_and_a_file_need_no_cluster(dump: Dump, tmp_path: Path) -> None:
     assert pairs["unread"].true_position is None
 
 
-def test_a_recorded_pair_accuses_nobody(dump: Dump, tmp_path: Path) -> None:
+def test_a_recorded_pair_accuses_nobody(dump, tmp_path):
     """Past an exact translation may lie a repeat, which nobody was asked for; a checkpoint of a
     later commit than history has is not judged."""
     past = Past(tmp_path / "history")
@@ -231,15 +231,12 @@ def test_a_recorded_pair_accuses_nobody(dump: Dump, tmp_path: Path) -> None:
     assert "history ends at 60" in (pairs["search"].message or "")
 
 
-def test_skips_and_failures_of_history_keep_their_reasons(dump: Dump, tmp_path: Path) -> None:
+def test_skips_and_failures_of_history_keep_their_reasons(dump, tmp_path):
     """A pair without a translation, one that failed, and a checkpoint that history knows nothing
     of."""
     past = Past(tmp_path / "history")
     skipped = {"outcome": OutcomeKind.SKIPPED, "target_offset": None, "precision": None}
-    past.keep(
-        row("a", reason=Reason.NO_PROOF, message="nothing proven", **skipped),
-        row("b"),
-    )
+    past.keep(row("a", reason=Reason.NO_PROOF, message="nothing proven", **skipped), row("b"))
     path = dump(printed("a", 7, 5), printed("gone", 7, 5))
     found = recorded(past.directory, path)
     pairs = by_group(found)
@@ -250,7 +247,7 @@ def test_skips_and_failures_of_history_keep_their_reasons(dump: Dump, tmp_path: 
     assert "history has nothing" in (pairs["gone"].message or "")
 
 
-def test_history_with_the_topic_asks_the_target_alone(tmp_path: Path) -> None:
+def test_history_with_the_topic_asks_the_target_alone(tmp_path):
     """Without a dump the checkpoints are read from the target; the source may be gone."""
     estate = mirrored_estate(100)
     checkpoint(estate, "billing", 60, 44)
@@ -269,14 +266,14 @@ def test_history_with_the_topic_asks_the_target_alone(tmp_path: Path) -> None:
     assert found.exit_status == 3
 
 
-def test_a_history_without_the_flow_is_a_warning(dump: Dump, tmp_path: Path) -> None:
+def test_a_history_without_the_flow_is_a_warning(dump, tmp_path):
     """Nothing was kept yet: the sentence says what to see to."""
     found = recorded(tmp_path / "empty", dump(printed("billing", 60, 44)))
     assert FLOW in found.warnings[0]
     assert "history has no cycle of it" in found.warnings[0]
 
 
-def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path) -> None:
+def test_words_that_do_not_go_together_are_bad_usage(dump, tmp_path):
     """Status 2 and a sentence, before any cluster is asked."""
     config = properties_file(tmp_path, nowhere(), nowhere())
     for words, said in (
@@ -292,7 +289,7 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
         assert said in " ".join(result.output.split())
 
 
-def test_the_command_asks_no_cluster(dump: Dump, tmp_path: Path) -> None:
+def test_the_command_asks_no_cluster(dump, tmp_path):
     """With a history and a dump the words of the command are enough: nobody answers at the
     addresses of the file."""
     past = Past(tmp_path / "history")

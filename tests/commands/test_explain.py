@@ -116,7 +116,7 @@ def pairs(one: Explanation) -> list[tuple[int, int, PairRole, bool]]:
 # --- the conversation ---------------------------------------------------------------------
 
 
-def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
+def test_the_steps_of_a_lagging_group_read_like_a_conversation():
     """Numbered questions with their answers, the pair, the answer and why, the commit."""
     estate = mirrored_estate(100, billing=45)
     at = "2027-01-15T08:00:00.045Z"
@@ -149,7 +149,7 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
     )
 
 
-def test_the_steps_are_what_the_clusters_were_asked() -> None:
+def test_the_steps_are_what_the_clusters_were_asked():
     """Each range, read and lookup that a cluster got for the group is a step, and no other."""
     estate = mirrored_estate(200, up_to=150, billing=170)
     one = the_one(estate)
@@ -170,7 +170,7 @@ def test_the_steps_are_what_the_clusters_were_asked() -> None:
                 assert (asked.ask, item) == ("log_range", place)
 
 
-def test_a_question_for_the_youngest_record_is_told() -> None:
+def test_a_question_for_the_youngest_record_is_told():
     """In words and in JSON, with its offset and time, or none, which proves nothing."""
     orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
     heard = Trace(flow(), SourceCommit("billing", orders, CommittedOffset(3), copy))
@@ -186,7 +186,7 @@ def test_a_question_for_the_youngest_record_is_told() -> None:
     assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
 
 
-def test_open_transactions_are_a_question_of_their_own() -> None:
+def test_open_transactions_are_a_question_of_their_own():
     """A read_committed flow asks where the log itself ends, and is not caught up before it."""
     estate = mirrored_estate(20)
     estate["A"].log("orders").begin().append([Message(NOW_MS + 50, b"later", b"later")])
@@ -209,7 +209,7 @@ def unlike() -> Estate:
     return estate
 
 
-def test_without_proof_the_reason_is_the_answer() -> None:
+def test_without_proof_the_reason_is_the_answer():
     """A skip says which, with the rule's own sentence; no record equals another here."""
     one = the_one(unlike())
     found = explain_outcome(one)
@@ -219,7 +219,7 @@ def test_without_proof_the_reason_is_the_answer() -> None:
     assert "commit  skipped, NO_PROOF: nothing is committed" in text(one)
 
 
-def test_an_expired_commit_needs_two_questions() -> None:
+def test_an_expired_commit_needs_two_questions():
     """Below the log's start nothing is looked for."""
     estate = mirrored_estate(100)
     estate["A"].log("orders").delete_records(50)
@@ -248,9 +248,7 @@ def test_an_expired_commit_needs_two_questions() -> None:
         ),
     ],
 )
-def test_the_commit_rule_is_the_last_word(
-    standing: int | None, outcome: OutcomeKind, words: str
-) -> None:
+def test_the_commit_rule_is_the_last_word(standing, outcome, words):
     """What the target group has decides what becomes of the answer."""
     estate = mirrored_estate(100, billing=45)
     if standing is not None:
@@ -260,7 +258,7 @@ def test_the_commit_rule_is_the_last_word(
     assert words in text(one)
 
 
-def test_a_hole_between_makes_no_difference() -> None:
+def test_a_hole_between_makes_no_difference():
     """A commit from which the same record is read next is as good: unchanged, with the reason."""
     estate = mirrored_estate(100)
     estate["B"].log("A.orders").remove(range(42, 45))
@@ -271,14 +269,14 @@ def test_a_hole_between_makes_no_difference() -> None:
     assert "the target group has 43, and no record lies between it and 45" in text(one)
 
 
-def test_a_flow_that_is_only_planned_says_so() -> None:
+def test_a_flow_that_is_only_planned_says_so():
     """sync.group.offsets.enabled = false: what would be committed is not."""
     estate = mirrored_estate(100, billing=45)
     said = text(the_one(estate, flow(sync_enabled=False)))
     assert "sync.group.offsets.enabled is false" in said
 
 
-def test_a_question_that_fails_is_the_last_one() -> None:
+def test_a_question_that_fails_is_the_last_one():
     """Exit 1, with the failure in its step, in the answer and in the verdict."""
     estate = mirrored_estate(100, billing=45)
     failed = Failed(FailureKind.NO_LEADER, "read A.orders-0, cluster B: no leader; elect one")
@@ -311,7 +309,7 @@ def places(found: ExplainResult) -> list[tuple[str | None, int | None]]:
     return [(one.row.source_topic, one.row.partition) for one in found.explanations]
 
 
-def test_all_partitions_of_the_group_are_explained_and_counted() -> None:
+def test_all_partitions_of_the_group_are_explained_and_counted():
     """In the order of topics and partitions, with a line that sums them up."""
     found = explained(three_partitions())
     assert places(found) == [("events", 0), ("orders", 0), ("orders", 1), ("orders", 2)]
@@ -328,9 +326,7 @@ def test_all_partitions_of_the_group_are_explained_and_counted() -> None:
         (None, 0, [("events", 0), ("orders", 0)]),
     ],
 )
-def test_topic_and_partition_choose(
-    topic: str | None, partition: int | None, wanted: list[tuple[str, int]]
-) -> None:
+def test_topic_and_partition_choose(topic, partition, wanted):
     """Nothing is asked about the partitions that are not chosen."""
     estate = three_partitions()
     found = explained(estate, topic=topic, partition=partition)
@@ -345,7 +341,7 @@ def refusal(estate: Estate, group: str = "billing", *flows: FlowSettings, **whic
     return str(caught.value)
 
 
-def test_an_unknown_group_is_bad_usage_and_names_near_ones() -> None:
+def test_an_unknown_group_is_bad_usage_and_names_near_ones():
     """Likely slips: a letter, the case, a part of the name."""
     estate = three_partitions()
     estate.commit("Billing-EU", "orders", 5)
@@ -358,7 +354,7 @@ def test_an_unknown_group_is_bad_usage_and_names_near_ones() -> None:
     assert refusal(estate, "xyz").endswith("which has 2 groups.")
 
 
-def test_a_group_that_is_left_out_is_bad_usage() -> None:
+def test_a_group_that_is_left_out_is_bad_usage():
     """The filters that leave it out are named."""
     estate = three_partitions()
     estate.commit("connect-sink", "orders", 5)
@@ -367,7 +363,7 @@ def test_a_group_that_is_left_out_is_bad_usage() -> None:
     )
 
 
-def test_a_group_without_commits_in_the_flow_is_bad_usage() -> None:
+def test_a_group_without_commits_in_the_flow_is_bad_usage():
     """None at all, only on topics that are left out, or not on what is asked for."""
     estate = three_partitions()
     estate["A"].group("idle")
@@ -385,7 +381,7 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage() -> None:
     assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
 
 
-def test_of_several_flows_those_that_have_the_group_are_explained() -> None:
+def test_of_several_flows_those_that_have_the_group_are_explained():
     """The others say why they have nothing; only if none has anything it is bad usage."""
     estate = Estate("A", "B", "C")
     estate.write("orders", 50)
@@ -400,7 +396,7 @@ def test_of_several_flows_those_that_have_the_group_are_explained() -> None:
     assert refusal(estate, "nobody", *flows).count("group nobody does not exist on") == 3
 
 
-def test_a_cluster_that_is_away_costs_its_own_flow() -> None:
+def test_a_cluster_that_is_away_costs_its_own_flow():
     """Its row fails, the other flow is explained, exit 3."""
     estate = Estate("A", "B", "C")
     estate.write("orders", 50)
@@ -415,7 +411,7 @@ def test_a_cluster_that_is_away_costs_its_own_flow() -> None:
     assert text(away).startswith("flow C->B\n  failed, UNREACHABLE: ")
 
 
-def test_a_share_group_is_explained_with_what_it_has_acknowledged() -> None:
+def test_a_share_group_is_explained_with_what_it_has_acknowledged():
     """Its start offset has the conversation of a committed offset; the bound is the row's."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40, type=GroupType.SHARE)
@@ -426,7 +422,7 @@ def test_a_share_group_is_explained_with_what_it_has_acknowledged() -> None:
     assert "at most 7 records after its start offset" in " ".join(text(one).split())
 
 
-def test_a_share_group_in_other_topics_is_told_them() -> None:
+def test_a_share_group_in_other_topics_is_told_them():
     """They are looked for among its start offsets."""
     estate = mirrored_estate()
     estate["A"].create_topic("mm2.own.internal")
@@ -434,7 +430,7 @@ def test_a_share_group_in_other_topics_is_told_them() -> None:
     assert "committed offsets in mm2.own.internal" in refusal(estate)
 
 
-def test_a_group_of_another_type_has_a_verdict_and_no_conversation() -> None:
+def test_a_group_of_another_type_has_a_verdict_and_no_conversation():
     """Nothing is asked where the verdict is known without."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40, type=GroupType.SHARE)
@@ -445,7 +441,7 @@ def test_a_group_of_another_type_has_a_verdict_and_no_conversation() -> None:
     assert "\n  commit  skipped, UNSUPPORTED_GROUP: " in text(one)
 
 
-def test_another_flow_that_writes_the_same_is_found() -> None:
+def test_another_flow_that_writes_the_same_is_found():
     """Fan-in under Identity: SEVERAL_SOURCES, as in a cycle, though only one flow is asked for."""
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):
@@ -465,7 +461,7 @@ def test_another_flow_that_writes_the_same_is_found() -> None:
     assert "group billing, orders-0, committed 5" in text(one)
 
 
-def test_a_group_may_be_with_a_broker_that_lists_none() -> None:
+def test_a_group_may_be_with_a_broker_that_lists_none():
     """It is looked for all the same; where it has no commit, that broker's failure is the row."""
     estate = mirrored_estate(100, billing=45)
     late = Failed(FailureKind.TIMEOUT, "list groups, broker 1, cluster A: timed out; try again")
@@ -479,7 +475,7 @@ def test_a_group_may_be_with_a_broker_that_lists_none() -> None:
     assert found.exit_status == 1
 
 
-def test_a_target_broker_that_lists_none_is_a_warning() -> None:
+def test_a_target_broker_that_lists_none_is_a_warning():
     """Whether the group has members there is then not known."""
     estate = mirrored_estate(100, billing=45)
     failed = Failed(FailureKind.TIMEOUT, "list groups, cluster B: timed out; try again")
@@ -541,7 +537,7 @@ def random_estate(rng: random.Random) -> Estate:
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(st.integers(0, 2**32))
-def test_an_explanation_is_true_and_tells_no_content(seed: int) -> None:
+def test_an_explanation_is_true_and_tells_no_content(seed):
     """Whatever the logs: each verdict is the row of a plan, field by field, and each pair is one of
     equal records. No line is wider than the terminal. No key, value or header, and no digest of
     one, is printed in any spelling."""
@@ -611,7 +607,7 @@ def assert_pairs_are_true(estate: Estate, one: Explanation) -> None:
 
 
 @pytest.mark.parametrize("stamp", [0, 10**18, 2**62])
-def test_times_beyond_the_calendar_are_printed_as_numbers(stamp: int) -> None:
+def test_times_beyond_the_calendar_are_printed_as_numbers(stamp):
     """Producers write what they like as a timestamp."""
     estate = Estate()
     estate["A"].create_topic("orders")
@@ -623,7 +619,7 @@ def test_times_beyond_the_calendar_are_printed_as_numbers(stamp: int) -> None:
     assert str(stamp + 1) in text(one)
 
 
-def test_names_cannot_steer_the_terminal() -> None:
+def test_names_cannot_steer_the_terminal():
     """Groups are named by others."""
     estate = mirrored_estate(10)
     estate.commit("bill\x1b[2Jing", "orders", 5)
@@ -658,7 +654,7 @@ def objects(estate: Estate, file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_json_is_one_object_a_line_with_fixed_fields(tmp_path: Path) -> None:
+def test_json_is_one_object_a_line_with_fixed_fields(tmp_path):
     """A position, its questions each with the answer, pairs, the translation, the verdict; every
     object of a kind has the same fields in the same order."""
     estate = mirrored_estate(100, partitions=2, up_to=60, billing=80)
@@ -679,7 +675,7 @@ def test_json_is_one_object_a_line_with_fixed_fields(tmp_path: Path) -> None:
         assert [one["step"] for one in asked] == [1 + at // 2 for at in range(2 * steps)]
 
 
-def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
+def test_answers_in_json_hold_what_was_read(tmp_path):
     """Ranges, the next record with its time, what is equal; ends are one past the last."""
     estate = mirrored_estate(100, first_offset=1000, billing=45)
     answers = [
@@ -701,7 +697,7 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
     assert (equal["side"], equal["equal_offset"], equal["equal_records"]) == ("target", 1045, 7)
 
 
-def test_the_verdict_has_the_fields_of_a_row(tmp_path: Path) -> None:
+def test_the_verdict_has_the_fields_of_a_row(tmp_path):
     """Those of `plan`, after `kind`."""
     assert tuple(field.name for field in fields(RowStatement)) == (
         "kind",
@@ -709,7 +705,7 @@ def test_the_verdict_has_the_fields_of_a_row(tmp_path: Path) -> None:
     )
 
 
-def test_every_field_is_documented() -> None:
+def test_every_field_is_documented():
     """docs/commands.md names each kind of object and each of its fields."""
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("\n## `explain`\n")[2].partition("\n## ")[0]
@@ -725,7 +721,7 @@ def test_every_field_is_documented() -> None:
 # --- the command --------------------------------------------------------------------------
 
 
-def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> None:
+def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path):
     """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
     estate = mirrored_estate(100, billing=45)
     file = properties_file(tmp_path, "a:1", "b:1")
@@ -741,9 +737,7 @@ def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> 
     assert (status, verdict["kind"], verdict["group"]) == (3, "verdict", None)
 
 
-def test_what_other_flows_have_goes_to_standard_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_other_flows_have_goes_to_standard_error(tmp_path, capsys):
     """Standard output has the explanation alone."""
     estate = mirrored_estate(100, billing=45)
     file = properties_file(tmp_path, "a:1", "b:1", "B->A.enabled = true", "A->B.topicz = x")

@@ -205,12 +205,12 @@ def expected() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_what_is_said_of_a_world(name: str) -> None:
+def test_what_is_said_of_a_world(name):
     """Its pairs, and the answer with basis and reason."""
     assert list(said(name)) == [line for line in expected() if line["world"] == name]
 
 
-def test_the_worlds_have_every_basis() -> None:
+def test_the_worlds_have_every_basis():
     """But for what is remembered, which explain does not use."""
     assert {line.get("basis") for line in expected()} - {None} == {*Basis}
 
@@ -229,7 +229,7 @@ def said_of(
     return found, Explanation(row, True, seen.position, tuple(seen.steps), pairs, found)
 
 
-def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
+def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
     """What other positions of the partition have read: neither steps nor a time, and the text of
     it is as true."""
     safety = Safety(Proof.FRONTIER, (99, 99))
@@ -291,7 +291,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
         ),
     ],
 )
-def test_the_proof_is_said(safety: Safety, failback: bool, sentence: str) -> None:
+def test_the_proof_is_said(safety, failback, sentence):
     """A sentence that names the proof, and what it rests on as fields."""
     pairs = ((45, 9_100),)
     answer = Translated(9_100, Precision.EXACT, 0, 9_100, 9_100, Basis.NEXT_RECORD, pairs, safety)
@@ -303,7 +303,7 @@ def test_the_proof_is_said(safety: Safety, failback: bool, sentence: str) -> Non
     assert (found.proof_source_offset, found.proof_target_offset) == rests_on
 
 
-def test_where_a_log_begins_or_ends_no_proof_is_said() -> None:
+def test_where_a_log_begins_or_ends_no_proof_is_said():
     """Nothing lies before the log start: the pair that the bound rests on proves no more."""
     safety = Safety(Proof.FIRST_COPY, (0, 0))
     pairs = ((46, 60),)

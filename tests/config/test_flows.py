@@ -252,9 +252,7 @@ def test_the_narrowest_setting_of_a_cluster_holds(of_source, of_target, elsewher
 
 
 @given(
-    st.lists(st.sampled_from(OF_THE_CONSUMER), unique=True),
-    st.data(),
-    st.permutations(ELSEWHERE),
+    st.lists(st.sampled_from(OF_THE_CONSUMER), unique=True), st.data(), st.permutations(ELSEWHERE)
 )
 def test_the_narrowest_isolation_of_the_source_consumer_holds(keys, data, elsewhere):
     """The replicator reads with what its source consumer is given; nothing given is

@@ -209,7 +209,7 @@ def judge(kind: Kind, seed: int) -> None:
         pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
-def test_carry_over_changes_cost_and_no_answer(number: int) -> None:
+def test_carry_over_changes_cost_and_no_answer(number):
     """After every event: answers with carry-over are safe, exact where they say so, and the same
     as those without."""
     settings(max_examples=number, print_blob=True)(given(histories, st.integers(0, 2**32))(judge))()
@@ -217,7 +217,7 @@ def test_carry_over_changes_cost_and_no_answer(number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_histories_are_answered_from_carry_over() -> None:
+def test_histories_are_answered_from_carry_over():
     """The histories are worth something: many of their positions are remembered and used."""
     saved = asked = 0
     for seed in range(2):

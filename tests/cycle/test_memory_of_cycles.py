@@ -8,14 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import pytest
 
-from tests.memory_flows import (
-    Estate,
-    flow,
-    identity_flow,
-    messages,
-    mirrored_estate,
-    row_of,
-)
+from tests.memory_flows import Estate, flow, identity_flow, messages, mirrored_estate, row_of
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
@@ -82,11 +75,7 @@ class Remembering:
 
     def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
         return cycle(
-            self.settings,
-            self.estate["A"],
-            self.estate["B"],
-            commit=commit,
-            carry_over=carry_over,
+            self.settings, self.estate["A"], self.estate["B"], commit=commit, carry_over=carry_over
         )
 
     def asked(self) -> int:
@@ -158,7 +147,7 @@ def agrees(world: Remembering) -> list[Row]:
 # --- what it saves ----------------------------------------------------------------------
 
 
-def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None:
+def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle():
     """Nothing has changed: groups that lag, and one that is caught up, are answered from the
     carry-over, and the rows are what they were."""
     world = Remembering.synced(0, 40, 41, 99, 100)
@@ -169,7 +158,7 @@ def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None
     assert {row.precision for row in rows} == {Precision.EXACT}
 
 
-def test_a_passed_position_costs_nothing_while_both_logs_grow() -> None:
+def test_a_passed_position_costs_nothing_while_both_logs_grow():
     """What is written later lies behind what was mirrored: the answer stays."""
     world = Remembering.synced(0, 40, 99)
     world.estate.write("orders", 50)
@@ -178,7 +167,7 @@ def test_a_passed_position_costs_nothing_while_both_logs_grow() -> None:
     agrees(world)
 
 
-def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
+def test_questions_are_batched_whatever_the_number_of_partitions():
     """With carry-over a cycle asks each side once for its topics and once for its log ranges."""
     estate = mirrored_estate(20, partitions=10)
     for number in range(10):
@@ -194,7 +183,7 @@ def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
         assert Verb.READ not in asked
 
 
-def test_only_new_positions_are_looked_at() -> None:
+def test_only_new_positions_are_looked_at():
     """A group that moved costs its own look; the others cost nothing."""
     world = Remembering.synced(10, 20, 30)
     world.estate.commit("g1", "orders", 70)
@@ -203,7 +192,7 @@ def test_only_new_positions_are_looked_at() -> None:
     assert world.asked_by_sync() == 0
 
 
-def test_frontier_is_looked_at_again() -> None:
+def test_frontier_is_looked_at_again():
     """Behind a mirror that has not come far enough nothing is settled: once it has, the group
     moves on."""
     estate = mirrored_estate(100, up_to=60, billing=80)
@@ -215,7 +204,7 @@ def test_frontier_is_looked_at_again() -> None:
     assert (row.target_offset, row.precision) == (80, Precision.EXACT)
 
 
-def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
+def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends():
     """What was written later lies behind the last copy of what was the highest record then, so a
     copy before that answers: neither log's end is read, nor asked for its youngest record."""
     world = Remembering.synced(200, 900, records=1000, first_offset=0)
@@ -238,7 +227,7 @@ def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
     agrees(world)
 
 
-def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
+def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it():
     """The mirror was set back since: records that are new to the target lie behind the old
     frontier, and so does the repeat, which does not answer."""
     estate = mirrored_estate(100, up_to=60, billing=10)
@@ -257,7 +246,7 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
 # --- dropping it ------------------------------------------------------------------------
 
 
-def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
+def test_positions_that_no_group_has_any_more_are_forgotten():
     """Carry-over is bounded by the estate: where nobody stands, nothing is remembered."""
     world = Remembering.synced(10, 20)
     world.estate.commit("g0", "orders", 50)
@@ -269,7 +258,7 @@ def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
     assert world.is_empty
 
 
-def test_pairs_are_few_and_spread() -> None:
+def test_pairs_are_few_and_spread():
     """However many are proven, at most 64 a partition are kept, from its first to its last."""
     world = Remembering.synced(*range(0, 400, 2), records=400)
     pairs = world.carry_over.pairs
@@ -279,7 +268,7 @@ def test_pairs_are_few_and_spread() -> None:
     assert pairs[-1][0] - pairs[0][0] > 300
 
 
-def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
+def test_a_frontier_that_retention_has_passed_is_forgotten():
     """Nothing at or before it is left on the target, so it says nothing more."""
     world = Remembering.synced(50, 99, first_offset=0)
     world.estate.write("orders", 100)
@@ -308,7 +297,7 @@ def two_groups() -> Remembering:
     return world
 
 
-def test_a_group_that_could_not_be_read_keeps_all() -> None:
+def test_a_group_that_could_not_be_read_keeps_all():
     """So do the partitions in which it alone stands: once it can be read again nothing is asked
     anew."""
     world = two_groups()
@@ -322,7 +311,7 @@ def test_a_group_that_could_not_be_read_keeps_all() -> None:
     assert world.asked_by_sync() == 0
 
 
-def test_what_a_task_could_not_read_is_kept() -> None:
+def test_what_a_task_could_not_read_is_kept():
     """A worker broke on it: its groups fail, and all that is remembered of them stays."""
     world = two_groups()
     source, target = world.estate["A"], world.estate["B"]
@@ -338,7 +327,7 @@ def test_what_a_task_could_not_read_is_kept() -> None:
     assert (world.pairs(), world.partitions) == before
 
 
-def test_a_commit_that_could_not_be_read_keeps_all() -> None:
+def test_a_commit_that_could_not_be_read_keeps_all():
     """That of one partition; so it is where its log could not be asked."""
     for verb in (Verb.COMMITTED, Verb.LOG_RANGES):
         world = two_groups()
@@ -350,7 +339,7 @@ def test_a_commit_that_could_not_be_read_keeps_all() -> None:
         assert world.asked_by_sync() == 0
 
 
-def test_of_a_commit_that_is_gone_only_the_last_one_is_kept() -> None:
+def test_of_a_commit_that_is_gone_only_the_last_one_is_kept():
     """Nothing is known of a position any more; that the group once stood further is."""
     world = two_groups()
     del world.estate["A"].group("one").offsets[ORDERS]
@@ -363,9 +352,7 @@ def test_of_a_commit_that_is_gone_only_the_last_one_is_kept() -> None:
 
 @pytest.mark.parametrize("alias", ["A", "B"])
 @pytest.mark.parametrize("failing", [None, Verb.COMMITTED, Verb.READ])
-def test_what_is_known_of_a_partition_made_anew_is_forgotten(
-    alias: str, failing: Verb | None
-) -> None:
+def test_what_is_known_of_a_partition_made_anew_is_forgotten(alias, failing):
     """Of all groups, whether they could be read and translated or not: it is of another log. What
     is known of the other partitions stays, and so do last commits."""
     world = two_groups()
@@ -389,7 +376,7 @@ def test_what_is_known_of_a_partition_made_anew_is_forgotten(
 
 
 @pytest.mark.parametrize("alias", ["A", "B"])
-def test_a_topic_made_anew_is_another_log(alias: str) -> None:
+def test_a_topic_made_anew_is_another_log(alias):
     """Same name, same offsets, other records: only the topic's id tells, and no carry-over of the
     old log is used. The target's is the dangerous one: p would skip what lies before it."""
     world = Remembering.synced(40, records=200)
@@ -406,7 +393,7 @@ def test_a_topic_made_anew_is_another_log(alias: str) -> None:
         assert (row.target_offset, row.precision) == (340, Precision.EXACT)
 
 
-def test_a_log_that_became_shorter_is_another_one() -> None:
+def test_a_log_that_became_shorter_is_another_one():
     """Whatever the epochs say: an end that went back means that what was proven may be gone."""
     world = Remembering.synced(40)
     longer = replace(world.carry_over.ends, target=world.carry_over.ends.target + 1)
@@ -417,7 +404,7 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("end", ["source", "source_log", "target"])
-def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
+def test_the_frontier_of_a_longer_log_is_not_used(end):
     """One of the logs was longer when it was found: what it rests on may be gone. A frontier that
     is far too high, as this one would be then, answers for a copy in the repeat."""
     world = Remembering.synced(20, first_offset=0)
@@ -428,7 +415,7 @@ def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
     assert world.carry_over.frontier == (99, 99)
 
 
-def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch):
     """Where a topic made anew cannot be told from the old one, every cycle looks."""
     world = Remembering.of(40)
     cluster = type(world.estate["B"])
@@ -447,7 +434,7 @@ def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.Monke
     assert world.asked_by_sync() > 0
 
 
-def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> None:
+def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation():
     """Nothing that counts lies from 5 to p = 11, so a commit at 5 is as good as p; but not once the
     log begins at 7, for then a consumer would be reset."""
     estate = Estate()
@@ -468,7 +455,7 @@ def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> No
     assert row_of(world.sync(commit=False), "g0").outcome is OutcomeKind.WOULD_COMMIT
 
 
-def test_a_target_that_is_gone_is_told_with_carry_over_as_without() -> None:
+def test_a_target_that_is_gone_is_told_with_carry_over_as_without():
     """The topic or the partition's leader: what cannot be asked is not answered from the
     carry-over; when it is back with the same leader epoch, what was known of it still holds."""
     world = Remembering.synced(40)
@@ -483,7 +470,7 @@ def test_a_target_that_is_gone_is_told_with_carry_over_as_without() -> None:
     assert row_of(agrees(world), "g0").reason is Reason.TARGET_MISSING
 
 
-def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
+def test_what_could_not_be_described_is_neither_used_nor_lost():
     """Without the topic's id and epoch nothing is answered from the carry-over; once it is there
     again, positions are."""
     world = Remembering.synced(40)
@@ -495,7 +482,7 @@ def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
     assert world.asked_by_sync() == 0
 
 
-def test_a_cached_translation_does_not_take_another_group_s_failure() -> None:
+def test_a_cached_translation_does_not_take_another_group_s_failure():
     """g1 commits where g0 is, and the source cannot be read any more: only g1 fails."""
     world = Remembering.synced(40)
     world.estate.commit("g0", "A.orders", 410, on="B")
@@ -506,7 +493,7 @@ def test_a_cached_translation_does_not_take_another_group_s_failure() -> None:
     assert row_of(rows, "g1").reason is FailureKind.AUTHORIZATION
 
 
-def test_a_translation_that_is_answered_otherwise_is_not_kept() -> None:
+def test_a_translation_that_is_answered_otherwise_is_not_kept():
     """The group was at the end of both logs; now the target's has more, and the source's too, of
     which nothing is mirrored. The new answer does not hold, and the old one is forgotten."""
     world = Remembering.synced(100)
@@ -519,7 +506,7 @@ def test_a_translation_that_is_answered_otherwise_is_not_kept() -> None:
     assert world.memory.pairs["last_source"].to_list() == [100]
 
 
-def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> None:
+def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat():
     """The end of then is safe for ever, but no longer the best answer once the next record is
     there: it is looked up once, and remembered for good."""
     world = Remembering.synced(100)
@@ -535,7 +522,7 @@ def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> N
     assert world.asked_by_sync() == 0
 
 
-def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
+def test_open_transactions_end_what_rested_on_the_source_s_end():
     """A read_committed flow is not caught up while undecided records lie at C or after; what was
     remembered of the end is looked at again, with the same row as without carry-over."""
     world = Remembering.of(100)
@@ -551,7 +538,7 @@ def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
     assert (row.target_offset, row.precision) == (500, Precision.EXACT)
 
 
-def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
+def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle():
     """Positions that were translated before the batch was seen that tells are not remembered, or
     the next cycle would commit them."""
     estate = mirrored_estate(60, up_to=30)
@@ -567,7 +554,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
     assert estate.asked("B", Verb.COMMIT) == 0
 
 
-def test_nothing_is_remembered_of_what_is_not_proven() -> None:
+def test_nothing_is_remembered_of_what_is_not_proven():
     """translation.proof = timestamps: every cycle looks up anew."""
     world = Remembering.of(40)
     world.settings = flow(translation=TranslationSettings(proof="timestamps"))
@@ -575,7 +562,7 @@ def test_nothing_is_remembered_of_what_is_not_proven() -> None:
     assert world.is_empty
 
 
-def test_another_name_on_the_target_is_another_carry_over() -> None:
+def test_another_name_on_the_target_is_another_carry_over():
     """The policy was changed: what is known of `A.orders` says nothing of `orders`."""
     world = Remembering.synced(40)
     world.settings = identity_flow()
@@ -598,7 +585,7 @@ def remake_copy(estate: Estate, up_to: int, first_offset: int = 300) -> None:
 
 
 @pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
-def test_an_answer_does_not_outlive_its_log(blind: str) -> None:
+def test_an_answer_does_not_outlive_its_log(blind):
     """The topic was made anew while its description failed once: what was known of the old log is
     not taken for the new one's, whatever could be asked of the group in between."""
     world = Remembering.synced(40, 20, records=200)
@@ -617,9 +604,7 @@ def test_an_answer_does_not_outlive_its_log(blind: str) -> None:
     assert (row.target_offset, row.precision) == (340, Precision.EXACT)
 
 
-def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monkeypatch):
     """Between the look and the commit: the group that was answered from memory fails for once."""
     world = Remembering.synced(40, 20, records=200)
     world.estate.commit("g1", "orders", 22)

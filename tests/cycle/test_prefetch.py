@@ -24,7 +24,7 @@ def work(*offsets: int) -> PartitionWork:
 
 @pytest.mark.parametrize("begins", [0, 95], ids=["whole", "begun later"])
 @pytest.mark.parametrize("positions", [1, 2, 8, 60])
-def test_few_waits_however_many_positions(begins: int, positions: int) -> None:
+def test_few_waits_however_many_positions(begins, positions):
     """The ends of both logs, the lowest position's copy and where the mirror begins are asked for
     while the logs' ranges still are; the images of the others as soon as two pairs tell where."""
     mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=begins)
@@ -39,7 +39,7 @@ def test_few_waits_however_many_positions(begins: int, positions: int) -> None:
 
 
 @pytest.mark.parametrize("committed", [0, 3, 120, 999, 1_000, 1_001])
-def test_what_is_asked_before_its_turn_changes_no_answer(committed: int) -> None:
+def test_what_is_asked_before_its_turn_changes_no_answer(committed):
     """Whoever listens is told of each question of a conversation, so nothing is foreseen then."""
     mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=95)
     mirrored.source.delete_records(5)
@@ -49,7 +49,7 @@ def test_what_is_asked_before_its_turn_changes_no_answer(committed: int) -> None
     assert foreseen == listened
 
 
-def test_the_ends_are_asked_for_in_their_order() -> None:
+def test_the_ends_are_asked_for_in_their_order():
     """What is on the target by the time its end is told was on the source before."""
     told: list[str] = []
 

@@ -14,12 +14,7 @@ from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.group_sync.tables import COMMIT_WORK, TO_TRANSLATE, left_join, select
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame, work_by_partition
-from tsoffset.model import (
-    FailureKind,
-    OutcomeKind,
-    Row,
-    TopicPartition,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Row, TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -53,9 +48,7 @@ def sent(value: Any) -> Any:
 
 @settings(deadline=None)
 @given(CARRY_OVERS)
-def test_carry_overs_survive_the_way_between_driver_and_tasks(
-    carry_overs: list[PartitionCarryOver],
-) -> None:
+def test_carry_overs_survive_the_way_between_driver_and_tasks(carry_overs):
     """What tasks report is what the next cycle's tasks are given."""
     table = sent(partitions_frame(carry_overs))
     assert carry_overs_of(table) == {one.source: one for one in carry_overs}
@@ -63,9 +56,7 @@ def test_carry_overs_survive_the_way_between_driver_and_tasks(
 
 @settings(deadline=None)
 @given(CARRY_OVERS, FLAGS, FLAGS)
-def test_work_is_read_from_positions(
-    carry_overs: list[PartitionCarryOver], is_remote_topic: bool, failback: bool
-) -> None:
+def test_work_is_read_from_positions(carry_overs, is_remote_topic, failback):
     """The offsets of each partition that stand together, with what was carried over of it."""
     work = [
         PartitionWork(
@@ -98,12 +89,12 @@ def possible(row: Row) -> Row:
 
 @settings(deadline=None)
 @given(st.lists(rows_of_any_kind.map(possible)))
-def test_rows_survive_the_way_to_the_driver(rows: list[Row]) -> None:
+def test_rows_survive_the_way_to_the_driver(rows):
     """Rows are collected as they were made, in order, absent fields absent."""
     assert list(values.rows_of(values.rows_table(rows))) == rows
 
 
-def test_a_frame_travels_alone_and_compressed() -> None:
+def test_a_frame_travels_alone_and_compressed():
     """A task is given its own rows, not all that they are a slice of. Polars' own way takes five
     times the room."""
     work = pl.DataFrame({"group": [f"g{n:06}" for n in range(10_000)], "source_offset": 7})
@@ -119,11 +110,7 @@ NAMED = st.tuples(st.none() | st.sampled_from("abc"), st.none() | st.integers(0,
 
 @settings(deadline=None)
 @given(st.lists(NAMED, max_size=5), st.lists(NAMED, max_size=9, unique=True), FLAGS)
-def test_rows_find_those_of_another_table(
-    keys: list[tuple[str | None, int | None]],
-    others: list[tuple[str | None, int | None]],
-    same: bool,
-) -> None:
+def test_rows_find_those_of_another_table(keys, others, same):
     """As a join does it that looks all up; also where both have the same rows in the same order."""
     names = {"topic": pl.String, "partition": pl.Int32}
     on = list(names)

@@ -291,7 +291,7 @@ def judge(seed: int) -> None:
         pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
-def test_memory_and_other_groups_change_no_row(lives: int) -> None:
+def test_memory_and_other_groups_change_no_row(lives):
     """After every event: what the look settles is unchanged where no position is known, and the
     rows of a cycle are the same, in the same order; so they are once more, where it commits, and of
     a group that is alone. Each row is as the contract says, and what it commits is what the target
@@ -302,7 +302,7 @@ def test_memory_and_other_groups_change_no_row(lives: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.no_cover
-def test_random_lives_meet_what_makes_commits_special() -> None:
+def test_random_lives_meet_what_makes_commits_special():
     """The property is worth something: the look settles much, and of all reasons many occur."""
     reasons: set[object] = set()
     settled = rows = 0
@@ -335,7 +335,7 @@ class Unfinished(DefaultReplicationPolicy):
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known: bool) -> None:
+def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known):
     """Whatever else is odd about them or their groups; what is known of them is not lost."""
     estate, policy, memory = Estate("A", "B"), Unfinished(), CarryOver()
     for topic in ("orders", "payments"):

@@ -171,7 +171,7 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         (Case(rewind_from=80), WOULD_COMMIT),
     ],
 )
-def test_a_translation_is_committed_or_its_row_says_why_not(case: Case, expected: object) -> None:
+def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
     """The translation and what the group has on the target are shown either way."""
     (row,) = rows_for([case])
     assert verdict(row) == expected
@@ -189,7 +189,7 @@ def test_a_translation_is_committed_or_its_row_says_why_not(case: Case, expected
         (Case(active=True), "stop them"),
     ],
 )
-def test_warnings_of_the_commit_rule_come_with_a_remedy(case: Case, step: str) -> None:
+def test_warnings_of_the_commit_rule_come_with_a_remedy(case, step):
     """A skip that a person can end says how."""
     assert step in (rows_for([case])[0].message or "")
 
@@ -229,7 +229,7 @@ def test_the_floor_answers_where_nothing_is_proven(outcome, current):
         ),
     ],
 )
-def test_the_floor_is_for_missing_proof_alone(case: Case, expected: object) -> None:
+def test_the_floor_is_for_missing_proof_alone(case, expected):
     """Where the log's start is known, and the group could resume from nothing else."""
     assert verdict(rows_for([case], "log_start")[0]) == expected
 
@@ -311,7 +311,7 @@ floors = st.sampled_from(("none", "log_start"))
 
 @given(many_cases, floors)
 @settings(deadline=None)
-def test_each_row_is_decided_as_if_it_were_alone(cases: list[Case], floor: str) -> None:
+def test_each_row_is_decided_as_if_it_were_alone(cases, floor):
     """Whatever stands beside it."""
     alone = [row for case in cases for row in rows_for([case], floor)]
     assert rows_for(cases, floor) == alone
@@ -350,6 +350,6 @@ def expected_verdict(case: Case, floor: str) -> tuple[OutcomeKind, object]:
 
 @settings(deadline=None)
 @given(cases, floors)
-def test_every_row_has_the_verdict_of_the_rule(case: Case, floor: str) -> None:
+def test_every_row_has_the_verdict_of_the_rule(case, floor):
     """No translation is lost: committed where the group is behind it, else named."""
     assert verdict(rows_for([case], floor)[0]) == expected_verdict(case, floor)

@@ -202,10 +202,7 @@ def test_groups_known_active_are_not_asked_for_stable_offsets(estate, target):
 def test_a_committer_that_moves_on_between_look_and_commit_is_not_moved_back(estate, target):
     """Where the look took long, what it found is read again before anything is sent."""
     target.seconds_a_look = FRESH_SECONDS + 1
-    target.after_looks = [
-        target.move("second", 70),
-        lambda: setattr(target, "seconds_a_look", 0.0),
-    ]
+    target.after_looks = [target.move("second", 70), lambda: setattr(target, "seconds_a_look", 0.0)]
     rows = sync(estate, target)
     assert verdict(row_of(rows, "second")) == skipped(Reason.TARGET_AHEAD)
     assert target.group("second").offsets[COPY].offset == 70

@@ -521,7 +521,7 @@ def test_groups_known_from_before_are_not_listed_again(estate):
 
 
 @pytest.mark.parametrize("records_a_millisecond", [1, 5])
-def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond: int) -> None:
+def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond):
     """The pairs of the highest and the lowest position predict those between."""
     estate = Estate()
     estate["A"].create_topic("orders", 1)

@@ -82,14 +82,12 @@ def answered(
         ("abxde...f", "abxdebxdf", False),
     ],
 )
-def test_a_position_is_answered_where_neighbours_tell_its_copy(
-    source: str, target: str, is_answered: bool
-) -> None:
+def test_a_position_is_answered_where_neighbours_tell_its_copy(source, target, is_answered):
     """The third record, by the same offset on the target."""
     assert answered(log(source), log(target), 2) is is_answered
 
 
-def test_nothing_is_told_by_records_that_hold_nothing() -> None:
+def test_nothing_is_told_by_records_that_hold_nothing():
     """Neither key nor value, or none that counts."""
     empty = known(record(0, "a"), record(1, "b", value=False), record(2, "c"))
     assert not answered(empty, empty, 1)
@@ -98,12 +96,12 @@ def test_nothing_is_told_by_records_that_hold_nothing() -> None:
     assert not answered(full, full, 1, frozenset({"timestamp", "key"}))
 
 
-def test_a_record_without_timestamp_cannot_be_looked_for() -> None:
+def test_a_record_without_timestamp_cannot_be_looked_for():
     unstamped = known(record(0, "a"), record(1, "b", stamped=False), record(2, "c"))
     assert not answered(unstamped, unstamped, 1)
 
 
-def test_what_counts_is_compared() -> None:
+def test_what_counts_is_compared():
     """Where the replicator rewrites values, keys and times decide."""
     rewritten = log("abcDe")
     assert not answered(log("abcde"), rewritten, 2)
@@ -115,7 +113,7 @@ def test_what_counts_is_compared() -> None:
     assert answered(*keyed, 1, frozenset({"timestamp", "key"}))
 
 
-def test_each_log_is_looked_at_by_itself() -> None:
+def test_each_log_is_looked_at_by_itself():
     """Logs of other partitions, in the same call: with the same offsets and records, and distances
     of their own."""
     pieces = ["abcde", "vabcde", "abcde"]
@@ -126,7 +124,7 @@ def test_each_log_is_looked_at_by_itself() -> None:
     assert found.tolist() == [True, True, False]
 
 
-def test_offsets_may_be_as_large_as_kafka_has_them() -> None:
+def test_offsets_may_be_as_large_as_kafka_has_them():
     """Near the largest, in many logs: no number made of both may wrap."""
     last = 2**63 - 10
     far = [Record(last + at, FIRST_MS + at, None, content_digest(b"%d" % at)) for at in range(5)]
@@ -150,7 +148,7 @@ def precisions(logs: Logs) -> dict[int, Precision]:
     return {at: it.precision for at, it in outcomes.items() if isinstance(it, Translated)}
 
 
-def test_what_comes_again_is_no_ordinary_position() -> None:
+def test_what_comes_again_is_no_ordinary_position():
     """The mirror began at c, came to l, was set back to a and is at c again: a and b, which groups
     from c on have read, were copied behind what answers them."""
     logs = Logs("a b c d e f g h i j k l m", "c d e f g h i j k l a b c")
@@ -158,7 +156,7 @@ def test_what_comes_again_is_no_ordinary_position() -> None:
     assert {found[offset] for offset in range(2, 12)} == {Precision.BOUNDED}
 
 
-def test_each_walk_of_a_mirror_has_a_distance() -> None:
+def test_each_walk_of_a_mirror_has_a_distance():
     """c was copied twice: before it and behind it offsets are differently far apart."""
     logs = Logs("a b c d e f g h", "a b c c d e f g h")
     assert {*precisions(logs).values()} == {Precision.EXACT}
@@ -173,9 +171,7 @@ def test_each_walk_of_a_mirror_has_a_distance() -> None:
     ],
     ids=["failback", "proof by timestamps", "offset header"],
 )
-def test_other_flows_are_left_to_conversations(
-    settings: TranslationSettings, failback: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_flows_are_left_to_conversations(settings, failback, monkeypatch):
     """Where content alone does not tell, or the target is no copy."""
     at_once = []
     monkeypatch.setattr(rounds, "translate_columns", lambda *asked: at_once.append(asked))
@@ -189,7 +185,7 @@ def test_other_flows_are_left_to_conversations(
     assert at_once == []
 
 
-def test_a_mistake_of_ours_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_costs_no_answer(monkeypatch):
     """Then all positions have their conversations, and the log says so."""
 
     def broken(*_: object) -> None:
@@ -240,11 +236,7 @@ LONG_KINDS = st.builds(
 SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
 
 
-def judged(
-    worlds: int,
-    monkeypatch: pytest.MonkeyPatch,
-    of: st.SearchStrategy[Kind],
-) -> float:
+def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[Kind]) -> float:
     """Judge what is answered at once in random worlds; the share of all positions that it is."""
     silence_logs()
     at_once: set[int] = set()
@@ -288,9 +280,7 @@ THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
         pytest.param(6, large, 0.01, id="large logs", marks=THOROUGH),
     ],
 )
-def test_what_is_answered_at_once_is_right(
-    worlds: int, of: st.SearchStrategy[Kind], share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_answered_at_once_is_right(worlds, of, share, monkeypatch):
     """By the truth; and it is a good part of all. That conversations say the same is in
     `tests.rule.test_verify`."""
     assert judged(worlds, monkeypatch, of) > share

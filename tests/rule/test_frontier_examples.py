@@ -270,15 +270,13 @@ HEADED_ANEW = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}",
         ("a b c d e f g h", "e=4 f=5 g=6 h=7 [a=0 b=1 c=2]"),
     ],
 )
-def test_every_answer_is_safe(source: str, target: str) -> None:
+def test_every_answer_is_safe(source, target):
     """Asked alone and together: nothing is passed, and the bounds hold."""
     Logs(source, target).assert_all_safe()
 
 
 @pytest.mark.parametrize("target", MIRRORED_ANEW)
-def test_the_same_holds_where_the_broker_knows_no_youngest_record(
-    target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_holds_where_the_broker_knows_no_youngest_record(target, monkeypatch):
     """As before Kafka 3.0. Lookups behind an emptied segment find not even the last record, so
     that they find no later one is no hint that the mirror has not come further."""
     monkeypatch.setattr(PartitionLog, "youngest", lambda *_: None)
@@ -288,8 +286,8 @@ def test_the_same_holds_where_the_broker_knows_no_youngest_record(
 @pytest.mark.parametrize("target", MIRRORED_ANEW)
 @pytest.mark.parametrize(("committed", "resumed"), [*((at, at) for at in range(8, 15)), (15, 21)])
 def test_records_before_the_frontier_answer_though_the_log_ends_in_a_repeat(
-    target: str, committed: int, resumed: int
-) -> None:
+    target, committed, resumed
+):
     """Their copies lie before that of the highest record: everything after them lies behind those.
     (What compaction took from the beginning may have been copied or not: it is counted.) A
     caught-up group is at the end."""
@@ -299,7 +297,7 @@ def test_records_before_the_frontier_answer_though_the_log_ends_in_a_repeat(
     logs.assert_safe(committed, outcome)
 
 
-def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat() -> None:
+def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat():
     """It began at e: from the first e on a..d come for the first time, behind it."""
     logs = Logs("a b c d e f g h", "e f g h [a b c d e f g h]")
     logs.assert_all_safe()
@@ -309,7 +307,7 @@ def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_r
     assert outcome.reread_bound >= 4
 
 
-def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy() -> None:
+def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy():
     """Begun at e, set back to a and come to c: for a group at g a..d come, d later still."""
     logs = Logs("a b c d e f g h", "e f g h [a b c]")
     logs.assert_all_safe()
@@ -320,7 +318,7 @@ def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy() -> None:
 # --- equal records --------------------------------------------------------------------------
 
 
-def test_a_distance_that_a_repeat_brings_about_proves_no_copy() -> None:
+def test_a_distance_that_a_repeat_brings_about_proves_no_copy():
     """The second e lies two further on the target, as far as the repeat of a and b is long: the
     e at 6 is the first one's, and behind it e and d come again."""
     logs = Logs("a b c d e d' e' f", "a b [a b] c d e d' e' f")
@@ -332,7 +330,7 @@ def test_a_distance_that_a_repeat_brings_about_proves_no_copy() -> None:
 # --- offset headers -------------------------------------------------------------------------
 
 
-def test_copies_without_a_header_lie_on_the_target_too() -> None:
+def test_copies_without_a_header_lie_on_the_target_too():
     """Headers were switched on at a restart: e and f with one lie behind g and h without."""
     logs = Logs("a b c d e f g h", "a b c d e f g h [e=4 f=5]")
     logs.assert_all_safe()
@@ -341,7 +339,7 @@ def test_copies_without_a_header_lie_on_the_target_too() -> None:
     logs.assert_exact(8, 10)
 
 
-def test_a_copy_without_a_header_may_be_any_equal_ones() -> None:
+def test_a_copy_without_a_header_may_be_any_equal_ones():
     """The x in the middle bears none: it may be the second's, so a group between both resumes at
     it or before it."""
     logs = Logs("a x x' b", "a=0 x' b=3")
@@ -354,7 +352,7 @@ def test_a_copy_without_a_header_may_be_any_equal_ones() -> None:
     "target",
     ["a=3 b=4 c=5 d=6 e=7 f=8 g=9 h=10", "a=0 b=0 c=0 d=3 e=3 f=3 g=6 h=6", "a b=1 c d=3 e f g h"],
 )
-def test_headers_that_are_off_stale_or_missing_cost_no_answer(target: str) -> None:
+def test_headers_that_are_off_stale_or_missing_cost_no_answer(target):
     """Content decides where the header's record has another one."""
     logs = Logs("a b c d e f g h", target)
     logs.assert_all_safe()
@@ -365,20 +363,20 @@ def test_headers_that_are_off_stale_or_missing_cost_no_answer(target: str) -> No
 # --- filters, losses ------------------------------------------------------------------------
 
 
-def test_a_record_that_came_first_in_a_repeat_is_safe() -> None:
+def test_a_record_that_came_first_in_a_repeat_is_safe():
     """The filter was widened at a restart: c lies in the repeat only, d in front of it and behind
     it. The lowest copy of d answers for d; for c only what lies before that d does."""
     Logs("a b c d e f", "a b d e [b c d e f]").assert_skips_nothing()
 
 
-def test_a_trimmed_source_leaves_its_copies_on_the_target() -> None:
+def test_a_trimmed_source_leaves_its_copies_on_the_target():
     """Source from i, target from b: the pair of i is there and answers, not the log's start."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l", source_from=8)
     logs.target.delete_records(1)
     logs.assert_exact(8, 8)
 
 
-def test_what_lies_behind_a_gap_is_mirrored() -> None:
+def test_what_lies_behind_a_gap_is_mirrored():
     """c..e were never copied, f and g were: the mirror is not behind C."""
     logs = Logs("a b c d e f g h", "| -a -b | f g")
     logs.assert_all_safe()
@@ -391,7 +389,7 @@ def test_what_lies_behind_a_gap_is_mirrored() -> None:
 
 
 @pytest.mark.parametrize("identity", [False, True])
-def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity: bool) -> None:
+def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity):
     """Nothing from C on is there and what comes is written behind te: four come again at most,
     those from the frontier to C."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h [c d e]")
@@ -402,9 +400,7 @@ def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity: bool
 
 
 @pytest.mark.parametrize("identity", [False, True])
-def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(
-    identity: bool,
-) -> None:
+def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(identity):
     """All of the source is there, and the group has read it."""
     logs = Logs("a b c d e f g h", "a b c d e f g h [c d e]")
     outcome = logs.translated(8, identity=identity)
@@ -415,7 +411,7 @@ def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(
 SMALL_SCANS = TranslationSettings(scan_bytes=10_000)
 
 
-def test_the_last_record_answers_whatever_equals_it() -> None:
+def test_the_last_record_answers_whatever_equals_it():
     """One timestamp for all, more than may be scanned: nothing comes after the last record on
     both sides."""
     words = _plain(2_000, [7] * 2_000)
@@ -423,7 +419,7 @@ def test_the_last_record_answers_whatever_equals_it() -> None:
     assert outcome.target_offset == 1_999
 
 
-def test_where_the_budget_ends_the_log_start_is_left() -> None:
+def test_where_the_budget_ends_the_log_start_is_left():
     """One timestamp for all, more than may be read: nothing is proven, and near the source's
     beginning the log start is of use."""
     words = _plain(2_000, [7] * 2_000)
@@ -437,7 +433,7 @@ def test_where_the_budget_ends_the_log_start_is_left() -> None:
     assert "translation.scan.bytes" in far.message
 
 
-def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever() -> None:
+def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever():
     """Undecided records are data that cannot be read: one empty read says so."""
     logs = Logs("a b c d e f", "a b c d e f")
     transaction = logs.source.begin()
@@ -447,7 +443,7 @@ def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever() -> None:
     assert logs.questions() <= 20
 
 
-def test_markers_of_todays_time_do_not_mislead() -> None:
+def test_markers_of_todays_time_do_not_mislead():
     """An exactly-once mirror of a backlog: each lookup answers the first marker, and the record
     is found by its distance all the same."""
     logs = Logs(_plain(300), "")
@@ -462,7 +458,7 @@ def test_markers_of_todays_time_do_not_mislead() -> None:
     assert logs.questions() <= 40
 
 
-def test_timestamps_alone_notice_a_target_that_writes_its_own() -> None:
+def test_timestamps_alone_notice_a_target_that_writes_its_own():
     """LogAppendTime on the target: a looked-up time is not the record's."""
     logs = Logs("a b c d", "")
     logs.target.timestamp_type = TimestampType.LOG_APPEND_TIME

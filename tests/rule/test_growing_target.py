@@ -53,9 +53,7 @@ def _is_wrong(offset: int, answer: Translated | Row) -> bool:
 @pytest.mark.parametrize("step", [1, RECORDS])
 @pytest.mark.parametrize("grow_after", ["log_ranges", "first_at_times", "read"])
 @pytest.mark.parametrize("copied", [0, 11, 29])
-def test_the_bound_holds_though_the_target_grows(
-    settings: FlowSettings, step: int, grow_after: str, copied: int
-) -> None:
+def test_the_bound_holds_though_the_target_grows(settings, step, grow_after, copied):
     """An answer that was the log's end when it was asked for is not exact if copies of what the
     group has read come behind it, and its bound counts them; and no record is skipped."""
     wrong = []
@@ -69,9 +67,7 @@ def test_the_bound_holds_though_the_target_grows(
 
 
 @pytest.mark.parametrize("settings", FLOWS.values(), ids=FLOWS)
-def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(
-    settings: FlowSettings,
-) -> None:
+def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(settings):
     """What is remembered of a caught-up group never keeps it before a record that it has read,
     once that record is mirrored."""
     estate = _estate(settings, "read", 1, RECORDS - 1)

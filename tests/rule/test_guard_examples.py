@@ -132,7 +132,7 @@ RUNS_BACKWARDS = f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"
         pytest.param("a x@9 u x'", "u | a x@9", None, id="an earlier equal at both ends"),
     ],
 )
-def test_nothing_is_passed(source: str, target: str, settings: TranslationSettings | None) -> None:
+def test_nothing_is_passed(source, target, settings):
     """No position resumes behind what it has to read, asked alone and with all others."""
     Logs(source, target).assert_skips_nothing(settings=settings)
 
@@ -157,7 +157,7 @@ BETWEEN = "c@3 e@4 f@5 g@6 h@7 i@8"
         ("a a' b a'' b' d", "a' b z0 a'' b' d", (1,)),
     ],
 )
-def test_known_equals_are_no_copies(source: str, target: str, committed: tuple[int, ...]) -> None:
+def test_known_equals_are_no_copies(source, target, committed):
     """These positions do not resume behind what they have to read, where all are asked: then the
     equal records are known, which bear times of others."""
     logs = Logs(source, target)
@@ -188,7 +188,7 @@ def test_known_equals_are_no_copies(source: str, target: str, committed: tuple[i
         ("a a' b a'' c c' d", "a a' b a'' c c' d", 0),
     ],
 )
-def test_equal_records_cost_no_safety(source: str, target: str, target_from: int) -> None:
+def test_equal_records_cost_no_safety(source, target, target_from):
     """Every answer is safe and keeps its bound."""
     Logs(source, target, target_from=target_from).assert_all_safe()
 
@@ -222,9 +222,7 @@ def test_equal_records_cost_no_safety(source: str, target: str, target_from: int
         ),
     ],
 )
-def test_earlier_equals_are_counted(
-    logs: Logs, committed: Iterable[int], settings: TranslationSettings | None, identity: bool
-) -> None:
+def test_earlier_equals_are_counted(logs, committed, settings, identity):
     """Positions that are asked alone: what an equal record hides is in the bound."""
     for offset in committed:
         logs.assert_safe(offset, logs.outcome(offset, settings=settings, identity=identity))
@@ -232,7 +230,7 @@ def test_earlier_equals_are_counted(
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 4])
 @pytest.mark.parametrize("scan_bytes", [1, 60, 150, 300, 600])
-def test_what_is_not_known_of_the_first_record_is_counted(budget: int, scan_bytes: int) -> None:
+def test_what_is_not_known_of_the_first_record_is_counted(budget, scan_bytes):
     """Begun at e and set back to a, which the budget may not reach."""
     logs = Logs("a b c d e f g h", "e f g h [a b c d e f g h]")
     logs.assert_all_safe(settings=_budget(budget, scan_bytes))
@@ -260,7 +258,7 @@ class BareLogs(Logs):
         return super()._write(cast(PartitionLog, _Bare(log)), words)
 
 
-def test_bare_records_of_one_time_may_be_far_apart() -> None:
+def test_bare_records_of_one_time_may_be_far_apart():
     """x has neither key nor value: what equals it is no copy of it for that alone."""
     source = "p@0 a@1 x@2 b@3 c@4 e@5 f@6 g@7 h@8 x'@2 d@9"
     BareLogs(source, "p@0 x'@2 d@9").assert_skips_nothing()
@@ -269,7 +267,7 @@ def test_bare_records_of_one_time_may_be_far_apart() -> None:
 # --- single positions -----------------------------------------------------------------------
 
 
-def test_a_clock_that_was_set_back_hides_no_copy() -> None:
+def test_a_clock_that_was_set_back_hides_no_copy():
     """The lookup of x's time answers the first of 1,500 younger records: that x is not among these
     does not tell that it is not there."""
     many = [f"r{n}@{100 + n}" for n in range(1_500)]
@@ -278,7 +276,7 @@ def test_a_clock_that_was_set_back_hides_no_copy() -> None:
     assert outcome.target_offset <= 1_500
 
 
-def test_a_copy_further_along_the_walk_has_to_be_in_its_place() -> None:
+def test_a_copy_further_along_the_walk_has_to_be_in_its_place():
     """Records that were written again, stale headers, and copies that compaction took: the next
     copy on the walk is no neighbour of what was reached, and stands behind what C has to read."""
     source = "a b c d e b' a' d' f b''"
@@ -286,7 +284,7 @@ def test_a_copy_further_along_the_walk_has_to_be_in_its_place() -> None:
     logs.assert_loses_no_content(5, logs.outcome(5))
 
 
-def test_behind_the_frontier_nothing_is_passed_from_a_record_before_it() -> None:
+def test_behind_the_frontier_nothing_is_passed_from_a_record_before_it():
     """Written again with old times, stale headers, ends inside a repeat: F is above C, so that
     what lies behind its copy is a repeat of what C has to read."""
     source = "a@0 b@1 c@2 d@3 e@4 f@5 g@1 a'@0 b'@1 c'@2"
@@ -296,20 +294,20 @@ def test_behind_the_frontier_nothing_is_passed_from_a_record_before_it() -> None
     logs.assert_passes_nothing(8, outcome)
 
 
-def test_at_the_mirrors_end_an_earlier_equal_counts() -> None:
+def test_at_the_mirrors_end_an_earlier_equal_counts():
     """The log ends with c, which was written again: what lies between the two is to come."""
     logs = Logs("a b c d e b' c' d'", "a b c", target_from=1)
     logs.assert_safe(8, logs.outcomes(*range(9), settings=_budget(2, 300))[8])
 
 
-def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed() -> None:
+def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed():
     """F is h, and behind its copy c..e come again: for a group at k none of that is new."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h [c d e]")
     outcome = logs.translated(8, identity=True)
     assert (outcome.target_offset, outcome.precision) == (11, Precision.FRONTIER)
 
 
-def test_a_log_end_is_no_answer_below_an_equal_of_the_frontier() -> None:
+def test_a_log_end_is_no_answer_below_an_equal_of_the_frontier():
     """The z at 2 may be either's: for what lies between both the end is none."""
     logs = Logs("a b z c d z'", "a b z' [b]")
     for asked in logs.everyone():
@@ -317,7 +315,7 @@ def test_a_log_end_is_no_answer_below_an_equal_of_the_frontier() -> None:
             logs.assert_loses_no_content(committed, outcome)
 
 
-def test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought() -> None:
+def test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought():
     """Nothing that e1's group has read is left there: the log's start answers within a budget
     that no pair would."""
     logs = Logs("e1 e2 a1 b1 a2 b2", "e1 e2 a1 b1 [e1 e2 a1 b1 a2 b2] [a2 b2]", target_from=7)
@@ -338,12 +336,12 @@ def test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought()
         ("y@90 e@5 x@6 f@7 a@1 b@2 c@3 e x f z@91", "a b c e -x f", True),
     ],
 )
-def test_in_failback_nothing_is_passed(replica: str, original: str, is_known: bool) -> None:
+def test_in_failback_nothing_is_passed(replica, original, is_known):
     """No position of the replica resumes on the original behind what the group has to read."""
     Logs(replica, original, failback=True).assert_skips_nothing(identity=not is_known)
 
 
-def test_in_failback_the_lowest_of_equal_records_counts() -> None:
+def test_in_failback_the_lowest_of_equal_records_counts():
     """The original lost what the replica was made of; of three c2 that are left the group has read
     one, so that e2 between them is still to be read."""
     logs = Logs("e1@0 c1@1 | c2@2 c2'@2", "-e1 -c1 -c2 c2'@2 e2@3 c2''@2 c2'''@2", failback=True)
@@ -354,12 +352,12 @@ def test_in_failback_the_lowest_of_equal_records_counts() -> None:
 # --- offset headers -------------------------------------------------------------------------
 
 
-def test_headers_tell_copies_of_equal_records_apart() -> None:
+def test_headers_tell_copies_of_equal_records_apart():
     """The second e1 is the one whose header says so, though the source lost the first."""
     Logs("-e1 e1' e1'' a1 a2 b1 a2'", "e1=0 e1'=1 e1''=2 a1=3").assert_exact(2, 2)
 
 
-def test_a_header_names_the_copy_among_equal_ones() -> None:
+def test_a_header_names_the_copy_among_equal_ones():
     """Three records twice in one millisecond, and twice again; some headers are stale."""
     source = "a@0 b@0 c@0 a'@0 b'@0 c'@0"
     target = "a@0=0 b@0=0 c@0=0 a'@0=3 b'@0=2 c'@0=5 [a@0=0 b@0=1 c@0=2 a'@0=0 b'@0=1 c'@0=5]"
@@ -370,7 +368,7 @@ def test_a_header_names_the_copy_among_equal_ones() -> None:
 # --- what the proofs rest on ----------------------------------------------------------------
 
 
-def test_what_compaction_took_before_a_restart_was_the_lowest_copy() -> None:
+def test_what_compaction_took_before_a_restart_was_the_lowest_copy():
     """The first a1 and b1 are gone: a2 and b2 lie before the copies that are left. The source's
     log has holes, so that no more offsets lie between the beginning and these on the target."""
     z = [f"z{n}@{n}" for n in range(20)]
@@ -383,7 +381,7 @@ def test_what_compaction_took_before_a_restart_was_the_lowest_copy() -> None:
 
 
 @pytest.mark.parametrize("others", ["", "y0@90"])
-def test_an_equal_record_feigns_no_beginning_where_the_source_has_holes(others: str) -> None:
+def test_an_equal_record_feigns_no_beginning_where_the_source_has_holes(others):
     """The target begins with s5', which equals s5, and late records, or one of others. u0 to u3 lie
     before the copies of s0 to s8; and no more offsets lie between the beginning and these than on
     the source, which has holes."""
@@ -397,7 +395,7 @@ def test_an_equal_record_feigns_no_beginning_where_the_source_has_holes(others: 
     logs.assert_skips_nothing(7, 27, 28, 29)
 
 
-def test_the_end_of_the_target_is_read_before_that_of_the_source() -> None:
+def test_the_end_of_the_target_is_read_before_that_of_the_source():
     """b is written and copied once one of the ends was read: C = 1 resumes before it."""
     logs = Logs("a", "a")
 

@@ -6,7 +6,7 @@ lost its end. What becomes of the setting where nothing was promised is asked at
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
@@ -30,14 +30,7 @@ from tests.rule.test_translation_properties import each_example, kinds, seeds
 from tests.translating import Way, asked, silence_logs, translations
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.model import (
-    Isolation,
-    Precision,
-    Reason,
-    Row,
-    TimestampType,
-    TopicPartition,
-)
+from tsoffset.model import Isolation, Precision, Reason, Row, TimestampType, TopicPartition
 from tsoffset.testing.memory_cluster import Message, PartitionLog, Verb
 
 ORDERS = TopicPartition("orders", 0)
@@ -147,10 +140,7 @@ def _quiet() -> None:
         # Nothing that follows a commit is on the source: there is nothing to compare.
         (Mirrored().write(100).trim("source", 100), {100: (100, EXACT, 0), 99: Reason.EXPIRED}),
         # A mirror that has not begun: nothing is there that a group could have read.
-        (
-            Mirrored().alone("source", 10, "alike"),
-            {4: Reason.NOT_MIRRORED, 0: (0, EXACT, 0)},
-        ),
+        (Mirrored().alone("source", 10, "alike"), {4: Reason.NOT_MIRRORED, 0: (0, EXACT, 0)}),
         # LogAppendTime on both sides with equal times is a copy; with the target's own it is none.
         (Mirrored().stamp("source").stamp("target").write(100), {30: (30, EXACT, 0)}),
         (Mirrored().stamp("target").write(100), {30: Reason.TARGET_REWRITES_TIMESTAMPS}),
@@ -165,13 +155,13 @@ def _quiet() -> None:
         ),
     ],
 )
-def test_a_mirror_that_keeps_offsets(mirrored: Mirrored, expected: Mapping[int, object]) -> None:
+def test_a_mirror_that_keeps_offsets(mirrored, expected):
     """Where groups resume by their committed offsets, or why they do not."""
     assert {offset: mirrored.resumes(offset) for offset in expected} == expected
 
 
 @pytest.mark.parametrize("offset", range(0, 34, 3))
-def test_markers_and_aborted_records_keep_their_offsets(offset: int) -> None:
+def test_markers_and_aborted_records_keep_their_offsets(offset):
     """They are on both sides, and are no records to compare."""
     mirrored = Mirrored().write(5).transact(4).transact(6, abort=True).write(5).transact(3)
     for isolation in Isolation:
@@ -180,7 +170,7 @@ def test_markers_and_aborted_records_keep_their_offsets(offset: int) -> None:
 
 
 @pytest.mark.parametrize("side", ["source", "target", "both"])
-def test_what_compaction_took_on_one_side_tells_nothing(side: str) -> None:
+def test_what_compaction_took_on_one_side_tells_nothing(side):
     """The nearest records that both logs have are compared instead."""
     mirrored = Mirrored().write(100)
     for number, log in enumerate(mirrored.both):
@@ -190,7 +180,7 @@ def test_what_compaction_took_on_one_side_tells_nothing(side: str) -> None:
         assert mirrored.resumes(offset) == (offset, EXACT, 0)
 
 
-def test_either_side_may_be_the_original() -> None:
+def test_either_side_may_be_the_original():
     """Failback reads the same two logs: what the original has beyond the replica is not asked."""
     mirrored = Mirrored().write(60)
     mirrored.target.append(written("not mirrored yet", 40))
@@ -205,7 +195,7 @@ def test_either_side_may_be_the_original() -> None:
     assert (back.target_topic, back.target_offset, back.precision) == ("orders", 30, EXACT)
 
 
-def test_a_position_costs_a_fetch_on_each_side() -> None:
+def test_a_position_costs_a_fetch_on_each_side():
     """No time lookup, and of a lagging group the last batch beside it."""
     mirrored = Mirrored().write(100)
     mirrored.resumes(100)
@@ -223,7 +213,7 @@ def test_a_position_costs_a_fetch_on_each_side() -> None:
 
 @pytest.mark.parametrize("offset", [0, 20, 49, 50, 51, 79, 80])
 @pytest.mark.parametrize("target", [5, 30, 60])
-def test_logs_that_differ_at_their_ends_have_diverged(offset: int, target: int) -> None:
+def test_logs_that_differ_at_their_ends_have_diverged(offset, target):
     """After an unclean election, or a truncation: nothing of the partition is committed."""
     mirrored = diverged(target=target)
     mirrored.estate.commit("g", "orders", offset)
@@ -233,7 +223,7 @@ def test_logs_that_differ_at_their_ends_have_diverged(offset: int, target: int) 
     assert mirrored.estate.standing("g", "orders") is None
 
 
-def test_what_differs_in_the_midst_is_found_beside_it() -> None:
+def test_what_differs_in_the_midst_is_found_beside_it():
     """A replicator that went on at equal offsets behind what the source had lost: commits there
     have diverged; others resume at what the source has."""
     mirrored = diverged().write(40)
@@ -246,7 +236,7 @@ def test_what_differs_in_the_midst_is_found_beside_it() -> None:
 
 
 @pytest.mark.parametrize("changed", ["A", "B"])
-def test_a_change_of_leader_has_a_partition_looked_at_again(changed: str) -> None:
+def test_a_change_of_leader_has_a_partition_looked_at_again(changed):
     """What was exact is kept while nothing tells otherwise; a log loses its end with its leader."""
     mirrored = Mirrored().write(100)
     estate, kept_over = mirrored.estate, CarryOver()
@@ -310,9 +300,7 @@ def _readable(log: PartitionLog, isolation: Isolation) -> dict[int, Message]:
     st.integers(0, 40),
     st.integers(0, 2**32),
 )
-def test_random_mirrors_are_translated_or_found_diverged(
-    alike: list[Write], only_source: list[Write], lost: int, seed: int
-) -> None:
+def test_random_mirrors_are_translated_or_found_diverged(alike, only_source, lost, seed):
     """For all positions asked together: never a skip, never outside the log, exact as stated; and
     DIVERGED wherever the last records that both logs have differ."""
     rng = random.Random(seed)
@@ -351,7 +339,7 @@ def test_random_mirrors_are_translated_or_found_diverged(
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("_quiet")
-def test_a_promise_that_is_none_is_mostly_found_out() -> None:
+def test_a_promise_that_is_none_is_mostly_found_out():
     """The setting beside MirrorMaker 2, which keeps no offsets: where they agree by chance at a
     commit and at the end, and a repeat is not ended, an answer can be unsafe. (A world in three
     hundred of random ones, which are harder than life; `check` tells of all of them.)"""

@@ -3,7 +3,7 @@
 `tests.small_logs` says what is in them; `python -m tests.small_logs` asks for more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 
@@ -47,7 +47,7 @@ def assert_nothing_is_skipped(
         pytest.param(partial(every, 3, compacted=False), 0.02, id="3, two jumps", marks=LONG),
     ],
 )
-def test_every_log_is_answered_safely(logs: Callable[[], Iterable[SmallLog]], alone: float) -> None:
+def test_every_log_is_answered_safely(logs, alone):
     """All there is in logs of so many records."""
     assert_nothing_is_skipped(logs(), alone)
 
@@ -66,8 +66,6 @@ def test_every_log_is_answered_safely(logs: Callable[[], Iterable[SmallLog]], al
         *(pytest.param(records, 3, 300_000, 0.02, None, marks=LONG) for records in (3, 4, 5, 6)),
     ],
 )
-def test_a_sample_is_answered_safely(
-    records: int, seed: int, number: int, alone: float, settings: TranslationSettings | None
-) -> None:
+def test_a_sample_is_answered_safely(records, seed, number, alone, settings):
     """The same ones each time, by their seed."""
     assert_nothing_is_skipped(islice(some(records, seed=seed), number), alone, settings)

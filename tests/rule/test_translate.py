@@ -128,14 +128,12 @@ EXACT, FRONTIER = Precision.EXACT, Precision.FRONTIER
         ),
     ],
 )
-def test_where_a_group_resumes(
-    mirrored: Mirror, expected: Mapping[int, tuple[int, Precision, int]]
-) -> None:
+def test_where_a_group_resumes(mirrored, expected):
     """Target offset, precision and bound by committed offset."""
     assert {at: resumes(mirrored.outcome(at)) for at in expected} == expected
 
 
-def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up() -> None:
+def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up():
     """Control records are no data: a group that has read all is at the end before them, too."""
     mirrored = Mirror()
     transaction = mirrored.source.begin()
@@ -146,7 +144,7 @@ def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up(
     assert resumes(mirrored.outcome(2)) == (1, Precision.EXACT, 0)
 
 
-def test_a_compaction_hole_resumes_at_the_next_record() -> None:
+def test_a_compaction_hole_resumes_at_the_next_record():
     """A committed offset whose record is gone means the next one there is."""
     mirrored = Mirror(compacted=True).write(range(50)).copy()
     mirrored.source.remove(range(15, 35))
@@ -155,7 +153,7 @@ def test_a_compaction_hole_resumes_at_the_next_record() -> None:
     assert resumes(mirrored.outcome(45)) == (45, Precision.EXACT, 0)
 
 
-def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start() -> None:
+def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start():
     """Nothing that lies before C is left on the source, and R is gone from the target: its log
     start is safe, and what it still holds of lost records is the bound."""
     mirrored = Mirror(compacted=True).write(range(60), batch_size=2).copy()
@@ -165,7 +163,7 @@ def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start() -> 
     assert (offset, precision, bound) == (0, Precision.BOUNDED, 38)
 
 
-def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start() -> None:
+def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start():
     """Of 0..99 and 50..69 only what follows 80 is left: the first copy of 55 is gone, and its
     second lies behind records that the group has yet to read. Whether what comes again was ever
     there before the log's start nobody can see, so it is stated."""
@@ -174,7 +172,7 @@ def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start() -> N
     assert resumes(mirrored.outcome(55)) == (80, Precision.BOUNDED, 55)
 
 
-def test_a_repeat_whose_first_images_compaction_took_skips_nothing() -> None:
+def test_a_repeat_whose_first_images_compaction_took_skips_nothing():
     """0..99 and again 50..60, of which the cleaner keeps the second copies: behind one of them
     the records after 60 would never come."""
     mirrored = Mirror(compacted=True).write(range(100)).copy().copy(start=50, end=61)
@@ -194,7 +192,7 @@ def test_a_repeat_whose_first_images_compaction_took_skips_nothing() -> None:
     assert answered > 80
 
 
-def test_twins_of_one_run_are_not_told_apart_by_content() -> None:
+def test_twins_of_one_run_are_not_told_apart_by_content():
     """A later equal record in the run of R's timestamp: its copy may be what is there."""
     mirrored = Mirror(compacted=True)
     twin = Message(NOW_MS + 1, b"k", b"v")
@@ -219,13 +217,13 @@ def _with_twins(*, lost: bool) -> Mirror:
     return mirrored
 
 
-def test_counting_between_two_pairs_tells_twins_apart() -> None:
+def test_counting_between_two_pairs_tells_twins_apart():
     """Between two pairs with equally many records, equal one by one, all are pairs."""
     assert resumes(_with_twins(lost=False).outcome(3)) == (3, Precision.EXACT, 0)
     assert resumes(_with_twins(lost=False).outcome(2)) == (2, Precision.EXACT, 0)
 
 
-def test_twins_that_cannot_be_counted_cost_rereads_that_are_stated() -> None:
+def test_twins_that_cannot_be_counted_cost_rereads_that_are_stated():
     """Of two equal records one copy is left: it may be of either, so nothing behind it."""
     offset, precision, bound = resumes(_with_twins(lost=True).outcome(3))
     assert (offset, precision) == (1, Precision.BOUNDED)
@@ -233,7 +231,7 @@ def test_twins_that_cannot_be_counted_cost_rereads_that_are_stated() -> None:
     assert bound >= 1
 
 
-def test_headers_do_not_reject_an_image() -> None:
+def test_headers_do_not_reject_an_image():
     """Many replicators add headers: timestamp, key and value make records equal."""
     mirrored = Mirror().write(range(20))
     mirror_partition(
@@ -244,13 +242,13 @@ def test_headers_do_not_reject_an_image() -> None:
     assert resumes(mirrored.outcome(11)) == (11, Precision.EXACT, 0)
 
 
-def test_a_neighbour_with_a_timestamp_anchors_one_without() -> None:
+def test_a_neighbour_with_a_timestamp_anchors_one_without():
     """R carries no time, the record before does: q + 1."""
     mirrored = Mirror().write([1, 2, 3, None, 5, 6]).copy()
     assert resumes(mirrored.outcome(3))[0] == 3
 
 
-def test_log_append_time_on_the_source_alone_is_harmless() -> None:
+def test_log_append_time_on_the_source_alone_is_harmless():
     """The replicator carries the source's times over."""
     mirrored = Mirror()
     mirrored.source.timestamp_type = TimestampType.LOG_APPEND_TIME
@@ -262,14 +260,14 @@ def test_log_append_time_on_the_source_alone_is_harmless() -> None:
     assert resumes(mirrored.outcome(11))[0] == 11
 
 
-def test_a_failback_flow_without_a_pair_has_no_proof() -> None:
+def test_a_failback_flow_without_a_pair_has_no_proof():
     """Caught up, but nothing there is known to be a copy: no log end is answered."""
     mirrored = Mirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
     assert reason(mirrored.outcome(20, is_remote_topic=False, failback=True)) is Reason.NO_PROOF
 
 
-def test_under_identity_a_log_end_needs_a_proven_mirror() -> None:
+def test_under_identity_a_log_end_needs_a_proven_mirror():
     """A topic of the same name that holds other records is no mirror."""
     mirrored = Mirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"other", b"other")])
@@ -277,7 +275,7 @@ def test_under_identity_a_log_end_needs_a_proven_mirror() -> None:
     assert resumes(Mirror().write(range(20)).copy().outcome(20, is_remote_topic=False))[0] == 20
 
 
-def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing() -> None:
+def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing():
     """translation.proof = timestamps: the lookup's answer, precision unproven, no bound."""
     mirrored = Mirror().write([1, 2, 2, 2, 3]).copy()
     kip = TranslationSettings(proof="timestamps")
@@ -285,14 +283,14 @@ def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing() -> None:
     assert reason(mirrored.translation(5, settings=kip).outcome) is Reason.NO_PROOF
 
 
-def test_the_timestamp_of_the_row() -> None:
+def test_the_timestamp_of_the_row():
     """That of R; for a caught-up group, of the last record before C."""
     mirrored = Mirror().write(range(0, 100, 10)).copy()
     assert mirrored.translation(3).source_timestamp_ms == NOW_MS + 30
     assert mirrored.translation(10).source_timestamp_ms == NOW_MS + 90
 
 
-def test_the_youngest_record_is_asked_for_once_a_side() -> None:
+def test_the_youngest_record_is_asked_for_once_a_side():
     """Its answer is kept for all positions of a partition, none too; a failure is not."""
     evidence = Evidence(SOURCE, TARGET, TranslationSettings())
     failing = Inquiry(evidence).youngest(Side.TARGET)
@@ -312,7 +310,7 @@ def test_the_youngest_record_is_asked_for_once_a_side() -> None:
         assert (told.value.value, kept.value.value) == (answer, answer)
 
 
-def test_a_mistake_of_ours_costs_one_position_and_tells_no_content() -> None:
+def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():
     """What breaks inside a conversation is a failed position; the error's text is not repeated,
     for it may hold digests of content."""
 
@@ -327,7 +325,7 @@ def test_a_mistake_of_ours_costs_one_position_and_tells_no_content() -> None:
     assert resumes(outcomes[1]) == (38, Precision.EXACT, 0)
 
 
-def test_a_malformed_batch_costs_the_positions_that_need_it() -> None:
+def test_a_malformed_batch_costs_the_positions_that_need_it():
     """A batch that turns out to be malformed where it is looked at is a failed position; those
     of the same partition that do not need it are translated."""
 

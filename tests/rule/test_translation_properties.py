@@ -65,8 +65,7 @@ all_at_once = st.builds(
     **{name: st.sampled_from(values) for name, values in CHOICES.items()},  # type: ignore[arg-type]
 )
 kinds = st.one_of(
-    all_at_once,
-    st.builds(only, all_at_once, st.sets(st.sampled_from(list(CHOICES)), max_size=12)),
+    all_at_once, st.builds(only, all_at_once, st.sets(st.sampled_from(list(CHOICES)), max_size=12))
 )
 ways = st.builds(
     Way,
@@ -129,9 +128,7 @@ large_ways = st.builds(
     name=st.sampled_from(("replica", "replica", "same")),
 )
 retried = st.builds(
-    lambda kind, couples: replace(kind, couples=couples),
-    kinds,
-    st.sampled_from((0.05, 0.2)),
+    lambda kind, couples: replace(kind, couples=couples), kinds, st.sampled_from((0.05, 0.2))
 )
 
 
@@ -215,7 +212,7 @@ def amounts(usual: int, thorough: int, long: int | None = None) -> list[Any]:
 
 
 @pytest.mark.parametrize("positions", amounts(2_000, 15_000, 1_000_000))
-def test_translations_are_safe_and_keep_their_bounds(positions: int) -> None:
+def test_translations_are_safe_and_keep_their_bounds(positions):
     """Never unsafe, never outside the log, never more re-reads than stated, none for exact:
     for positions everywhere, asked together, alone, or in any order and slices, whatever the
     batches and with budgets of any size."""
@@ -223,7 +220,7 @@ def test_translations_are_safe_and_keep_their_bounds(positions: int) -> None:
 
 
 @pytest.mark.parametrize("positions", amounts(250, 5_000, 50_000))
-def test_large_logs_are_answered_safely(positions: int) -> None:
+def test_large_logs_are_answered_safely(positions):
     """Logs that are too long to be seen whole, with late records, clocks that are apart or were set
     back, backfills, and budgets that end: a lookup or a scan that does not find a record does not
     tell that it is not there."""
@@ -232,7 +229,7 @@ def test_large_logs_are_answered_safely(positions: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
+def test_the_same_holds_where_producers_wrote_stretches_again():
     """A producer that retries writes several records anew, in order and with their old times:
     the hardest logs once the target has lost the first of two such stretches."""
     assert judged_positions(5_000, retried) >= 5_000
@@ -240,7 +237,7 @@ def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_the_same_holds_while_both_logs_change() -> None:
+def test_the_same_holds_while_both_logs_change():
     """Between the questions of a conversation the replicator copies on, applications write,
     cleaners and retention come: answers hold for the logs as they are at the end."""
     assert judged_positions(5_000, changing=True) >= 5_000
@@ -250,9 +247,7 @@ def test_the_same_holds_while_both_logs_change() -> None:
 @pytest.mark.timeout(1_800)
 @each_example(100)
 @given(kinds, seeds, st.lists(ways, min_size=2, max_size=3))
-def test_exact_answers_are_the_same_however_they_are_asked_for(
-    kind: Kind, seed: int, asked_in: list[Way]
-) -> None:
+def test_exact_answers_are_the_same_however_they_are_asked_for(kind, seed, asked_in):
     """Order, slices, batches and budgets change cost, never where an exact answer resumes."""
     world = build(kind, seed)
     exact: dict[int, Translated] = {}
@@ -273,7 +268,7 @@ def assert_same(world: World, committed: int, one: Translated, other: Translated
         assert not world.resumes_differ(committed, low, high), (committed, one, other)
 
 
-def test_questions_of_a_position_are_bounded() -> None:
+def test_questions_of_a_position_are_bounded():
     """A position alone makes at most `translation.budget` fetches on each side, and those that
     the partition pays for: together they bring `translation.scan.bytes`, and what the last of
     them had over. Time lookups, which bring nothing, are few, or go along with reads."""
@@ -328,7 +323,7 @@ ordinary = st.builds(
         pytest.param(500, id="many", marks=THOROUGH),
     ],
 )
-def test_ordinary_logs_are_answered_exactly(worlds: int) -> None:
+def test_ordinary_logs_are_answered_exactly(worlds):
     """Where every record has its copy and no equal one, all positions are exact, whatever the
     timestamps and batches; most of them with transactions (markers in batches of their own
     cost fetches, and their times mislead), restarts and records of others, too, alone."""
@@ -355,7 +350,7 @@ def test_ordinary_logs_are_answered_exactly(worlds: int) -> None:
 
 
 @pytest.mark.parametrize("rewritten", ["values", "keys"])
-def test_rewritten_records_are_matched_by_what_is_left(rewritten: str) -> None:
+def test_rewritten_records_are_matched_by_what_is_left(rewritten):
     """With a match that leaves out what the replicator rewrites, answers are as exact as without
     a rewrite; with the default match such records are no images, and nothing is unsafe."""
     world = build(Kind(rewrites=rewritten, foreign=0.2, repeats=1), seed=7)

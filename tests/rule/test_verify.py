@@ -26,14 +26,7 @@ from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import StepsHere
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
-from tsoffset.model import (
-    FailureKind,
-    OutcomeKind,
-    Precision,
-    Reason,
-    Skipped,
-    Translated,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Skipped, Translated
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers, differs, translate_columns
 from tsoffset.rule.translate import Conversation, translate
@@ -74,7 +67,7 @@ def one_past(*asked: Any) -> tuple[Flags, Answers]:
     return answered, answers._replace(copy=answers.copy + 1)
 
 
-def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_verified_unless_wanted(monkeypatch):
     """By default only the outermost positions have a conversation."""
     had = []
 
@@ -88,7 +81,7 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
     assert had == [POSITIONS[0], POSITIONS[-1]]
 
 
-def test_verifying_changes_no_answer() -> None:
+def test_verifying_changes_no_answer():
     """Where both agree the answers are the same, they hold as long, and the cost tells how many
     were verified."""
     logs = mirrored(3)
@@ -98,14 +91,14 @@ def test_verifying_changes_no_answer() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 7, 3 * AT_ONCE])
-def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_are_verified_than_wanted(budget, monkeypatch):
     """The number holds for all partitions together."""
     monkeypatch.setattr(rounds, "random", Random(5).random)
     _, cost = translated(mirrored(3), verifying(budget))
     assert 0 < cost.verified <= budget
 
 
-def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_position_may_be_verified(monkeypatch):
     """Those of the first partition are chosen no more often than those of the last."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
     chosen = Counter[int]()
@@ -118,7 +111,7 @@ def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(chosen.values()) > 8
 
 
-def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_fails(monkeypatch):
     """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
     nothing remembered; of what had its conversation alone all is as ever."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
@@ -150,7 +143,7 @@ def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one["group"] for one in known] == ["g10", "g30"]
 
 
-def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_fails_tells_nothing(monkeypatch):
     """What was answered at once is answered, as without it, and does not count as verified."""
 
     def broken(offset: int, evidence: Evidence) -> Conversation:
@@ -179,14 +172,14 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
         (Skipped(Reason.TARGET_REWRITES_TIMESTAMPS, ""), False),
     ],
 )
-def test_what_counts_as_another_answer(conversed: Translated | Skipped, is_another: bool) -> None:
+def test_what_counts_as_another_answer(conversed, is_another):
     """Exact answers have to resume at one record; a bound has to reach to it."""
     at_once = Translated(7, Precision.EXACT, 0, 7, 7)
     assert differs(at_once, conversed) is is_another
 
 
 @pytest.mark.no_cover
-def test_there_are_no_false_alarms() -> None:
+def test_there_are_no_false_alarms():
     """In random worlds, whatever may be read for a position, all that is answered at once is
     agreed to."""
     silence_logs()
@@ -209,7 +202,7 @@ def test_there_are_no_false_alarms() -> None:
 # --- on Spark -------------------------------------------------------------------------------
 
 
-def test_tasks_share_what_is_to_be_verified() -> None:
+def test_tasks_share_what_is_to_be_verified():
     """Each has its part, rounded up, so that few are not none."""
     parts = {wanted: TranslationSettings(verify=wanted).shared_by(4).verify for wanted in (0, 1, 8)}
     assert parts == {0: 0, 1: 1, 8: 2}
