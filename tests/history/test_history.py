@@ -644,12 +644,10 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task():
 
 _WRITES_FOR_EVER = """
 import sys
-from contextlib import suppress
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from tests.past_cycles import FLOW, Past, row
-from tsoffset.history.tidying import remove_before, tidy
-from tsoffset.history.views import below_root, without_root
+from tsoffset.history.tidying import tidy
 from tsoffset.stores import place_of
 
 directory = Path(sys.argv[1])
