@@ -38,6 +38,13 @@ def logging_kept() -> Iterator[None]:
         structlog.reset_defaults()
 
 
+def run_process(*words: str) -> tuple[int, str, str]:
+    """Run a command as a process of its own: its exit status, output and standard error."""
+    with start(*words) as process:
+        out, err = process.communicate(timeout=180)
+    return process.returncode, out, err
+
+
 def start(
     *words: str,
     stderr: int | None = None,

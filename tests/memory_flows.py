@@ -1,6 +1,6 @@
 """Flows between clusters in memory, told in a few words: topics, mirrors, groups, cycles."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,17 +181,6 @@ class Estate:
         for key in [key for key in self._mirrored if key[2].topic == topic]:
             del self._mirrored[key]
 
-    def unmirror(self, topic: str) -> None:
-        """Delete the copy of a topic of A on B, with what groups have committed there."""
-        copy = DEFAULT.format_remote_topic("A", topic)
-        self["B"].delete_topic(copy)
-        for name in self["B"].groups().groups:
-            offsets = self["B"].group(name).offsets
-            for partition in [one for one in offsets if one.topic == copy]:
-                del offsets[partition]
-        for key in [key for key in self._mirrored if key[1] == copy]:
-            del self._mirrored[key]
-
     def commit(
         self,
         group: str,
@@ -249,13 +238,35 @@ class Estate:
         return self[alias].asked(verb)
 
 
+def after_each(cluster: MemoryCluster, call: str, change: Callable[[Any], Any]) -> None:
+    """Let this happen after each call of a cluster. It is given the answer, and what it returns
+    takes the answer's place, but for None."""
+    method = getattr(cluster, call)
+
+    def answer(*words: Any, **named: Any) -> Any:
+        found = method(*words, **named)
+        changed = change(found)
+        return found if changed is None else changed
+
+    setattr(cluster, call, answer)
+
+
 def mirrored_estate(
-    records: int = 100, *, topic: str = "orders", partitions: int = 1, first_offset: int = 0
+    records: int = 100,
+    *,
+    partitions: int = 1,
+    first_offset: int = 0,
+    up_to: int | None = None,
+    stamped: bool = True,
+    billing: int | None = None,
 ) -> Estate:
-    """A topic on A, all of it mirrored to B, its copy beginning at `first_offset`."""
+    """`orders` on A, mirrored to B up to an offset, else all of it; its copy begins at
+    `first_offset`. `billing` is where a group of that name stands on A."""
     estate = Estate()
-    estate.write(topic, records, partitions=partitions)
-    estate.mirror(topic, first_offset=first_offset)
+    estate.write("orders", records, partitions=partitions, stamped=stamped)
+    estate.mirror("orders", first_offset=first_offset, up_to=up_to)
+    if billing is not None:
+        estate.commit("billing", "orders", billing)
     return estate
 
 

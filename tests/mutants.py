@@ -43,8 +43,8 @@ EXAMPLES = tuple(
             *("same_offsets", "fast_path", "verify"),
         ),
         "cycle": ("prefetch", "memory_of_cycles"),
-        "group_sync": ("plan", "cycle_tables", "settling", "sync"),
-        "commands": ("snapshots",),
+        "group_sync": ("plan", "cycle_tables", "settling", "sync", "row_contract"),
+        "commands": ("snapshots", "explain_answers"),
     }.items()
     for name in names
 )

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.testing.memory_cluster import Message, PartitionLog
@@ -150,23 +150,6 @@ CHOICES: dict[str, tuple[object, ...]] = {
 def only(kind: Kind, names: Iterable[str]) -> Kind:
     """Of a kind these fields alone; the others are as in an ordinary log."""
     return Kind(**{name: getattr(kind, name) for name in names})
-
-
-def brief(value: object) -> str:
-    """A kind, a way or settings as an expression, without what is as ever."""
-    plain = type(value)()
-    said = [
-        f"{it.name}={_expression(getattr(value, it.name))}"
-        for it in fields(value)  # type: ignore[arg-type]
-        if getattr(value, it.name) != getattr(plain, it.name)
-    ]
-    return f"{type(value).__name__}({', '.join(said)})"
-
-
-def _expression(value: object) -> str:
-    if isinstance(value, Isolation):
-        return f"Isolation.{value.name}"
-    return brief(value) if hasattr(value, "__dataclass_fields__") else repr(value)
 
 
 def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:

@@ -441,22 +441,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--sample", type=int, default=None, metavar="SEED")
-    parser.add_argument("--alone", type=float, default=0.1)
-    parser.add_argument("--jumps", type=int, default=2)
-    parser.add_argument("--compacted", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--budget", type=int, default=TranslationSettings().budget)
-    parser.add_argument("--scan-bytes", type=int, default=TranslationSettings().scan_bytes)
-    parser.add_argument("--count", action="store_true", help="only say how many there are")
     options = parser.parse_args()
     silence_logs()
-    logs = every(options.records, jumps=options.jumps, compacted=options.compacted)
+    logs = every(options.records)
     if options.sample is not None:
         logs = some(options.records, options.sample)
-    if options.count:
-        print(f"{sum(1 for _ in logs):,}")
-        return
-    settings = TranslationSettings(budget=options.budget, scan_bytes=options.scan_bytes)
-    judged = judge(logs, settings=settings, alone=options.alone, seconds=options.seconds)
+    judged = judge(logs, alone=0.1, seconds=options.seconds)
     print("\n".join(judged.wrong[:20]))
     print(judged)
 

@@ -3,9 +3,9 @@
 import logging
 import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import structlog
 
@@ -13,29 +13,18 @@ from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.under_way import Observe
-from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
-from tsoffset.group_sync.cycle import StepsHere, cycle_tables
-from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import (
-    CommittedOffset,
     Failed,
-    FirstAtTime,
     Isolation,
-    LogRange,
     Outcome,
     Position,
     Precision,
     ReadFrom,
-    TimedOffset,
-    TopicPartition,
     Translated,
-    Youngest,
 )
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
@@ -194,33 +183,10 @@ class _Names(DefaultReplicationPolicy):
         return TARGET.topic
 
 
-def remembering(
-    world: World, offsets: Sequence[int], way: Way, carry_over: CarryOver
-) -> tuple[dict[int, Translated], CarryOver, int]:
-    """The answers of a cycle that remembers the one before, for a group at each of the offsets;
-    what it leaves to the next, and how many positions it recalled."""
-    groups = [GroupWork(f"g{offset:09}") for offset in sorted(offsets)]
-    for work in groups:
-        at = CommittedOffset(int(work.group[1:]))
-        world.source_cluster.group(work.group).offsets = {SOURCE: at}
-    settings = replace(_flow(world, way), policy=_Names(world, way))
-    clusters = world.source_cluster, world.target_cluster
-    done = cycle_tables(
-        settings.name,
-        StepsHere(settings, *clusters),
-        groups,
-        carry_over,
-    )
-    answers = {
-        row.source_offset: Translated(
-            row.target_offset, row.precision, row.reread_bound, row.target_offset, row.target_offset
-        )
-        for row in rows_of(rows_table(done.rows))
-        if row.source_offset is not None
-        and row.target_offset is not None
-        and row.precision is not None
-    }
-    return answers, done.carry_over, done.cost.recalled
+def flow_of(world: World, way: Way | None = None) -> FlowSettings:
+    """The flow of a world, whose names tell what `way.name` says."""
+    way = way or Way()
+    return replace(_flow(world, way), policy=_Names(world, way))
 
 
 def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:
@@ -253,26 +219,8 @@ class _Recut:
         self._cluster = cluster
         self._cut = cut
 
-    def log_ranges(
-        self, partitions: Collection[TopicPartition], isolation: Isolation
-    ) -> Mapping[TopicPartition, LogRange | Failed]:
-        return self._cluster.log_ranges(partitions, isolation)
-
-    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
-        return self._cluster.topic_configs(topics)
-
-    def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        return self._cluster.together(calls)
-
-    def first_at_times(
-        self, requests: Collection[FirstAtTime], isolation: Isolation
-    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
-        return self._cluster.first_at_times(requests, isolation)
-
-    def youngest(
-        self, requests: Collection[Youngest], isolation: Isolation
-    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
-        return self._cluster.youngest(requests, isolation)
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cluster, name)
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation

@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import signal
 import socket
 from collections.abc import Callable
 from dataclasses import fields
@@ -15,14 +13,12 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.daemons import Daemon, named
-from tests.invoking import start
-from tests.processes import is_java
+from tests.invoking import run_process, start
 from tests.producing import Contents, numbered
 from tsoffset.model import Row
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-SECONDS = 180
 SMALL = "spark.master = local[1]\nlisteners = http://127.0.0.1:0\n"
 
 
@@ -56,24 +52,18 @@ def mirrored(source: Contents, target: Contents, unique: Callable[[str], str]) -
     return Mirrored(source, target, unique)
 
 
-def run(*words: str) -> tuple[int, str, str]:
-    with start(*words) as process:
-        out, err = process.communicate(timeout=SECONDS)
-    return process.returncode, out, err
-
-
 def rows_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.mark.thorough
-def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_plan_commits_nothing_and_sync_what_was_planned(mirrored, tmp_path):
     """`plan` says `would_commit` and changes nothing; `sync` commits that offset with the
     source's metadata; a second sync says `unchanged`. A dead address of two is a warning on
     standard error, exit 0."""
     dead = nowhere()
     file = mirrored.configuration(tmp_path, source=f"{dead},{mirrored.source.bootstrap}")
-    status, out, err = run("plan", "-c", file, "--format", "json")
+    status, out, err = run_process("plan", "-c", file, "--format", "json")
     (row,) = rows_of(out)
     assert (status, row["outcome"], row["target_offset"]) == (0, "would_commit", 20)
     assert tuple(row) == tuple(field.name for field in fields(Row))
@@ -81,12 +71,12 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
     assert "1 would be committed" in err
     assert mirrored.committed() == {}
 
-    status, out, err = run("sync", "-c", file, "--format", "csv")
+    status, out, err = run_process("sync", "-c", file, "--format", "csv")
     (line,) = csv.DictReader(io.StringIO(out))
     assert (status, line["outcome"], line["precision"]) == (0, "committed", "exact")
     assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
 
-    status, out, err = run("sync", "-c", file)
+    status, out, err = run_process("sync", "-c", file)
     assert status == 0
     assert "unchanged" in out
     assert f"{mirrored.topic}-0" in out
@@ -95,24 +85,7 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
 
 
 @pytest.mark.thorough
-def test_a_cluster_that_is_away_costs_its_own_flow(mirrored: Mirrored, tmp_path: Path) -> None:
-    """Two flows, one source without a reachable address: its row fails, the other flow is
-    synced, exit 3, long before anything of 30 s would have run out."""
-    file = mirrored.configuration(tmp_path, "C->B.enabled = true\nadmin.timeout.ms = 20000\n")
-    status, out, err = run("sync", "-c", file, "--format", "json", "--log-format", "json")
-    by_flow = {row["flow"]: row for row in rows_of(out)}
-    assert status == 3
-    assert by_flow["A->B"]["outcome"] == "committed"
-    failed = by_flow["C->B"]
-    assert (failed["outcome"], failed["reason"]) == ("failed", "UNREACHABLE")
-    assert (failed["group"], failed["source_topic"]) == (None, None)
-    assert "C.bootstrap.servers" in failed["message"]
-    assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
-    assert all(json.loads(line)["event"] for line in err.splitlines())
-
-
-@pytest.mark.thorough
-def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_state_saves_the_next_process_the_work(mirrored, tmp_path):
     """`sync --state` leaves what it learned to the next `sync`, which reads no record; a damaged
     file is a warning, and the cycle does without and puts it right; `run` takes it up by
     `state.dir` and leaves it to the next `run`."""
@@ -122,7 +95,7 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
 
     def sync() -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
         words = ("--state", str(folder), "--log-format", "json", "--log-level", "info")
-        status, out, err = run("sync", "-c", plain, "--format", "json", *words)
+        status, out, err = run_process("sync", "-c", plain, "--format", "json", *words)
         assert status == 0
         (row,) = rows_of(out)
         events = rows_of(err)
@@ -162,7 +135,7 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
 
 
 @pytest.mark.thorough
-def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_a_flow_turned_off_is_planned_and_says_so(mirrored, tmp_path):
     """`sync.group.offsets.enabled = false`: `sync` behaves as `plan`, exit 0. The reader of
     its rows may go away meanwhile."""
     file = mirrored.configuration(tmp_path, "sync.group.offsets.enabled = false\n")
@@ -178,9 +151,7 @@ def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: 
     assert mirrored.committed() == {}
 
 
-def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
-    mirrored: Mirrored, tmp_path: Path
-) -> None:
+def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(mirrored, tmp_path):
     """Both flows have cycle after cycle although one cluster is away; what the group commits
     meanwhile is followed; SIGTERM ends it with status 0, and Spark's Java with it."""
     file = mirrored.configuration(
@@ -208,7 +179,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
 
 
 @pytest.mark.thorough
-def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> None:
+def test_sigterm_ends_a_cycle_that_hangs(mirrored, tmp_path):
     """A cluster that accepts connections and never answers holds a cycle for ten minutes;
     the daemon leaves it behind, and its Java ends all the same."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -219,22 +190,3 @@ def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> 
             assert daemon.children
             assert daemon.end() == 0
             assert daemon.events()[-1]["ending"] == "abandoned"
-
-
-@pytest.mark.thorough
-def test_run_outlives_the_death_of_spark(mirrored: Mirrored, tmp_path: Path) -> None:
-    """Spark's Java is killed: the next cycle runs in a new session."""
-    file = mirrored.configuration(tmp_path, "sync.group.offsets.interval.seconds = 1\n")
-    with Daemon("-c", file, folder=tmp_path) as daemon:
-        daemon.wait_for(lambda events: bool(named(events, "cycle_finished", "A->B")))
-        before = len(daemon.events())
-        for child in daemon.children:
-            if is_java(child):
-                os.kill(child, signal.SIGKILL)
-        daemon.wait_for(
-            lambda events: (
-                any(each["event"] == "session_replaced" for each in events[before:])
-                and bool(named(events[before:], "cycle_finished", "A->B"))
-            )
-        )
-        assert daemon.end() == 0

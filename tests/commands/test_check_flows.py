@@ -4,7 +4,6 @@ and Spark."""
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ DAY_MS = 86_400_000
 # --- requests -------------------------------------------------------------------------------
 
 
-def test_requests_that_a_broker_does_not_know_are_an_error() -> None:
+def test_requests_that_a_broker_does_not_know_are_an_error():
     """Each broker is judged by what its own versions are: during an upgrade they differ."""
     old, new = Broker(1, "a", 1, "2.4", ("list_groups", "fetch")), Broker(2, "a", 2, "4.3")
     findings = {f.subject: f for f in connection("A->B", settings("A"), described(old, new))}
@@ -89,9 +88,7 @@ def proofs(
         ({}, WARNING, "cleanup.policy of 1 topic (A.orders) is not known: "),
     ],
 )
-def test_check_says_which_proof_a_target_topic_allows(
-    copy: Configs, severity: Severity, words: str
-) -> None:
+def test_check_says_which_proof_a_target_topic_allows(copy, severity, words):
     """Only a topic whose cleanup.policy is known to lack compact allows the proof by first copy.
     What is not known is a warning: cycles go on with the other proofs."""
     (finding,) = proofs(copy)
@@ -99,7 +96,7 @@ def test_check_says_which_proof_a_target_topic_allows(
     assert words in finding.finding
 
 
-def test_check_prints_the_command_that_grants_the_configuration() -> None:
+def test_check_prints_the_command_that_grants_the_configuration():
     """For the target topic, on the target, to our principal; any other failure has its own step."""
     command = (
         "kafka-acls --bootstrap-server b:9092 --add --allow-principal User:alice "
@@ -109,14 +106,14 @@ def test_check_prints_the_command_that_grants_the_configuration() -> None:
     assert proofs(Failed(FailureKind.TIMEOUT, "slow; wait"))[0].remedy == "wait"
 
 
-def test_check_names_all_three_kinds_of_target_topics() -> None:
+def test_check_names_all_three_kinds_of_target_topics():
     """One finding for each kind that a flow has."""
     told = proofs(DELETE, COMPACT, DELETE, REFUSED)
     assert [one.severity for one in told] == [OK, OK, WARNING]
     assert told[0].finding.startswith("2 topics not compacted")
 
 
-def test_compacted_topics_on_brokers_before_3_0_are_a_warning() -> None:
+def test_compacted_topics_on_brokers_before_3_0_are_a_warning():
     """These cannot look up the largest timestamp of a log, so more groups get no offset."""
     (finding,) = proofs(COMPACT, old=True)
     assert finding.severity is WARNING
@@ -131,14 +128,12 @@ def test_compacted_topics_on_brokers_before_3_0_are_a_warning() -> None:
     "translation",
     [TranslationSettings(proof="timestamps"), TranslationSettings(expect=SAME_OFFSETS)],
 )
-def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(
-    translation: TranslationSettings,
-) -> None:
+def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(translation):
     """Timestamps prove nothing, and equal offsets have a proof of their own."""
     assert proofs(COMPACT, the_flow=flow(translation=translation)) == []
 
 
-def test_failback_has_no_finding_of_the_proof_by_first_copy() -> None:
+def test_failback_has_no_finding_of_the_proof_by_first_copy():
     """The target holds the original there, and translations do not use that proof."""
     original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
     pairs = [TopicConfigs(original, {}, COMPACT)]
@@ -160,9 +155,7 @@ def test_failback_has_no_finding_of_the_proof_by_first_copy() -> None:
         ({"retention.ms": "2000"}, COMPACT | {"retention.ms": "1000"}, "cleanup.policy"),
     ],
 )
-def test_copies_that_keep_less_are_a_warning(
-    original: Mapping[str, str], copy: Mapping[str, str], subject: str | None
-) -> None:
+def test_copies_that_keep_less_are_a_warning(original, copy, subject):
     """By time or size, -1 being without limit, and only where logs are cut at all."""
     (finding,) = judged(compared(original, copy))
     assert (finding.severity, finding.subject) == (
@@ -190,7 +183,7 @@ def test_configurations_that_one_may_not_see_are_told_with_the_command() -> None
         (11 * DAY_MS + 1, "11 d"),
     ],
 )
-def test_durations_are_short(milliseconds: int, words: str) -> None:
+def test_durations_are_short(milliseconds, words):
     """In the largest unit that says it."""
     assert duration(milliseconds) == words
 
@@ -207,9 +200,7 @@ def test_durations_are_short(milliseconds: int, words: str) -> None:
         (NOW_MS - 3_600_000, True, None),
     ],
 )
-def test_checkpoints_that_are_being_written_are_told(
-    stamp: int, sync_enabled: bool | None, severity: Severity | None
-) -> None:
+def test_checkpoints_that_are_being_written_are_told(stamp, sync_enabled, severity):
     """A warning where this very file has MirrorMaker 2 commit them."""
     the_flow = replace(flow(), sync_enabled=sync_enabled)
     findings = list(other_committer(the_flow, {"billing": stamp, "old": 0}, NOW_MS))
@@ -217,7 +208,7 @@ def test_checkpoints_that_are_being_written_are_told(
     assert all("1 group of this flow (billing), the newest 12 s" in f.finding for f in findings)
 
 
-def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
+def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target():
     """The newest of each group that passes the filter; without the topic there is none."""
     estate = Estate()
     passing = flow(group_filter=DefaultGroupFilter(("billing",)))
@@ -230,7 +221,7 @@ def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
 # --- skipped commits, groups left out -------------------------------------------------------
 
 
-def test_commits_that_are_skipped_come_with_what_reset_means() -> None:
+def test_commits_that_are_skipped_come_with_what_reset_means():
     """Behind the log's start, past its end, without a copy: counted, and no alarm."""
     source, target = filled("A", "orders", "unmirrored"), filled("B", "A.orders")
     source.log("orders").delete_records(5)
@@ -248,7 +239,7 @@ def test_commits_that_are_skipped_come_with_what_reset_means() -> None:
         assert words in finding.finding
 
 
-def test_groups_that_no_flow_takes_are_named() -> None:
+def test_groups_that_no_flow_takes_are_named():
     """A group that another flow of the same source takes is not left out."""
     source, target = filled("A", "orders"), filled("B", "A.orders")
     for group in ("billing", "audit", "idle"):
@@ -280,14 +271,14 @@ def on_machine(spark: Mapping[str, str], java: int | None = 17, pyspark: bool = 
     return {f"{f.severity} {f.subject}" for f in findings}
 
 
-def test_java_and_spark_are_looked_at() -> None:
+def test_java_and_spark_are_looked_at():
     """Without either no cycle runs; with both it is one line."""
     assert on_machine({}) == {"ok Spark"}
     assert on_machine({}, java=None) == {"error Java"}
     assert on_machine({}, pyspark=False) == {"error PySpark"}
 
 
-def test_executors_elsewhere_need_the_package(tmp_path: Path) -> None:
+def test_executors_elsewhere_need_the_package(tmp_path):
     """Some setting must bring it, and an archive on this machine must exist."""
     packed = tmp_path / "environment.tar.gz"
     cluster = {"spark.master": "yarn"}

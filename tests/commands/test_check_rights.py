@@ -18,7 +18,7 @@ from kafka.admin import (
 )
 from kafka.admin import ResourceType as KafkaResourceType
 
-from tests.commands.test_check import checked, commit, filled, found, worst
+from tests.commands.test_check import checked, commit, found, mirrored, worst
 from tests.configured import properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow
@@ -41,7 +41,6 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.security.principal import principal
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.model import CommittedOffset, Operation, Resource, Side, TopicPartition
-from tsoffset.testing.memory_cluster import MemoryCluster
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 READ, DESCRIBE, CONFIGS = Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
@@ -50,12 +49,6 @@ NARROW = flow(
     group_filter=DefaultGroupFilter(("billing", "secret")),
     topic_filter=DefaultTopicFilter(("orders", "hidden")),
 )
-
-
-def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
-    return source, target
 
 
 # --- single judgements --------------------------------------------------------------------
@@ -71,7 +64,7 @@ def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
         (["it's"], "--topic 'it'\"'\"'s'"),
     ],
 )
-def test_a_command_names_few_and_covers_many(names: list[str], words: str) -> None:
+def test_a_command_names_few_and_covers_many(names, words):
     """One command, whatever the number of names: by what all begin with, up to a separator."""
     granting = Granting(ClusterSettings("A", ("a:1", "a:2")), "User:CN=alice,O=b")
     assert granting.command(TOPIC, names, {READ, DESCRIBE}) == (
@@ -80,14 +73,14 @@ def test_a_command_names_few_and_covers_many(names: list[str], words: str) -> No
     )
 
 
-def test_a_principal_that_only_brokers_know_is_a_placeholder() -> None:
+def test_a_principal_that_only_brokers_know_is_a_placeholder():
     """The remedy says what to put in its place."""
     told = Granting(ClusterSettings("A", ("a:1",)), None).remedy(CLUSTER, [], {DESCRIBE})
     assert "--allow-principal 'User:<principal>' --operation Describe --cluster" in told
     assert "the brokers know this client" in told
 
 
-def test_principals_are_those_of_the_login(tmp_path: Path) -> None:
+def test_principals_are_those_of_the_login(tmp_path):
     """A user's name, a certificate's subject; tokens' are the brokers' to know."""
     pem = Authority().issue("alice").write_pem(tmp_path / "alice.pem")
     own = CertificateStore(is_pem=True, location=str(pem))
@@ -107,14 +100,12 @@ def test_principals_are_those_of_the_login(tmp_path: Path) -> None:
         ((), (), True),
     ],
 )
-def test_names_that_a_list_writes_out(
-    include: tuple[str, ...], names: tuple[str, ...], only: bool
-) -> None:
+def test_names_that_a_list_writes_out(include, names, only):
     """What is written like a name is one; the exclude list wins."""
     assert written_groups(DefaultGroupFilter(include)) == WrittenNames(names, only)
 
 
-def test_narrowing_writes_names_out_too() -> None:
+def test_narrowing_writes_names_out_too():
     """--groups and --topics with a name, and the groups assigned to a task."""
     narrowed = Narrowing("billing", "orders").apply(flow())
     assert written_groups(narrowed.group_filter) == WrittenNames(("billing",), True)
@@ -126,7 +117,7 @@ def test_narrowing_writes_names_out_too() -> None:
 # --- flows in memory ----------------------------------------------------------------------
 
 
-def test_rights_that_suffice_are_one_line_a_cluster() -> None:
+def test_rights_that_suffice_are_one_line_a_cluster():
     """Nothing but what NEEDS says, without what only check uses: no finding but ok."""
     source, target = mirrored()
     for cluster, side in ((source, Side.SOURCE), (target, Side.TARGET)):
@@ -149,7 +140,7 @@ def test_rights_that_suffice_are_one_line_a_cluster() -> None:
     assert "--operation DescribeConfigs" in (unseen.remedy or "")
 
 
-def test_an_optional_right_that_is_missing_is_a_warning() -> None:
+def test_an_optional_right_that_is_missing_is_a_warning():
     """Without DESCRIBE_CONFIGS on target topics cycles go on, and lose the proof by first copy."""
     source, target = mirrored()
     target.allowed.restrict(TOPIC, "*", READ)
@@ -162,7 +153,7 @@ def test_an_optional_right_that_is_missing_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("elects", [False, True])
-def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects: bool) -> None:
+def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects):
     """READ on it, which joining needs; it is on the target, whether it exists or not."""
     source, target = mirrored()
     target.allowed.restrict(GROUP, "tsoffset-A->B", DESCRIBE)
@@ -171,7 +162,7 @@ def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects: bool) 
     assert ["(tsoffset-A->B)" in one.finding for one in missing] == ([True] if elects else [])
 
 
-def test_many_missing_rights_are_one_finding_and_one_command() -> None:
+def test_many_missing_rights_are_one_finding_and_one_command():
     """Of 300 groups that may not be committed for, a few are named and all are granted."""
     source, target = mirrored()
     for number in range(300):
@@ -184,7 +175,7 @@ def test_many_missing_rights_are_one_finding_and_one_command() -> None:
     assert (finding.remedy or "").endswith("--resource-pattern-type prefixed --group team.")
 
 
-def test_names_that_rights_hide_are_told_from_those_that_do_not_exist() -> None:
+def test_names_that_rights_hide_are_told_from_those_that_do_not_exist():
     """What the lists write out and no listing shows is asked for by name."""
     source, target = mirrored()
     source.allowed.restrict(GROUP, "secret")
@@ -204,7 +195,7 @@ def test_names_that_rights_hide_are_told_from_those_that_do_not_exist() -> None:
     }
 
 
-def test_a_listing_that_may_lack_some_is_told() -> None:
+def test_a_listing_that_may_lack_some_is_told():
     """Only where the filters may mean names that are not written out, and for groups only where
     the cluster may not be described."""
     source, target = mirrored()
@@ -228,7 +219,7 @@ def test_a_listing_that_may_lack_some_is_told() -> None:
     ]
 
 
-def test_the_documentation_has_the_table_of_rights() -> None:
+def test_the_documentation_has_the_table_of_rights():
     """docs/configuration.md says the same as the code."""
     text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     for need in NEEDS:
@@ -367,14 +358,8 @@ def run(secured: Secured, command: str) -> None:
     ],
 )
 def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
-    least: dict[Side, Secured],
-    tmp_path: Path,
-    side: Side,
-    resource: str,
-    name: str,
-    revoked: list[str],
-    words: str,
-) -> None:
+    least, tmp_path, side, resource, name, revoked, words
+):
     """Revoked on a real broker; once what check says is run, check says nothing of it any more."""
     file = configuration(least, tmp_path, *WRITTEN)
     assert commands(findings(file)) == []
@@ -394,9 +379,7 @@ def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_what_listings_do_not_show_is_told_on_real_brokers(
-    least: dict[Side, Secured], tmp_path: Path
-) -> None:
+def test_what_listings_do_not_show_is_told_on_real_brokers(least, tmp_path):
     """Open filters see one of two groups and topics, and say so; a written name that is hidden is
     an error, one that nothing has a warning."""
     file = configuration(least, tmp_path)
@@ -424,7 +407,7 @@ def test_what_listings_do_not_show_is_told_on_real_brokers(
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path: Path) -> None:
+def test_rights_are_those_of_the_authorizer(least, tmp_path):
     """What a broker tells, for names that exist, that do not, and that are hidden."""
     source = least[Side.SOURCE]
     with KafkaCluster(
@@ -457,9 +440,7 @@ def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path
 @pytest.mark.integration
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_a_sync_needs_no_right_to_write_on_the_source(
-    least: dict[Side, Secured], tmp_path: Path
-) -> None:
+def test_a_sync_needs_no_right_to_write_on_the_source(least, tmp_path):
     """With DESCRIBE and READ alone, as the authorizer's rules show, a whole sync commits, for a
     share group as for a consumer group."""
     source, target = least[Side.SOURCE], least[Side.TARGET]

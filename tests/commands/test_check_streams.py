@@ -6,7 +6,6 @@ from tests.commands.test_check import checked, commit, filled, found, worst
 from tests.memory_flows import flow, identity_flow
 from tsoffset.commands.check.findings import Severity
 from tsoffset.flow.policy import DefaultTopicFilter
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import GroupType
 from tsoffset.testing.memory_cluster import MemoryCluster
 
@@ -40,9 +39,7 @@ def application(*topics: str, type_: GroupType = GroupType.STREAMS) -> MemoryClu
     ],
     ids=["not mirrored", "not mirrored, renamed", "renamed", "not selected"],
 )
-def test_a_changelog_that_is_not_on_the_target_is_a_warning(
-    the_flow: FlowSettings, there: tuple[str, ...], remedy: str
-) -> None:
+def test_a_changelog_that_is_not_on_the_target_is_a_warning(the_flow, there, remedy):
     """Translated offsets and empty state stores: the results of the application would be wrong."""
     finding = found(checked(the_flow, application(CHANGELOG), filled("B", *there)), SUBJECT)
     assert (finding.severity, finding.cluster) == (WARNING, "B")
@@ -56,7 +53,7 @@ def test_a_changelog_that_is_not_on_the_target_is_a_warning(
 @pytest.mark.parametrize(
     "topic", [REPARTITION, "app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic"]
 )
-def test_records_in_a_repartition_topic_that_is_not_mirrored_are_lost(topic: str) -> None:
+def test_records_in_a_repartition_topic_that_is_not_mirrored_are_lost(topic):
     """The application has read their originals, and gets neither again."""
     source, target = application(CHANGELOG, topic), filled("B", "orders", CHANGELOG)
     finding = found(checked(identity_flow("A", "B"), source, target), SUBJECT)
@@ -64,7 +61,7 @@ def test_records_in_a_repartition_topic_that_is_not_mirrored_are_lost(topic: str
     assert "does not process what waits in its repartition topics" in finding.finding
 
 
-def test_an_application_whose_topics_are_all_mirrored_is_well() -> None:
+def test_an_application_whose_topics_are_all_mirrored_is_well():
     """Under their names. What is left to say is to wait for the mirror."""
     topics = ("orders", CHANGELOG, REPARTITION)
     source, target = application(*topics[1:]), filled("B", *topics)
@@ -73,7 +70,7 @@ def test_an_application_whose_topics_are_all_mirrored_is_well() -> None:
     assert "wait until these topics are mirrored" in (found(result, SUBJECT, OK).remedy or "")
 
 
-def test_a_classic_group_is_an_application_by_the_names_of_its_topics() -> None:
+def test_a_classic_group_is_an_application_by_the_names_of_its_topics():
     """The longest group that a name begins with. A group that has committed offsets in the topic
     is a consumer of something that is only called so, and a group without any is not synced."""
     source = application(CHANGELOG, "app-eu-counts-changelog", type_=GroupType.CLASSIC)
@@ -92,7 +89,7 @@ def test_a_classic_group_is_an_application_by_the_names_of_its_topics() -> None:
     assert SUBJECT not in {one.subject for one in result.findings}
 
 
-def test_consumers_and_stateless_applications_have_no_finding() -> None:
+def test_consumers_and_stateless_applications_have_no_finding():
     """Neither has topics of its own."""
     source, target = application(), filled("B", "orders")
     commit(source, "billing", "orders")

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from tests.configured import properties_file
 from tests.invoking import ROOT
-from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
+from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
@@ -25,7 +25,12 @@ from tsoffset.commands.compare.run import comparison_lines, run_compare
 from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+)
 from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -107,6 +112,13 @@ def checkpoint(
     )
 
 
+def with_checkpoint(theirs: int, committed: int = 60) -> Estate:
+    """The group `billing` on the source, and a checkpoint of its commit at 60."""
+    estate = mirrored_estate(billing=committed)
+    checkpoint(estate, "billing", 60, theirs)
+    return estate
+
+
 def comparison(
     estate: Estate, *flows: FlowSettings, options: CompareOptions | None = None
 ) -> FlowComparison:
@@ -129,29 +141,22 @@ def judged(pair: ComparedPair) -> tuple[CheckpointVerdict, int | None]:
 
 
 @pytest.mark.parametrize(("key", "value", "whose", "what"), WRITTEN_BY_MIRROR_MAKER)
-def test_bytes_of_mirror_maker_are_decoded(
-    key: str, value: str, whose: CheckpointKey, what: Checkpoint
-) -> None:
-    """Group, target topic and partition from the key; the two offsets from the value."""
+def test_bytes_of_mirror_maker_are_decoded(key, value, whose, what):
+    """Group, target topic and partition from the key; the two offsets from the value. The
+    checkpoints of these tests are byte by byte like real ones."""
     assert decode_key(bytes.fromhex(key)) == whose
     assert decode_value(bytes.fromhex(value)) == what
+    assert key_of(whose.group, whose.target.topic, whose.target.partition).hex() == key
+    assert value_of(what.source_offset, what.target_offset).hex() == value
 
 
-def test_what_mirror_maker_writes_is_what_these_tests_write() -> None:
-    """The checkpoints of these tests are byte by byte like real ones."""
-    for key, value, whose, what in WRITTEN_BY_MIRROR_MAKER:
-        target = whose.target
-        assert key_of(whose.group, target.topic, target.partition).hex() == key
-        assert value_of(what.source_offset, what.target_offset).hex() == value
-
-
-def test_metadata_may_be_long_and_is_left_alone() -> None:
+def test_metadata_may_be_long_and_is_left_alone():
     """The metadata of a commit stands at the end, of any length that fits, and is not kept."""
     assert decode_value(value_of(7, 8, "ü" * 10_000)) == Checkpoint(7, 8)
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
-def test_what_is_cut_off_is_malformed(cut: int) -> None:
+def test_what_is_cut_off_is_malformed(cut):
     """No piece of a key or value passes for a whole one."""
     key, value = key_of("billing"), value_of(100, 50, "noted")
     if cut <= len(key):
@@ -173,7 +178,7 @@ def test_what_is_cut_off_is_malformed(cut: int) -> None:
         struct.pack(">h", 2) + b"\xff\xfe" + text_field("t") + struct.pack(">i", 0),
     ],
 )
-def test_other_keys_are_malformed(key: bytes | None) -> None:
+def test_other_keys_are_malformed(key):
     """Null, too long, a negative length or partition, text that is no UTF-8."""
     with pytest.raises(MalformedCheckpoint):
         decode_key(key)
@@ -189,7 +194,7 @@ def test_other_keys_are_malformed(key: bytes | None) -> None:
         struct.pack(">hqq", 1, 5, 6) + text_field(""),
     ],
 )
-def test_other_values_are_malformed(value: bytes) -> None:
+def test_other_values_are_malformed(value):
     """Too short or long, negative offsets, and versions whose layout is not known."""
     with pytest.raises(MalformedCheckpoint):
         decode_value(value)
@@ -198,10 +203,9 @@ def test_other_values_are_malformed(value: bytes) -> None:
 # --- which checkpoint is theirs -------------------------------------------------------------
 
 
-def test_the_newest_checkpoint_of_a_key_holds() -> None:
+def test_the_newest_checkpoint_of_a_key_holds():
     """Of several records of a group and partition the last one, with its time."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 20, 10)
     checkpoint(estate, "billing", 60, 55, timestamp_ms=NOW_MS + 5)
     pair = the_pair(estate)
@@ -209,7 +213,7 @@ def test_the_newest_checkpoint_of_a_key_holds() -> None:
     assert pair.theirs_timestamp_ms == NOW_MS + 5
 
 
-def test_all_partitions_of_the_topic_are_read() -> None:
+def test_all_partitions_of_the_topic_are_read():
     """Checkpoints lie wherever the topic has partitions; of one key in two the later holds."""
     estate = mirrored_estate(100)
     estate["B"].create_topic(CHECKPOINTS, 3)
@@ -221,10 +225,9 @@ def test_all_partitions_of_the_topic_are_read() -> None:
     assert theirs == {"one": 40, "two": 41, "three": 42}
 
 
-def test_a_long_topic_is_read_to_its_end() -> None:
+def test_a_long_topic_is_read_to_its_end():
     """More than one read takes: the very last record of it counts."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate["B"].create_topic(CHECKPOINTS)
     filler = [Message(NOW_MS, key_of(f"g{n}"), value_of(1, 1, "x" * 900)) for n in range(3_000)]
     estate["B"].log(CHECKPOINTS).append(filler, batch_size=50)
@@ -233,11 +236,9 @@ def test_a_long_topic_is_read_to_its_end() -> None:
     assert estate.asked("B", Verb.READ_RAW) > 2
 
 
-def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
+def test_records_that_are_no_checkpoints_are_counted_and_left_out():
     """A warning says how many; the checkpoints beside them hold."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     log = estate["B"].log(CHECKPOINTS)
     log.append([Message(NOW_MS, b"junk", b"junk"), Message(NOW_MS, key_of("billing"), b"")])
     found = comparison(estate)
@@ -247,54 +248,47 @@ def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
     assert CHECKPOINTS in warning
 
 
-def test_a_deleted_checkpoint_is_none() -> None:
+def test_a_deleted_checkpoint_is_none():
     """A record without a value takes the checkpoint of its key away."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     estate["B"].log(CHECKPOINTS).append([Message(NOW_MS, key_of("billing"), None)])
     assert judged(the_pair(estate)) == (CheckpointVerdict.NONE, None)
 
 
 @pytest.mark.parametrize(
-    ("naming", "name"),
+    ("policy", "naming", "copy", "name"),
     [
-        ({"replication.policy.separator": "_"}, "A_checkpoints_internal"),
         (
+            DefaultReplicationPolicy(),
+            {"replication.policy.separator": "_"},
+            *("A_orders", "A_checkpoints_internal"),
+        ),
+        (
+            DefaultReplicationPolicy(),
             {
                 "replication.policy.separator": "_",
                 "replication.policy.internal.topic.separator.enabled": "false",
             },
-            "A.checkpoints.internal",
+            *("A_orders", "A.checkpoints.internal"),
         ),
+        # It keeps the names of data, not of checkpoints.
+        (IdentityReplicationPolicy("A"), {}, "orders", CHECKPOINTS),
     ],
 )
-def test_the_topics_name_is_the_policys(naming: dict[str, str], name: str) -> None:
+def test_the_topics_name_is_the_policys(policy, naming, copy, name):
     """The separator is part of it, unless internal topics are left out of that."""
-    policy = DefaultReplicationPolicy()
     policy.configure(naming)
     estate = Estate()
     estate.write("orders")
-    estate.mirror("orders", "A_orders")
+    estate.mirror("orders", copy)
     estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44, topic="A_orders", on=name)
+    checkpoint(estate, "billing", 60, 44, topic=copy, on=name)
     assert the_pair(estate, flow(policy=policy)).theirs == 44
 
 
-def test_under_identity_the_topic_has_the_same_name() -> None:
-    """IdentityReplicationPolicy keeps the names of data, not of checkpoints."""
-    estate = Estate()
-    estate.write("orders")
-    estate.mirror("orders", "orders")
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44, topic="orders")
-    assert the_pair(estate, identity_flow()).theirs == 44
-
-
-def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
+def test_without_the_topic_a_sentence_says_so_and_nothing_failed():
     """Ours are shown all the same, theirs is none, and the exit status is 0."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     found = comparison(estate)
     assert found.exit_status == 0
     (warning,) = found.warnings
@@ -305,11 +299,9 @@ def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
     assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
 
 
-def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
+def test_checkpoints_that_cannot_be_read_fail_the_pairs():
     """What is not known to be the newest is not judged: the pairs fail with the cause."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+    estate = with_checkpoint(44)
     failed = Failed(FailureKind.AUTHORIZATION, "read: not authorized; grant READ")
     estate["B"].fail(failed, verb=Verb.READ_RAW)
     found = comparison(estate)
@@ -323,29 +315,31 @@ def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "verdict", "records"),
+    ("committed", "theirs", "verdict", "records", "message"),
     [
-        (60, CheckpointVerdict.EQUAL, 0),
-        (59, CheckpointVerdict.REREAD, 1),
-        (0, CheckpointVerdict.REREAD, 60),
-        (61, CheckpointVerdict.UNSAFE, 1),
-        (100, CheckpointVerdict.UNSAFE, 40),
+        (60, 60, CheckpointVerdict.EQUAL, 0, None),
+        # Before ours: what lies between is read again. Past it: what lies between is skipped.
+        (60, 59, CheckpointVerdict.REREAD, 1, None),
+        (60, 0, CheckpointVerdict.REREAD, 60, None),
+        (60, 61, CheckpointVerdict.UNSAFE, 1, ""),
+        (60, 100, CheckpointVerdict.UNSAFE, 40, ""),
+        # Past the log consumers would be reset: no number of records can be told.
+        (60, 250, CheckpointVerdict.UNSAFE, None, "past the target's log end 100"),
+        # A checkpoint for a later commit than the group has now skips what it will read again.
+        (30, 60, CheckpointVerdict.UNSAFE, 30, "reset to 30"),
     ],
 )
-def test_theirs_are_judged_by_an_exact_translation(
-    theirs: int, verdict: CheckpointVerdict, records: int
-) -> None:
-    """Before ours: what lies between is read again. Past it: what lies between is skipped."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, theirs)
+def test_theirs_are_judged_by_an_exact_translation(committed, theirs, verdict, records, message):
+    """The checkpoint is of a commit at 60; a verdict against it comes with a sentence."""
+    estate = with_checkpoint(theirs, committed)
     pair = the_pair(estate)
-    assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
+    assert (pair.ours, pair.ours_precision) == (committed, Precision.EXACT)
     assert judged(pair) == (verdict, records)
-    assert (pair.message is None) == (verdict is not CheckpointVerdict.UNSAFE)
+    assert (pair.message is None) == (message is None)
+    assert (message or "") in (pair.message or "")
 
 
-def test_holes_between_are_no_records() -> None:
+def test_holes_between_are_no_records():
     """Offsets that hold no data make no difference: theirs inside such a hole is equal, and
     before it only what lies before the hole is read again."""
     estate = mirrored_estate(100)
@@ -359,11 +353,9 @@ def test_holes_between_are_no_records() -> None:
         assert judged(the_pair(estate)) == expected
 
 
-def test_past_a_bounded_translation_nothing_is_proven() -> None:
+def test_past_a_bounded_translation_nothing_is_proven():
     """Where ours is only bounded, a checkpoint past it may be right: `beyond`, not `unsafe`."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders")
+    estate = mirrored_estate(100)
     # The target lost what the group has read last and would read next.
     estate["B"].log("A.orders").remove(range(40, 100))
     estate["B"].log("A.orders").append([Message(NOW_MS + 500, b"foreign", b"foreign")] * 20)
@@ -378,7 +370,7 @@ def test_past_a_bounded_translation_nothing_is_proven() -> None:
 
 
 @pytest.mark.parametrize("position", [50, 55, 58, 60])
-def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
+def test_what_the_replicator_repeated_is_not_skipped(position):
     """A target `0..60, 50..100`: a checkpoint at the second copy of the next record skips
     nothing; one record further on it does."""
     estate = Estate()
@@ -401,7 +393,7 @@ def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
 
 @settings(deadline=None, max_examples=scaled(300))
 @given(data=st.data())
-def test_unsafe_and_safe_checkpoints_are_told_apart(data: st.DataObject) -> None:
+def test_unsafe_and_safe_checkpoints_are_told_apart(data):
     """On logs with repeats and any checkpoint: `unsafe` only where some unread record has no
     copy at or behind it; `equal` and `reread` only where each has one; and where all is
     looked through, `beyond` of an exact translation only where nothing is lost."""
@@ -446,7 +438,7 @@ def far_past(*groups: str, records: int = 300) -> Estate:
     return estate
 
 
-def test_all_pairs_past_ours_are_looked_at() -> None:
+def test_all_pairs_past_ours_are_looked_at():
     """However many there are, none is called unsafe without a look."""
     estate = Estate()
     estate.write("orders", 400)
@@ -464,13 +456,12 @@ def test_all_pairs_past_ours_are_looked_at() -> None:
     assert {found[f"h{number}"] for number in range(150)} == {(CheckpointVerdict.UNSAFE, 301)}
 
 
-def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
+def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read():
     """As many offsets on the target as on the source up to the newest copy: what theirs leaves
     out cannot come again, and at most the end of each log is read for that."""
     asked = []
     for theirs in (60, 70):
-        estate = mirrored_estate(20_000)
-        estate.commit("billing", "orders", 60)
+        estate = mirrored_estate(20_000, billing=60)
         checkpoint(estate, "billing", 60, theirs)
         pair = the_pair(estate)
         asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
@@ -478,9 +469,7 @@ def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
     assert all(more <= less + 1 for less, more in zip(*asked, strict=True)), asked
 
 
-def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(monkeypatch):
     """What was not looked through to the end is beyond ours, with the reason, not unsafe."""
     monkeypatch.setattr(repeats, "BYTES_PER_SPAN", 1_000)
     monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
@@ -490,7 +479,7 @@ def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
     assert "the records after the compared offset on B are more than the" in (pair.message or "")
 
 
-def test_where_a_read_fails_nothing_is_known() -> None:
+def test_where_a_read_fails_nothing_is_known():
     """Neither that it comes again nor that it does not: the cause is handed on."""
     estate = far_past("billing")
     estate["B"].fail(Failed(FailureKind.TIMEOUT, "too slow; wait"), verb=Verb.READ)
@@ -501,7 +490,7 @@ def test_where_a_read_fails_nothing_is_known() -> None:
     assert found == {span: repeats.RepeatCheck(None, "too slow; wait")}
 
 
-def test_spans_of_one_partition_share_what_is_read() -> None:
+def test_spans_of_one_partition_share_what_is_read():
     """A second group beside the first costs no further read of the target's log."""
     asked = []
     for groups in (("one",), ("one", "two")):
@@ -517,7 +506,7 @@ def test_spans_of_one_partition_share_what_is_read() -> None:
 RULE = CompareOptions(Against.TIMESTAMPS)
 
 
-def test_the_plain_rule_stands_beside_ours() -> None:
+def test_the_plain_rule_stands_beside_ours():
     """Distinct times: the rule answers as we do; within one millisecond it reads again what comes
     before; for a caught-up group it has no answer, and the pair says why."""
     estate = mirrored_estate(100)
@@ -536,16 +525,15 @@ def test_the_plain_rule_stands_beside_ours() -> None:
     assert {pair.ours_precision for pair in pairs.values()} == {Precision.EXACT}
 
 
-def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
+def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says():
     """With translation.proof = timestamps the same rule would stand on both sides."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     plain = flow(translation=TranslationSettings(proof="timestamps"))
     (pair,) = comparison(estate, plain, options=RULE).pairs
     assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (CheckpointVerdict.EQUAL, 0))
 
 
-def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
+def test_the_plain_rule_is_unsafe_where_a_record_came_late():
     """A next record whose time an earlier one has, too, after it was filtered: what the rule finds
     lies past it."""
     estate = Estate()
@@ -571,27 +559,7 @@ def test_the_plain_rule_asks_both_clusters() -> None:
 # --- what else there is to say of a pair ----------------------------------------------------
 
 
-def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
-    """No number of records can be told; the sentence names the end."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 250)
-    pair = the_pair(estate)
-    assert judged(pair) == (CheckpointVerdict.UNSAFE, None)
-    assert "past the target's log end 100" in (pair.message or "")
-
-
-def test_a_group_that_went_back_is_named_as_the_cause() -> None:
-    """A checkpoint for a later commit than the group has now skips what it will read again."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 30)
-    checkpoint(estate, "billing", 60, 60)
-    pair = the_pair(estate)
-    assert judged(pair) == (CheckpointVerdict.UNSAFE, 30)
-    assert "reset to 30" in (pair.message or "")
-
-
-def test_without_ours_theirs_is_not_judged() -> None:
+def test_without_ours_theirs_is_not_judged():
     """A target that stamps records itself has no translation of ours; the reason is shown."""
     estate = Estate()
     estate.write("orders")
@@ -604,7 +572,7 @@ def test_without_ours_theirs_is_not_judged() -> None:
     assert pair.message is not None
 
 
-def test_a_translation_by_the_floor_judges_too() -> None:
+def test_a_translation_by_the_floor_judges_too():
     """`translation.floor = log_start` answers where nothing is proven: theirs past it is beyond."""
     estate = Estate()
     estate.write("orders", 700)
@@ -617,7 +585,7 @@ def test_a_translation_by_the_floor_judges_too() -> None:
     assert (pair.ours, judged(pair)) == (0, (CheckpointVerdict.BEYOND, 4))
 
 
-def test_a_checkpoint_without_a_commit_is_shown() -> None:
+def test_a_checkpoint_without_a_commit_is_shown():
     """A group that is gone from the source keeps its checkpoint: shown, and not judged; one on
     a topic or of a group that is left out is not."""
     estate = mirrored_estate(100)
@@ -634,10 +602,9 @@ def test_a_checkpoint_without_a_commit_is_shown() -> None:
     assert (pair.source_offset, pair.ours_reason) == (None, None)
 
 
-def test_skips_of_the_commit_rule_keep_their_translation() -> None:
+def test_skips_of_the_commit_rule_keep_their_translation():
     """An active group is translated, so that theirs can be judged; its reason is shown."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate["B"].group("billing").state = "Stable"
     checkpoint(estate, "billing", 60, 44)
     pair = the_pair(estate)
@@ -655,11 +622,10 @@ def test_skips_of_the_commit_rule_keep_their_translation() -> None:
         (45, CommitOrigin.OTHER),
     ],
 )
-def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | None) -> None:
+def test_whose_the_targets_commit_is(current, whose):
     """What the target group has is known for the newest checkpoint's offset, an earlier one's,
     ours, or none of these."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 22, 20)
     checkpoint(estate, "billing", 60, 44)
     if current is not None:
@@ -668,20 +634,10 @@ def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | 
     assert (pair.target_commit, pair.target_commit_is) == (current, whose)
 
 
-def test_the_targets_commit_may_be_both() -> None:
-    """Where both say the same, nobody can tell whose it is."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 60)
-    estate.commit("billing", "A.orders", 60, on="B")
-    assert the_pair(estate).target_commit_is is CommitOrigin.BOTH
-
-
-def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> None:
+def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe():
     """Commits and checkpoints of the target are read before the commits of the source: what
     MirrorMaker 2 and a consumer do in between makes theirs older than ours, never younger."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 30)
+    estate = mirrored_estate(100, billing=30)
     checkpoint(estate, "billing", 30, 30)
     source = estate["A"]
     committed = source.committed
@@ -697,21 +653,11 @@ def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> Non
     assert (pair.source_offset, pair.theirs_source_offset) == (60, 30)
 
 
-def test_nothing_is_committed() -> None:
-    """Comparing asks, and writes nothing."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
+def test_only_the_checkpoints_topic_is_read_as_it_is():
+    """What data holds is never read but as digests, and nothing is committed."""
+    estate = with_checkpoint(44)
     comparison(estate)
     assert estate.asked("A", Verb.COMMIT) == estate.asked("B", Verb.COMMIT) == 0
-
-
-def test_only_the_checkpoints_topic_is_read_as_it_is() -> None:
-    """What data holds is never read but as digests."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 44)
-    comparison(estate)
     assert estate.asked("A", Verb.READ_RAW) == 0
     raw = [r for r in estate["B"].requests if r.verb is Verb.READ_RAW]
     assert {item.partition.topic for r in raw for item in r.items} == {CHECKPOINTS}  # type: ignore[attr-defined]
@@ -734,7 +680,7 @@ def compared_estate() -> Estate:
     return estate
 
 
-def test_totals_add_up_the_pairs() -> None:
+def test_totals_add_up_the_pairs():
     """Verdicts, records read again or skipped, precisions, and what stands on the target."""
     totals = ComparisonTotals.of(comparison(compared_estate()).pairs)
     assert totals.verdicts == {
@@ -753,7 +699,7 @@ def test_totals_add_up_the_pairs() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120, None])
-def test_the_table_fits(width: int | None) -> None:
+def test_the_table_fits(width):
     """No line is wider than the terminal; in a file all columns stand."""
     lines = list(comparison_lines(comparison(compared_estate()), width))
     if width is not None:
@@ -784,9 +730,7 @@ def printed(
     return status, stream.getvalue()
 
 
-def test_json_is_one_pair_a_line_and_totals_go_elsewhere(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path, capsys):
     """All fields in order on each line of standard output; the totals on standard error, so
     that what reads the lines needs to tell nothing apart."""
     status, text = printed(compared_estate(), Format.JSON, tmp_path)
@@ -806,7 +750,7 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(
     assert "A->B: MirrorMaker 2: 4 equal" in capsys.readouterr().err
 
 
-def test_csv_has_a_header_and_a_line_a_pair(tmp_path: Path) -> None:
+def test_csv_has_a_header_and_a_line_a_pair(tmp_path):
     """What is absent is empty."""
     _, text = printed(compared_estate(), Format.CSV, tmp_path)
     header, *lines = text.splitlines()
@@ -817,7 +761,7 @@ def test_csv_has_a_header_and_a_line_a_pair(tmp_path: Path) -> None:
     assert rest == "unread,orders,1,700,300,A.orders,700,exact,0,,700,,,,none,,,,,"
 
 
-def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path):
     """One failed pair without a group, and exit status 3."""
     estate = compared_estate()
     estate["B"].unreachable = True
@@ -828,7 +772,7 @@ def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path: Path) -> None:
     assert "unreachable" in pair["message"]
 
 
-def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not() -> None:
+def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not():
     """Each flow is compared for itself."""
     estate = compared_estate()
     estate.clusters["C"] = Estate("C")["C"]
@@ -840,7 +784,7 @@ def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not() -> None:
     assert len(second.pairs) == 8
 
 
-def test_a_failed_commit_fails_its_pair_alone() -> None:
+def test_a_failed_commit_fails_its_pair_alone():
     """What cannot be read of one group on the target leaves the other groups compared."""
     estate = compared_estate()
     failed = Failed(FailureKind.COORDINATOR, "read commits: loading; try again")
@@ -850,7 +794,7 @@ def test_a_failed_commit_fails_its_pair_alone() -> None:
     assert {p.group for p in found.pairs if p.verdict is CheckpointVerdict.FAILED} == {"billing"}
 
 
-def test_the_documentation_has_each_field_and_verdict() -> None:
+def test_the_documentation_has_each_field_and_verdict():
     """docs/commands.md names all fields of a pair, all verdicts, and whose a commit may be."""
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("## `compare`")[2].partition("\n## ")[0]

@@ -96,7 +96,7 @@ class Reader(HTMLParser):
         self.words.append(data)
 
 
-def test_names_of_others_stay_words() -> None:
+def test_names_of_others_stay_words():
     """Markup, templates, control and direction characters in names of groups and topics are shown
     as they are, or spelled out."""
     read = Reader(page(*(pair(name, source_topic=name, message=name) for name in HOSTILE)))
@@ -115,7 +115,7 @@ def test_names_of_others_stay_words() -> None:
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", words)
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
+def test_the_page_needs_nothing_from_elsewhere():
     """No script, no address, no style or picture but its own."""
     text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
     for tag, attributes in Reader(text).tags:
@@ -131,7 +131,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     assert "default-src 'none'" in text
 
 
-def test_flows_stand_side_by_side() -> None:
+def test_flows_stand_side_by_side():
     """Each flow has a section, and no name of an element stands twice."""
     flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
     course = PastTotals()
@@ -144,7 +144,7 @@ def test_flows_stand_side_by_side() -> None:
     assert len(names) == len(set(names)) > 0
 
 
-def test_plots_say_in_words_what_they_show() -> None:
+def test_plots_say_in_words_what_they_show():
     """Each is an image with a title and a description."""
     read = Reader(page(pair(), moments=2))
     pictures = [attributes for tag, attributes in read.tags if tag == "svg"]
@@ -152,7 +152,7 @@ def test_plots_say_in_words_what_they_show() -> None:
     assert [tag for tag, _ in read.tags].count("desc") == 3
 
 
-def test_the_numbers_of_the_page_are_the_totals() -> None:
+def test_the_numbers_of_the_page_are_the_totals():
     """Read again by theirs and by ours, skipped, and none at all."""
     text = page(
         pair("a", again=1_200),
@@ -166,14 +166,14 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
     assert rows == ["c", "a", "b", "e"]
 
 
-def test_what_nobody_judged_is_no_zero() -> None:
+def test_what_nobody_judged_is_no_zero():
     """Without a checkpoint nothing is known of what theirs would read again, or skip."""
     text = page(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
     assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
 
 
-def test_a_page_without_pairs_is_one_too() -> None:
+def test_a_page_without_pairs_is_one_too():
     """Nothing was found, or everything failed: no plot, and no mistake."""
     failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
     for text in (page(), page(failed)):
@@ -182,7 +182,7 @@ def test_a_page_without_pairs_is_one_too() -> None:
 
 
 @pytest.mark.thorough
-def test_a_hundred_thousand_pairs_make_a_small_page() -> None:
+def test_a_hundred_thousand_pairs_make_a_small_page():
     """Tables show the worst, plots share marks: a page stays below a megabyte."""
     pairs = [
         pair(f"g{number % 1_000}", lag=number * 7 % 999_983, again=number * 13 % 500_009)
@@ -192,7 +192,7 @@ def test_a_hundred_thousand_pairs_make_a_small_page() -> None:
 
 
 @pytest.mark.parametrize("number", [10, 100_000])
-def test_marks_are_few_and_stand_for_all(number: int) -> None:
+def test_marks_are_few_and_stand_for_all(number):
     """Few points are drawn where they lie. Of many, neighbors share a mark: each point has one in
     its decade, and 0 stays 0."""
     points = [(n % 90_001, n * n % 80_021) for n in range(number)]
@@ -204,7 +204,7 @@ def test_marks_are_few_and_stand_for_all(number: int) -> None:
         assert any(x / 2 <= a <= x * 2 and y / 2 <= b <= y * 2 for a, b in marks), (x, y)
 
 
-def test_the_course_stays_small_and_ends_now() -> None:
+def test_the_course_stays_small_and_ends_now():
     """Of thousands of comparisons some hundreds are shown, the first and the last one among
     them."""
     course = PastTotals()
@@ -246,7 +246,7 @@ def test_a_browser_shows_it(
 # --- sums -----------------------------------------------------------------------------------
 
 
-def test_sums_have_the_worst_first() -> None:
+def test_sums_have_the_worst_first():
     """Who skips comes first, then who reads most again; each pair is in one sum of each kind."""
     pairs = [
         pair("a", again=5),
@@ -267,7 +267,7 @@ def test_sums_have_the_worst_first() -> None:
     }
 
 
-def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
+def test_by_prints_sums_in_place_of_pairs(tmp_path):
     """One object a line, and below a table the same totals."""
     estate = compared_estate()
     _, text = printed(estate, Format.JSON, tmp_path, CompareOptions(by=By.GROUP))
@@ -282,7 +282,7 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", [By.GROUP, By.TOPIC])
 @pytest.mark.parametrize("width", [80, 120])
-def test_sums_fit_the_terminal(by: By, width: int) -> None:
+def test_sums_fit_the_terminal(by, width):
     """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
     pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
     lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, with_time=True)
@@ -295,7 +295,7 @@ def test_sums_fit_the_terminal(by: By, width: int) -> None:
 # --- again and again ------------------------------------------------------------------------
 
 
-def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
+def test_comparing_again_adds_rows_with_their_time(tmp_path):
     """Each comparison reads everything anew: a checkpoint that moved shows; CSV has one header.
     The report is replaced, and has the course of both."""
     estate = compared_estate()
@@ -323,9 +323,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_report_that_cannot_be_written_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_that_cannot_be_written_is_said(tmp_path, capsys):
     """The pairs are printed all the same; the status is 1."""
     (tmp_path / "file").write_text("")
     wanted = CompareOptions(html=tmp_path / "file" / "report.html")
@@ -334,7 +332,7 @@ def test_a_report_that_cannot_be_written_is_said(
     assert "write report" in capsys.readouterr().err
 
 
-def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> None:
+def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
     """Its rows say so; the status is that of the last comparison."""
     estate = compared_estate()
     settings_of = estate.connect
@@ -355,7 +353,7 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_waiting_at_once(number: signal.Signals) -> None:
+def test_a_signal_ends_waiting_at_once(number):
     """And what handled signals before does so again."""
     before = signal.getsignal(number)
     repeating = Repeating(3_600, None)
@@ -371,7 +369,7 @@ def test_a_signal_ends_waiting_at_once(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_a_signal_waits_for_what_is_being_written() -> None:
+def test_a_signal_waits_for_what_is_being_written():
     """A line is never cut off: writing goes on to its end, and nothing comes after it."""
     repeating = Repeating(0.01, None)
     stream = io.StringIO()
@@ -389,7 +387,7 @@ def test_a_signal_waits_for_what_is_being_written() -> None:
     assert stream.getvalue() == "half whole"
 
 
-def test_it_ends_after_so_many_times_or_when_nobody_reads() -> None:
+def test_it_ends_after_so_many_times_or_when_nobody_reads():
     """`times` counts comparisons; work that is of no use to anybody any more ends it, too."""
 
     def counted(times: int | None, useful: Sequence[bool]) -> int:

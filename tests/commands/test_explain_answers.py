@@ -39,13 +39,8 @@ FILE = Path(__file__).with_name("explain_answers.jsonl")
 LEFT_OUT = ("flow", "group", "source_topic", "partition", "source_step", "target_step")
 
 World = tuple[Estate, FlowSettings]
-WORLDS: dict[str, Callable[[], World]] = {}
-
-
-def world(build: Callable[[], World]) -> Callable[[], World]:
-    """Take the world in, by the name of the function that builds it."""
-    WORLDS[build.__name__] = build
-    return build
+BY_TIME = flow(translation=TranslationSettings(proof="timestamps"))
+KEEPS_OFFSETS = flow(translation=TranslationSettings(expect=SAME_OFFSETS))
 
 
 def standing(estate: Estate, offset: int, settings: FlowSettings | None = None) -> World:
@@ -54,10 +49,32 @@ def standing(estate: Estate, offset: int, settings: FlowSettings | None = None) 
     return estate, settings or flow()
 
 
-@world
-def lagging() -> World:
-    """The mirror is complete, the group in the middle."""
-    return standing(mirrored_estate(100, first_offset=1000), 45)
+WORLDS: dict[str, Callable[[], World]] = {
+    # The mirror is complete, the group in the middle.
+    "lagging": lambda: standing(mirrored_estate(100, first_offset=1000), 45),
+    # The group has read all, and the mirror is complete, or behind.
+    "read_to_the_end": lambda: standing(mirrored_estate(100, first_offset=1000), 100),
+    "read_further_than_mirrored": lambda: standing(mirrored_estate(100, up_to=60), 100),
+    # An empty partition.
+    "nothing_to_read": lambda: standing(mirrored_estate(0), 0),
+    # The mirror has not reached the group.
+    "past_the_mirror": lambda: standing(mirrored_estate(100, up_to=60), 80),
+    "by_time_alone": lambda: standing(mirrored_estate(100), 45, BY_TIME),
+    "in_a_mirror_that_keeps_offsets": lambda: standing(mirrored_estate(100), 45, KEEPS_OFFSETS),
+    "in_a_mirror_that_diverged": lambda: standing(
+        mirrored_estate(100, first_offset=7), 45, KEEPS_OFFSETS
+    ),
+    # Records that cannot be looked up: the nearest equal ones prove nothing. Near the source's
+    # first record the target's log start is of use.
+    "without_times": lambda: standing(mirrored_estate(700, stamped=False), 600),
+    "without_times_near_the_beginning": lambda: standing(mirrored_estate(20, stamped=False), 15),
+}
+
+
+def world(build: Callable[[], World]) -> Callable[[], World]:
+    """Take the world in, by the name of the function that builds it."""
+    WORLDS[build.__name__] = build
+    return build
 
 
 @world
@@ -118,43 +135,10 @@ def written_late() -> World:
 
 
 @world
-def read_to_the_end() -> World:
-    """The group has read all, and the mirror is complete."""
-    return standing(mirrored_estate(100, first_offset=1000), 100)
-
-
-@world
-def read_further_than_mirrored() -> World:
-    """The group has read all, and the mirror is behind."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    return standing(estate, 100)
-
-
-@world
-def nothing_to_read() -> World:
-    """An empty partition."""
-    return standing(mirrored_estate(0), 0)
-
-
-@world
-def past_the_mirror() -> World:
-    """The mirror has not reached the group."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    return standing(estate, 80)
-
-
-@world
 def past_a_repeat() -> World:
     """The mirror has not reached the group, and its log ends inside a repeat."""
-    estate = Estate()
-    estate.write("orders", 100)
-    source = estate["A"].log("orders")
-    estate.mirror("orders", up_to=60)
-    mirror_partition(source, estate["B"].log("A.orders"), start=30, end=40)
+    estate = mirrored_estate(100, up_to=60)
+    mirror_partition(estate["A"].log("orders"), estate["B"].log("A.orders"), start=30, end=40)
     return standing(estate, 80)
 
 
@@ -181,45 +165,6 @@ def of_others() -> World:
     estate["B"].create_topic("A.orders")
     estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
     return standing(estate, 645, flow(translation=with_floor()))
-
-
-@world
-def by_time_alone() -> World:
-    """translation.proof = timestamps."""
-    by_time = TranslationSettings(proof="timestamps")
-    return standing(mirrored_estate(100), 45, flow(translation=by_time))
-
-
-@world
-def in_a_mirror_that_keeps_offsets() -> World:
-    """translation.expect = same-offsets."""
-    kept = TranslationSettings(expect=SAME_OFFSETS)
-    return standing(mirrored_estate(100), 45, flow(translation=kept))
-
-
-@world
-def in_a_mirror_that_diverged() -> World:
-    """The same, where the records at one offset differ."""
-    kept = TranslationSettings(expect=SAME_OFFSETS)
-    return standing(mirrored_estate(100, first_offset=7), 45, flow(translation=kept))
-
-
-@world
-def without_times() -> World:
-    """Records that cannot be looked up: the nearest equal ones prove nothing."""
-    estate = Estate()
-    estate.write("orders", 700, stamped=False)
-    estate.mirror("orders")
-    return standing(estate, 600)
-
-
-@world
-def without_times_near_the_beginning() -> World:
-    """The same near the source's first record: the target's log start is of use."""
-    estate = Estate()
-    estate.write("orders", 20, stamped=False)
-    estate.mirror("orders")
-    return standing(estate, 15)
 
 
 @world
@@ -260,12 +205,12 @@ def expected() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_what_is_said_of_a_world(name: str) -> None:
+def test_what_is_said_of_a_world(name):
     """Its pairs, and the answer with basis and reason."""
     assert list(said(name)) == [line for line in expected() if line["world"] == name]
 
 
-def test_the_worlds_have_every_basis() -> None:
+def test_the_worlds_have_every_basis():
     """But for what is remembered, which explain does not use."""
     assert {line.get("basis") for line in expected()} - {None} == {*Basis}
 
@@ -284,7 +229,7 @@ def said_of(
     return found, Explanation(row, True, seen.position, tuple(seen.steps), pairs, found)
 
 
-def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
+def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
     """What other positions of the partition have read: neither steps nor a time, and the text of
     it is as true."""
     safety = Safety(Proof.FRONTIER, (99, 99))
@@ -346,7 +291,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
         ),
     ],
 )
-def test_the_proof_is_said(safety: Safety, failback: bool, sentence: str) -> None:
+def test_the_proof_is_said(safety, failback, sentence):
     """A sentence that names the proof, and what it rests on as fields."""
     pairs = ((45, 9_100),)
     answer = Translated(9_100, Precision.EXACT, 0, 9_100, 9_100, Basis.NEXT_RECORD, pairs, safety)
@@ -358,7 +303,7 @@ def test_the_proof_is_said(safety: Safety, failback: bool, sentence: str) -> Non
     assert (found.proof_source_offset, found.proof_target_offset) == rests_on
 
 
-def test_where_a_log_begins_or_ends_no_proof_is_said() -> None:
+def test_where_a_log_begins_or_ends_no_proof_is_said():
     """Nothing lies before the log start: the pair that the bound rests on proves no more."""
     safety = Safety(Proof.FIRST_COPY, (0, 0))
     pairs = ((46, 60),)

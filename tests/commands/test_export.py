@@ -2,16 +2,15 @@
 
 import io
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke, start
-from tests.memory_flows import Estate, flow, row_of
-from tests.producing import Contents, numbered
+from tests.invoking import invoke, run_process
+from tests.memory_flows import Estate, flow, mirrored_estate, row_of
+from tests.producing import numbered
 from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
 from tsoffset.commands.export import _report, left_out, lines
@@ -27,9 +26,7 @@ SECONDS = 180
 @pytest.fixture
 def estate() -> Estate:
     """Groups for which there is something to set, and others."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", first_offset=40)
+    estate = mirrored_estate(100, first_offset=40)
     estate.write("lost", 10)
     for group in ("billing", "ahead", "a,b", "there"):
         estate.commit(group, "orders", 60)
@@ -39,7 +36,7 @@ def estate() -> Estate:
     return estate
 
 
-def test_only_what_is_not_below_the_groups_commit_is_exported(estate: Estate) -> None:
+def test_only_what_is_not_below_the_groups_commit_is_exported(estate):
     """The tool sets what it is told. Groups that are further, have no translation or members on the
     target are left out, and so is a name at whose line end the tool would begin another line."""
     rows = estate.plan()
@@ -61,9 +58,7 @@ def test_only_what_is_not_below_the_groups_commit_is_exported(estate: Estate) ->
     assert list(lines([row], with_group=False)) == ["A.orders,0,100\n"]
 
 
-def test_share_groups_are_left_out_and_it_is_said(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_share_groups_are_left_out_and_it_is_said(estate, capsys):
     """No tool of Kafka sets them to an offset, and the one for consumer groups would make a
     consumer group of that name."""
     estate["A"].group("billing").type = GroupType.SHARE
@@ -76,9 +71,7 @@ def test_share_groups_are_left_out_and_it_is_said(
     assert "2 offsets of 2 groups for B" in said
 
 
-def test_a_group_that_the_tool_cannot_read_is_named(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_group_that_the_tool_cannot_read_is_named(estate, capsys):
     """Whoever moves groups by the file has to know which one it does not have."""
     rows = [replace(row, group="two\nlines") for row in estate.plan()]
     _report("A->B", "B", rows, (), Notices())
@@ -86,22 +79,20 @@ def test_a_group_that_the_tool_cannot_read_is_named(
     assert said.count(r"'two\nlines' is left out") == 1
 
 
-def test_what_failed_is_said_beside_the_file(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_failed_is_said_beside_the_file(estate, capsys):
     """An empty file would not name the cluster that is unreachable; each sentence comes once."""
     _report("A->B", "B", [FAILED, FAILED], (), Notices())
     assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
 
 
-def test_a_group_behind_markers_alone_is_not_moved_back(estate: Estate) -> None:
+def test_a_group_behind_markers_alone_is_not_moved_back(estate):
     """A commit that resumes at the same record is in place, though it is a larger number."""
     (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
     assert row.outcome is OutcomeKind.UNCHANGED
     assert left_out(replace(row, current_target_offset=101)) == "already committed"
 
 
-def test_there_is_no_header() -> None:
+def test_there_is_no_header():
     """Nor is there one where another flow's lines follow."""
     stream = io.StringIO()
     output = Output(stream, Format.CSV)
@@ -110,7 +101,7 @@ def test_there_is_no_header() -> None:
     assert stream.getvalue() == "a,b\nc,d\n"
 
 
-def test_a_file_is_for_one_cluster(tmp_path: Path) -> None:
+def test_a_file_is_for_one_cluster(tmp_path):
     """Offsets of two clusters in one file would be set on the wrong one; one group goes with no
     choice of groups."""
     back = "B->A.enabled = true"
@@ -126,9 +117,7 @@ def test_a_file_is_for_one_cluster(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_kafkas_own_tool_sets_what_was_exported(
-    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_kafkas_own_tool_sets_what_was_exported(source, target, unique, tmp_path):
     """Exported, dry run, executed, compared: the tool takes both forms as they are, shows the
     offsets, and sets just these, for groups that the target has never seen, too; `plan` then finds
     nothing more to do."""
@@ -161,7 +150,7 @@ def test_kafkas_own_tool_sets_what_was_exported(
         return done.stdout
 
     with member(target, groups[2], f"A.{topic}"):
-        status, csv, told = run("export", "-c", file)
+        status, csv, told = run_process("export", "-c", file)
     assert status == 0
     assert csv.splitlines() == [
         f"{groups[0]},A.{topic},0,20",
@@ -184,17 +173,11 @@ def test_kafkas_own_tool_sets_what_was_exported(
     expected = {(f"A.{topic}", 0): (21, ""), (f"A.{topic}", 1): (31, "")}
     assert target.committed_offsets(groups[1]) == expected
 
-    status, csv, _ = run("export", "-c", file, "--group", groups[2])
+    status, csv, _ = run_process("export", "-c", file, "--group", groups[2])
     assert (status, csv) == (0, f"A.{topic},0,22\nA.{topic},1,32\n")
     reset(csv, groups[2:], "--execute")
-    status, out, _ = run("plan", "-c", file, "--format", "csv")
+    status, out, _ = run_process("plan", "-c", file, "--format", "csv")
     assert (status, out.count("unchanged")) == (0, 6), out
-
-
-def run(*words: str) -> tuple[int, str, str]:
-    with start(*words) as process:
-        out, err = process.communicate(timeout=SECONDS)
-    return process.returncode, out, err
 
 
 def split(text: str) -> list[list[str]]:

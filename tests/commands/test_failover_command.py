@@ -24,12 +24,7 @@ from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import (
-    FlowSettings,
-    HistorySettings,
-    Settings,
-    TranslationSettings,
-)
+from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.model import Failed, FailureKind, GroupType, OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
@@ -42,9 +37,7 @@ PAUSED = "A-%3EB.paused"
 
 def mirrored() -> Estate:
     """A mirrored topic, and a group in the middle of it."""
-    estate = mirrored_estate(100, first_offset=40)
-    estate.commit("billing", "orders", 60)
-    return estate
+    return mirrored_estate(100, first_offset=40, billing=60)
 
 
 def judged(estate: Estate, *active: str, settings: FlowSettings | None = None) -> dict[str, Any]:
@@ -55,11 +48,10 @@ def judged(estate: Estate, *active: str, settings: FlowSettings | None = None) -
 # --- verdicts -----------------------------------------------------------------------------
 
 
-def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
+def test_a_group_is_ready_where_all_its_partitions_are_exact():
     """It says where its consumers begin and for which commits that stands; a second look finds the
     same."""
-    estate = mirrored_estate(100, partitions=2, first_offset=40)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, partitions=2, first_offset=40, billing=60)
     estate.commit("billing", "orders", 70, partition=1)
     for _ in range(2):
         (found,) = verdicts("A->B", estate.sync(), (), "now")
@@ -72,17 +64,15 @@ def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
         assert found.source_commits == "orders-0:60 orders-1:70"
 
 
-def test_what_is_read_again_is_added_up() -> None:
+def test_what_is_read_again_is_added_up():
     """A mirror that lags behind two commits of a group: ready, but for what it lacks."""
-    estate = Estate()
-    estate.write("orders", 100, partitions=2)
-    estate.mirror("orders", up_to=50)
+    estate = mirrored_estate(100, partitions=2, up_to=50)
     for partition in range(2):
         estate.commit("billing", "orders", 60 + partition, partition=partition)
     assert judged(estate) == {"billing": (FailoverVerdict.BOUNDED, 10 + 11, None)}
 
 
-def test_what_stands_in_the_way_is_named() -> None:
+def test_what_stands_in_the_way_is_named():
     """Consumers on either side, a commit that has no translation, one on the target that is
     further, and answers that nothing proves: not ready, each with its reason."""
     estate = mirrored()
@@ -192,9 +182,7 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
     return found
 
 
-def test_it_ends_with_the_first_cycle_that_finds_all_ready(
-    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over, capsys):
     """The flow is paused then, and `--resume` ends that without a cycle."""
     assert failing_over.run() == 0
     assert failing_over.verdicts == {"billing": ("ready", None)}
@@ -208,7 +196,7 @@ def test_it_ends_with_the_first_cycle_that_finds_all_ready(
     assert "A->B was not paused" in capsys.readouterr().err
 
 
-def test_it_waits_for_what_is_still_moving(failing_over: FailingOver) -> None:
+def test_it_waits_for_what_is_still_moving(failing_over):
     """A mirror that comes on and consumers that leave: cycles go on until all are ready."""
     estate = failing_over.estate
     estate.write("orders", 60)
@@ -229,9 +217,7 @@ def test_it_waits_for_what_is_still_moving(failing_over: FailingOver) -> None:
     assert failing_over.verdicts == {"billing": ("ready", None)}
 
 
-def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(
-    failing_over: FailingOver,
-) -> None:
+def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(failing_over):
     """A broker that cannot be asked for its groups before a cycle, and can be in it: the group is
     ready only once it was listed, and the flow is not paused before."""
     source = failing_over.estate["A"]
@@ -249,7 +235,7 @@ def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(
     assert failing_over.verdicts == {"billing": ("ready", None)}
 
 
-def test_it_does_not_wait_for_what_does_not_move(failing_over: FailingOver) -> None:
+def test_it_does_not_wait_for_what_does_not_move(failing_over):
     """Consumers that stay on the source: exit 1 once nothing has changed for five seconds, and the
     flow is not paused, for nothing has moved over. Nor does it go on past its time."""
     estate = failing_over.estate
@@ -268,7 +254,7 @@ def test_it_does_not_wait_for_what_does_not_move(failing_over: FailingOver) -> N
     assert failing_over.now - before == 20
 
 
-def test_a_pause_is_of_the_whole_flow(failing_over: FailingOver) -> None:
+def test_a_pause_is_of_the_whole_flow(failing_over):
     """So it is left out where some groups alone move over, and where it is not wanted."""
     assert failing_over.run(pause=False) == 0
     failing_over.narrowing = Narrowing("billing")
@@ -276,7 +262,7 @@ def test_a_pause_is_of_the_whole_flow(failing_over: FailingOver) -> None:
     assert not failing_over.directory.exists()
 
 
-def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> None:
+def test_a_dry_run_says_all_and_changes_nothing(failing_over):
     """The verdicts and steps that a failover would end with: one cycle, no commit, no pause, no
     state."""
     estate = failing_over.estate
@@ -295,7 +281,7 @@ def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> No
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
 
 
-def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over: FailingOver) -> None:
+def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over):
     """With none ready, as under a wrong replication policy, no step starts consumers or moves
     producers: `auto.offset.reset` would decide what they skip."""
     estate = failing_over.estate
@@ -314,9 +300,7 @@ def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over: Fail
     assert "producers" not in text
 
 
-def test_a_source_that_refuses_us_may_be_running(
-    failing_over: FailingOver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):
     """A wrong password is no lost cluster: the first step is to correct it."""
     estate = failing_over.estate
     estate.sync()
@@ -334,9 +318,7 @@ def test_a_source_that_refuses_us_may_be_running(
     assert "1. Follow the message about B" in " ".join(failing_over.out.getvalue().split())
 
 
-def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
-    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(failing_over, capsys):
     """Without `state.dir`; a failover that does not pause has nothing to say of it."""
     failing_over.directory = None
     told: list[str] = []
@@ -351,7 +333,7 @@ def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
     ]
 
 
-def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
+def test_a_flow_that_only_plans_does_not_fail_over(tmp_path):
     """Nothing would have moved. Of several flows one is to be named; without `state.dir` there is
     no pause to end."""
     lines = "A->B.sync.group.offsets.enabled = false", "B->A.enabled = true"
@@ -368,9 +350,7 @@ def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
 # --- with a cluster away ------------------------------------------------------------------
 
 
-def test_with_the_source_error_history_tells_how_old_the_commits_are(
-    failing_over: FailingOver, tmp_path: Path
-) -> None:
+def test_with_the_source_error_history_tells_how_old_the_commits_are(failing_over, tmp_path):
     """Exit 3; each group resumes from what past cycles have set, of the time when they last saw it
     in place, unless somebody has set something else since; one that has nothing on the target is
     not ready. The flow is paused."""
@@ -398,9 +378,7 @@ def test_with_the_source_error_history_tells_how_old_the_commits_are(
     assert failing_over.cycles.ran == 0
 
 
-def test_with_the_source_error_what_diverged_is_not_forgotten(
-    failing_over: FailingOver, tmp_path: Path
-) -> None:
+def test_with_the_source_error_what_diverged_is_not_forgotten(failing_over, tmp_path):
     """The last cycle saw that the copy is another one: nobody resumes there unawares."""
     estate = failing_over.estate
     past = Past(tmp_path / "history")
@@ -417,9 +395,7 @@ def test_with_the_source_error_what_diverged_is_not_forgotten(
     assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
 
 
-def test_without_history_the_state_tells_of_which_commits_they_are(
-    failing_over: FailingOver,
-) -> None:
+def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate
@@ -453,9 +429,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     assert not (failing_over.directory / PAUSED).exists()
 
 
-def test_with_the_source_error_a_broker_that_lists_no_groups_is_told(
-    failing_over: FailingOver,
-) -> None:
+def test_with_the_source_error_a_broker_that_lists_no_groups_is_told(failing_over):
     """Groups of it that no cycle has known would be missing without a word."""
     estate = failing_over.estate
     estate.sync()
@@ -466,7 +440,7 @@ def test_with_the_source_error_a_broker_that_lists_no_groups_is_told(
     assert failing_over.verdicts[None] == ("not_ready", "TIMEOUT")
 
 
-def test_without_the_target_there_is_nothing_to_resume_from(failing_over: FailingOver) -> None:
+def test_without_the_target_there_is_nothing_to_resume_from(failing_over):
     """Exit 3, no verdicts, no pause; and so where a cluster goes away between two cycles."""
     failing_over.estate["B"].unreachable = True
     assert failing_over.run() == 3

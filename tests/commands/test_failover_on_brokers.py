@@ -2,36 +2,24 @@
 brokers."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import start
-from tests.producing import Contents, numbered
+from tests.invoking import run_process
+from tests.producing import numbered
 from tests.scenarios.flows import member
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.spark,
-    pytest.mark.thorough,
-]
-
-SECONDS = 180
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
 
 
 def run(*words: str) -> tuple[int, list[dict[str, Any]], str]:
-    with start(*words) as process:
-        out, err = process.communicate(timeout=SECONDS)
-    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    return process.returncode, rows, err
+    status, out, err = run_process(*words)
+    return status, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
 
 
-def test_a_group_moves_over_goes_back_and_is_restored(
-    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_group_moves_over_goes_back_and_is_restored(source, target, unique, tmp_path):
     """Not ready while it has consumers on the source, ready when they have left, and the flow is
     paused; what it reads on the target is kept in a snapshot, taken back, and restored, metadata
     and all; with the source gone the state tells of which commit it is."""

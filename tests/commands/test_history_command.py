@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> Path:
         (("stuck",), "history.dir is not set"),
     ],
 )
-def test_what_cannot_be_asked_is_bad_usage(config: Path, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_asked_is_bad_usage(config, words, said):
     """A sentence with the next step, and status 2, before anything is started."""
     result = invoke("history", "-c", str(config), *words)
     assert result.exit_code == 2
@@ -64,7 +64,7 @@ def printed(format: Format) -> str:
     return stream.getvalue()
 
 
-def test_json_is_one_object_a_line() -> None:
+def test_json_is_one_object_a_line():
     """Numbers are numbers, times are text in UTC, and what is absent is null."""
     first, second = map(json.loads, printed(Format.JSON).splitlines())
     assert first == {
@@ -79,7 +79,7 @@ def test_json_is_one_object_a_line() -> None:
     assert second == dict.fromkeys(first) | {"in_sync": False, "all": []}
 
 
-def test_csv_and_table_have_a_line_a_row_below_a_header() -> None:
+def test_csv_and_table_have_a_line_a_row_below_a_header():
     """All columns, in the order of the question."""
     header, first, second = printed(Format.CSV).splitlines()
     assert header == "group,lag,since,day,exact,in_sync,all"

@@ -5,7 +5,6 @@ import re
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -40,22 +39,18 @@ def output(name: str, ending: str) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_configuration_as_the_world_has_it_becomes_ours(name: str) -> None:
-    """Word for word what a person has read. 2 tells that something is marked in it."""
+def test_a_configuration_as_the_world_has_it_becomes_ours(name):
+    """Word for word what a person has read, and so are the steps. 2 tells that something is marked
+    in it."""
+    steps = invoke("migrate", *CASES[name], "--steps")
+    assert steps.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
     result = invoke("migrate", *CASES[name])
     assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "properties")
     assert result.exit_code == (2 if name in TO_BE_CHANGED else 0), result.stderr
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_steps_name_what_is_there(name: str) -> None:
-    """Flows, clusters, topics, connectors, lines: word for word what a person has read."""
-    result = invoke("migrate", *CASES[name], "--steps")
-    assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_comes_out_is_read_without_a_word(name: str) -> None:
+def test_what_comes_out_is_read_without_a_word(name):
     """Once what it refers to is there, our loader takes it and warns of nothing; flows that are on
     only plan. What is marked is what it refuses."""
     text = LOGIN.sub("PlainLoginModule required username=u password=p;", output(name, "properties"))
@@ -73,20 +68,20 @@ def test_what_comes_out_is_read_without_a_word(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_password_is_shown(name: str) -> None:
+def test_no_password_is_shown(name):
     """Neither in what comes out nor beside it, also where the input is wrong somewhere."""
     for words in ((), ("--steps",), ("--debug",), ("--log-format", "json")):
         result = invoke("migrate", *CASES[name], *words)
         assert not any(secret in result.output for secret in SECRETS)
 
 
-def test_the_passwords_are_in_the_inputs() -> None:
+def test_the_passwords_are_in_the_inputs():
     """Or the test above would prove nothing."""
     text = "".join(path.read_text() for path in INPUTS.iterdir())
     assert all(secret in text for secret in SECRETS)
 
 
-def test_what_nobody_knows_is_named_without_its_value(tmp_path: Path) -> None:
+def test_what_nobody_knows_is_named_without_its_value(tmp_path):
     """Of a key that is not known, or is for a transformation, no name tells whether it is one."""
     file = tmp_path / "mm2.properties"
     keys = ("A.http.proxy.authorization", "A.metrics.auth", "transforms.sign.pw")
@@ -97,7 +92,7 @@ def test_what_nobody_knows_is_named_without_its_value(tmp_path: Path) -> None:
     assert "canary" not in result.output
 
 
-def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path) -> None:
+def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path):
     """So that the output works as it stands."""
     file = tmp_path / "mm2.properties"
     file.write_text(
@@ -109,7 +104,7 @@ def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path)
     assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
 
 
-def test_a_secret_of_what_is_no_file_is_asked_for() -> None:
+def test_a_secret_of_what_is_no_file_is_asked_for():
     """Standard input, for one, is gone when it would be read again."""
     text = ENABLED + "A.ssl.truststore.password = very-private\nA.ssl.truststore.location = /x\n"
     readable, writable = os.pipe()
@@ -121,7 +116,7 @@ def test_a_secret_of_what_is_no_file_is_asked_for() -> None:
     assert "very-private" not in result.output
 
 
-def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
+def test_o_writes_what_is_printed_else_and_the_steps(tmp_path):
     """In one file for its user alone, which is not replaced unasked; the steps name it."""
     path = tmp_path / "ours.properties"
     first = invoke("migrate", "active-active.properties", "-o", str(path))
@@ -138,7 +133,7 @@ def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
+def test_what_is_read_is_not_replaced(tmp_path):
     """MirrorMaker 2 needs it, forced or not."""
     file = tmp_path / "mm2.properties"
     file.write_text(ENABLED)
@@ -150,7 +145,7 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
     assert file.read_text() == ENABLED
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_said(tmp_path):
     """With the place, and a next step."""
     (tmp_path / "file").touch()
     result = invoke("migrate", "active-active.properties", "-o", str(tmp_path / "file" / "x"))
@@ -248,7 +243,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, name: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(tmp_path, name):
     """The file, the line where there is one, the sentence; status 2."""
     file, text, sentence = WRONG[name]
     path = tmp_path / file
@@ -259,7 +254,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, name: str) -> Non
     assert sentence in result.stderr
 
 
-def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path: Path) -> None:
+def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path):
     """The rest is there, so that nobody has to write it."""
     path = tmp_path / "mm2.properties"
     path.write_text(f"{ENABLED}A->B.groups = \\\\p{{Lower}}+\n")
@@ -272,9 +267,7 @@ def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", ["replication.policy", "group.filter", "topic.filter"])
 @pytest.mark.parametrize("name", ["planted:Policy", "planted.deeper:Policy", "by-entry-point"])
-def test_no_class_is_loaded_that_the_file_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, name: str
-) -> None:
+def test_no_class_is_loaded_that_the_file_names(tmp_path, monkeypatch, key, name):
     """The file may come from anybody, and so may what lies beside it. It says what would run."""
     planted, ran = tmp_path / "planted", tmp_path / "ran"
     planted.mkdir()
@@ -300,7 +293,7 @@ def test_no_class_is_loaded_that_the_file_names(
     assert f"# The Python class {loaded} is not loaded by migrate" in result.stdout
 
 
-def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
+def test_nothing_is_imported_from_the_working_directory(tmp_path):
     """Where a file lies that somebody has sent, modules may lie beside it."""
     for library in ("click", "javaproperties", "yaml"):
         (tmp_path / f"{library}.py").write_text("raise SystemExit('ran')\n")
@@ -315,7 +308,7 @@ def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
     assert (run.returncode, "ran" in run.stderr.split()) == (0, False), run.stderr
 
 
-def test_a_class_that_python_cannot_have_has_to_be_changed(tmp_path: Path) -> None:
+def test_a_class_that_python_cannot_have_has_to_be_changed(tmp_path):
     """Nothing has to be loaded for that to be seen."""
     file = tmp_path / "mm2.properties"
     file.write_text(f"{ENABLED}A->B.replication.policy.class = de.acme.Policy\n")
@@ -324,14 +317,14 @@ def test_a_class_that_python_cannot_have_has_to_be_changed(tmp_path: Path) -> No
     assert "HAS TO BE CHANGED: there is no Python module de; write" in result.stdout
 
 
-def test_several_files_are_connectors(tmp_path: Path) -> None:
+def test_several_files_are_connectors(tmp_path):
     """A file that is complete by itself takes no other."""
     result = invoke("migrate", "msk-source.json", "active-active.properties")
     assert result.exit_code == 2
     assert "active-active.properties is complete by itself" in result.stderr
 
 
-def test_references_need_not_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_need_not_be_there(tmp_path, monkeypatch):
     """It may run elsewhere than tsoffset will. Where they are there, nothing of them is shown."""
     path = tmp_path / "mm2.properties"
     path.write_text(f"{ENABLED}A->B.topics = ${{env:TOPICS}}, ${{file:/nowhere:b}}\n")
@@ -361,7 +354,7 @@ VAST = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", VAST)
-def test_yaml_that_is_meant_to_harm_is_refused(tmp_path: Path, name: str) -> None:
+def test_yaml_that_is_meant_to_harm_is_refused(tmp_path, name):
     """In little time and memory, with a sentence."""
     path = tmp_path / "x.yaml"
     path.write_text(f"kind: KafkaMirrorMaker2\n{VAST[name]}")
@@ -370,7 +363,7 @@ def test_yaml_that_is_meant_to_harm_is_refused(tmp_path: Path, name: str) -> Non
     assert result.stderr.startswith(f"error: {path}")
 
 
-def test_an_alias_stands_for_its_value(tmp_path: Path) -> None:
+def test_an_alias_stands_for_its_value(tmp_path):
     """As Kubernetes reads it."""
     path = tmp_path / "x.yaml"
     path.write_text(
@@ -380,7 +373,7 @@ def test_an_alias_stands_for_its_value(tmp_path: Path) -> None:
     assert "a->b.topics = orders\n" in invoke("migrate", str(path)).stdout
 
 
-def test_flows_that_disagree_on_a_cluster_keep_what_they_say(tmp_path: Path) -> None:
+def test_flows_that_disagree_on_a_cluster_keep_what_they_say(tmp_path):
     """A cluster's setting is written once where all agree, else for each flow."""
     path = tmp_path / "x.yaml"
     path.write_text(

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ ODD = ("billing", "billing.eu", "it's (1) [x] {2} a|b*+?^$ \\d", "-x", "a b")
 
 @pytest.mark.parametrize("group", ODD)
 @pytest.mark.parametrize("reason", [*Reason, *FailureKind, "SOURCE_ACTIVE", "NO_COMMIT"])
-def test_each_reason_has_a_command_for_its_group_alone(
-    reason: str, group: str, tmp_path: Path
-) -> None:
+def test_each_reason_has_a_command_for_its_group_alone(reason, group, tmp_path):
     """Its words are those of the command, whatever is in the group's name and the file's."""
     folder = tmp_path / "my files"
     folder.mkdir()
@@ -44,7 +41,7 @@ def test_each_reason_has_a_command_for_its_group_alone(
         assert not matches(compiled, re.sub("[.]", "-", group)) or "." not in group
 
 
-def test_a_group_ahead_goes_back_alone() -> None:
+def test_a_group_ahead_goes_back_alone():
     """As a person reads it; a plain name is not made harder to read."""
     step = next_step("mm2.properties", "A->B", "billing-eu", Reason.TARGET_AHEAD)
     assert step is not None
@@ -54,7 +51,7 @@ def test_a_group_ahead_goes_back_alone() -> None:
     assert whole_name("a.b") == r"a\.b"
 
 
-def test_where_no_group_is_known_the_flow_is_looked_at() -> None:
+def test_where_no_group_is_known_the_flow_is_looked_at():
     """And a name that no terminal shows as it is has no command."""
     step = next_step("f", "A->B", None, FailureKind.UNREACHABLE)
     assert step is not None

@@ -33,7 +33,7 @@ def moved(offsets: tuple[StoredOffset, ...]) -> Targets:
         ("topic,partition,offset\no,0,23", "topic,partition,offset\nA.o,0,18\n"),
     ],
 )
-def test_a_format_is_written_as_it_was_read(text: str, written: str):
+def test_a_format_is_written_as_it_was_read(text, written):
     document = parse("in", text)
     assert document.translated(moved(document.offsets)) == written
 
@@ -66,7 +66,7 @@ def test_flink_offsets_are_written_as_they_were_read():
         ("", "no offset"),
     ],
 )
-def test_bad_input_is_refused_with_its_place(text: str, said: str):
+def test_bad_input_is_refused_with_its_place(text, said):
     with pytest.raises(UsageError) as error:
         parse("in", text)
     assert said in str(error.value)
@@ -77,12 +77,12 @@ def test_bad_input_is_refused_with_its_place(text: str, said: str):
     "text",
     ["", "partition:0", "partition:0,offset:-1", "partition:0,offset:1;partition:0,offset:2"],
 )
-def test_bad_flink_offsets_are_refused(text: str):
+def test_bad_flink_offsets_are_refused(text):
     with pytest.raises(UsageError, match="--flink"):
         read_flink("o", text)
 
 
-def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path: Path):
+def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
     source, output = str(tmp_path / "in.json"), str(tmp_path / "out.json")
     Path(source).write_text('{"o":{"0":23}}')
     Path(output).write_text("old")
@@ -118,7 +118,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
-def test_a_migrated_checkpoint_differs_in_the_last_batch_alone(tmp_path: Path):
+def test_a_migrated_checkpoint_differs_in_the_last_batch_alone(tmp_path):
     """State, commits, metadata, older batches and sources that are not Kafka stay."""
     made = checkpoint(
         tmp_path,
@@ -140,7 +140,7 @@ def test_a_migrated_checkpoint_differs_in_the_last_batch_alone(tmp_path: Path):
     assert after == before
 
 
-def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path: Path):
+def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path):
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}'], 1: ['{"o":{"0":40}}']}, commits=[0])
     read = read_checkpoint(str(made))
     assert [one.offset for one in read.offsets] == [20, 40]
@@ -150,7 +150,7 @@ def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path: P
     assert ends == ['{"A.o":{"0":15}}', '{"A.o":{"0":35}}']
 
 
-def test_the_first_batch_begins_where_its_source_began(tmp_path: Path):
+def test_the_first_batch_begins_where_its_source_began(tmp_path):
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[])
     read = read_checkpoint(str(made))
     assert [one.offset for one in read.offsets] == [10, 20]
@@ -169,9 +169,7 @@ def test_the_first_batch_begins_where_its_source_began(tmp_path: Path):
         ("v1", ['{"o":{"0":20}}'], [0, 1, 2], "last in `commits` is 2"),
     ],
 )
-def test_an_unknown_checkpoint_is_refused(
-    tmp_path: Path, version: str, sources: list[str], commits: list[int], said: str
-):
+def test_an_unknown_checkpoint_is_refused(tmp_path, version, sources, commits, said):
     made = checkpoint(tmp_path, offsets={0: sources}, commits=commits)
     file = made / "offsets/0"
     file.write_text(file.read_text().replace("v1", version, 1))
@@ -180,7 +178,7 @@ def test_an_unknown_checkpoint_is_refused(
     assert said in str(error.value)
 
 
-def test_a_checkpoint_of_a_running_query_is_not_copied(tmp_path: Path):
+def test_a_checkpoint_of_a_running_query_is_not_copied(tmp_path):
     """A batch that begins after the checkpoint was read ends the copy; nothing is left."""
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[0])
     read = read_checkpoint(str(made))
@@ -190,7 +188,7 @@ def test_a_checkpoint_of_a_running_query_is_not_copied(tmp_path: Path):
     assert [one.name for one in tmp_path.iterdir()] == ["checkpoint"]
 
 
-def test_a_checkpoint_is_never_changed_in_place(tmp_path: Path):
+def test_a_checkpoint_is_never_changed_in_place(tmp_path):
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[0])
     read = read_checkpoint(str(made))
     with pytest.raises(UsageError, match="it exists"):
@@ -201,7 +199,7 @@ def test_a_checkpoint_is_never_changed_in_place(tmp_path: Path):
         migrate(read, moved(read.offsets), "s3://bucket/new")
 
 
-def test_a_planned_batch_never_ends_before_it_begins(tmp_path: Path):
+def test_a_planned_batch_never_ends_before_it_begins(tmp_path):
     """Inexact translations of both its ends may cross, and Spark would fail or lose data."""
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}'], 1: ['{"o":{"0":40}}']}, commits=[0])
     read = read_checkpoint(str(made))
@@ -211,7 +209,7 @@ def test_a_planned_batch_never_ends_before_it_begins(tmp_path: Path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_source_without_an_offset_yet_begins_where_it_would_have(tmp_path: Path):
+def test_a_source_without_an_offset_yet_begins_where_it_would_have(tmp_path):
     """Its beginning is an offset of the source cluster, too."""
     made = checkpoint(
         tmp_path,

@@ -103,8 +103,7 @@ OF_SOURCE = check, plan, sync, export, compare, failover
 @pytest.fixture
 def estate() -> Estate:
     """A group `billing` with commits on both sides."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate.commit("billing", "A.orders", 60, on="B")
     return estate
 
@@ -122,9 +121,7 @@ def outcome(
 
 
 @pytest.mark.parametrize("command", ALL)
-def test_a_group_that_no_name_matches_is_bad_usage(
-    command: Command, estate: Estate, tmp_path: Path
-) -> None:
+def test_a_group_that_no_name_matches_is_bad_usage(command, estate, tmp_path):
     """The sentence has the name that is near, and nothing is printed that could be followed: what
     `check` prints are its findings, since one may say why this user does not see the name."""
     why, out = outcome(command, estate, tmp_path, groups="biling")
@@ -134,14 +131,14 @@ def test_a_group_that_no_name_matches_is_bad_usage(
 
 
 @pytest.mark.parametrize("command", [*OF_SOURCE, restore])
-def test_so_is_a_topic(command: Command, estate: Estate, tmp_path: Path) -> None:
+def test_so_is_a_topic(command, estate, tmp_path):
     """By its name on the source; a snapshot has the target's names."""
     why, _ = outcome(command, estate, tmp_path, topics="ordrs")
     assert "matches `ordrs`. Did you mean `" in why
 
 
 @pytest.mark.parametrize("command", OF_SOURCE)
-def test_so_are_lists_of_the_file(command: Command, estate: Estate, tmp_path: Path) -> None:
+def test_so_are_lists_of_the_file(command, estate, tmp_path):
     """What the file's lists let through is nothing: the sentence names the list; and a group that
     they leave out is not offered."""
     why, _ = outcome(command, estate, tmp_path, "groups = biling")
@@ -151,9 +148,7 @@ def test_so_are_lists_of_the_file(command: Command, estate: Estate, tmp_path: Pa
     assert "exclude `billing`" in why
 
 
-def test_a_cluster_without_groups_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_without_groups_is_said(tmp_path, capsys):
     """Nothing to fail over is no failover that went well; other commands go on, and warn. So does
     `snapshot`, which would put nothing back."""
     estate = mirrored_estate(10)
@@ -168,9 +163,7 @@ def test_a_cluster_without_groups_is_said(
     assert "Cluster A shows this user no consumer groups" in capsys.readouterr().err
 
 
-def test_a_daemon_that_matches_nothing_says_so_and_runs(
-    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, capsys):
     """The group may still be created; without options that narrow, the page and metrics tell."""
     file = properties_file(tmp_path, "a:1", "b:1")
     for groups in ("biling", "billing", None):
@@ -179,9 +172,7 @@ def test_a_daemon_that_matches_nothing_says_so_and_runs(
     assert "No group matches `biling`. Did you mean `billing`?" in said
 
 
-def test_an_empty_answer_of_history_is_not_about_an_unknown_group(
-    estate: Estate, tmp_path: Path
-) -> None:
+def test_an_empty_answer_of_history_is_not_about_an_unknown_group(estate, tmp_path):
     """`history --groups biling stuck` would say that nothing is stuck."""
     past = Past(tmp_path / "history")
     past.keep(*estate.sync())
@@ -192,7 +183,7 @@ def test_an_empty_answer_of_history_is_not_about_an_unknown_group(
     history._require_known_group(settings, (), "bill.*")
 
 
-def test_one_flow_with_a_match_is_enough(estate: Estate, tmp_path: Path) -> None:
+def test_one_flow_with_a_match_is_enough(estate, tmp_path):
     """The way back has no such group yet; and of a cluster that is away the command tells."""
     lines = ("B->A.enabled = true",)
     selection = Selection.of(

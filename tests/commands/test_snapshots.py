@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import stat
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -85,9 +84,7 @@ def restore(
 # --- the file -----------------------------------------------------------------------------
 
 
-def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(
-    estate: Estate, tmp_path: Path
-) -> None:
+def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(estate, tmp_path):
     """A line of JSON that says what it is of, and a line a commit, on whatever topic, with the
     metadata; reading it gives the same again, and it is this user's alone."""
     path = snapshot(estate, tmp_path)
@@ -110,7 +107,7 @@ def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(
     assert [commit.offset for commit in Snapshot.read(path).commits] == [50, 3, 70]
 
 
-def test_a_snapshot_is_never_replaced(estate: Estate, tmp_path: Path) -> None:
+def test_a_snapshot_is_never_replaced(estate, tmp_path):
     """What was kept before something was moved would be gone."""
     path = snapshot(estate, tmp_path)
     before = path.read_bytes()
@@ -119,7 +116,7 @@ def test_a_snapshot_is_never_replaced(estate: Estate, tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_of_two_snapshots_at_once_none_is_lost(estate: Estate, tmp_path: Path) -> None:
+def test_of_two_snapshots_at_once_none_is_lost(estate, tmp_path):
     """One gets the name, the other is told to take another one."""
     path = tmp_path / "deep" / "at-once.snapshot"
     snapshots = [replace(take(flow(), estate["B"], None), taken_at=str(n)) for n in range(8)]
@@ -138,9 +135,7 @@ def test_of_two_snapshots_at_once_none_is_lost(estate: Estate, tmp_path: Path) -
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_power_cut_loses_neither_a_snapshot_nor_its_name(
-    estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_power_cut_loses_neither_a_snapshot_nor_its_name(estate, tmp_path, monkeypatch):
     """Its content is on the disk before it has its name, and then the folder that names it."""
     kept: list[tuple[bool, list[str]]] = []
 
@@ -155,9 +150,7 @@ def test_a_power_cut_loses_neither_a_snapshot_nor_its_name(
     assert "a.snapshot" not in half
 
 
-def test_a_snapshot_that_cannot_be_written_leaves_nothing(
-    estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_cannot_be_written_leaves_nothing(estate, tmp_path, monkeypatch):
     """Least of all a file of that name, which would keep the next one from being written."""
 
     def full(*_: object) -> None:
@@ -172,7 +165,7 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(
     snapshot.write(tmp_path / "a.snapshot")
 
 
-def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:
+def test_half_a_snapshot_is_not_written(estate, tmp_path):
     """Where one group cannot be read there is no file: what it lacks would look as if it had not
     been there."""
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
@@ -193,9 +186,7 @@ def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:
         (lambda _: "[]\n", "not a complete snapshot"),
     ],
 )
-def test_what_is_no_whole_snapshot_is_refused(
-    spoil: Callable[[str], str], told: str, estate: Estate, tmp_path: Path
-) -> None:
+def test_what_is_no_whole_snapshot_is_refused(spoil, told, estate, tmp_path):
     """Of another version, cut, changed, or something else: nothing is restored of it."""
     path = snapshot(estate, tmp_path)
     path.write_text(spoil(path.read_text()))
@@ -221,9 +212,7 @@ def test_what_is_no_whole_snapshot_is_refused(
         ("topic_ids", '{"own": 1}'),
     ],
 )
-def test_a_value_that_no_cluster_has_is_no_snapshots(
-    name: str, value: str, estate: Estate, tmp_path: Path
-) -> None:
+def test_a_value_that_no_cluster_has_is_no_snapshots(name, value, estate, tmp_path):
     """Kafka would be sent `true` as offset 1, and half a character stops a command midway."""
     path = snapshot(estate, tmp_path)
     before = path.read_text()
@@ -236,7 +225,7 @@ def test_a_value_that_no_cluster_has_is_no_snapshots(
         restore(estate, path)
 
 
-def test_a_place_has_one_offset_in_a_snapshot(estate: Estate, tmp_path: Path) -> None:
+def test_a_place_has_one_offset_in_a_snapshot(estate, tmp_path):
     """Of two nobody knows which was meant."""
     path = snapshot(estate, tmp_path)
     head, *commits = path.read_text().splitlines()
@@ -249,7 +238,7 @@ def test_a_place_has_one_offset_in_a_snapshot(estate: Estate, tmp_path: Path) ->
 # --- restoring ----------------------------------------------------------------------------
 
 
-def test_what_was_there_comes_back_also_backwards(estate: Estate, tmp_path: Path) -> None:
+def test_what_was_there_comes_back_also_backwards(estate, tmp_path):
     """Offset and metadata, forwards and backwards; a dry run says so and does nothing; what is as
     it was is left alone; what had no commit then is named, and stays."""
     path = snapshot(estate, tmp_path)
@@ -271,7 +260,7 @@ def test_what_was_there_comes_back_also_backwards(estate: Estate, tmp_path: Path
     assert estate.standing("idle", "A.orders") == CommittedOffset(5)
 
 
-def test_share_groups_come_back_as_what_they_are(estate: Estate, tmp_path: Path) -> None:
+def test_share_groups_come_back_as_what_they_are(estate, tmp_path):
     """The file says which groups are share groups: one that was deleted is made again as one."""
     estate.commit("shared", "A.orders", 60, on="B", type=GroupType.SHARE)
     path = snapshot(estate, tmp_path)
@@ -287,7 +276,7 @@ def test_share_groups_come_back_as_what_they_are(estate: Estate, tmp_path: Path)
     assert estate.standing("shared", "A.orders") == CommittedOffset(60)
 
 
-def test_only_what_is_wanted_is_restored(estate: Estate, tmp_path: Path) -> None:
+def test_only_what_is_wanted_is_restored(estate, tmp_path):
     """`--groups` and `--topics` narrow it, and so does what the snapshot was narrowed to: groups
     that it did not look at are no news."""
     path = snapshot(estate, tmp_path, groups="billing|idle")
@@ -300,7 +289,7 @@ def test_only_what_is_wanted_is_restored(estate: Estate, tmp_path: Path) -> None
     assert rows == {("billing", "A.orders"): ("committed", None, 50)}
 
 
-def test_a_filter_that_was_changed_since_keeps_nothing_back(estate: Estate, tmp_path: Path) -> None:
+def test_a_filter_that_was_changed_since_keeps_nothing_back(estate, tmp_path):
     """What was kept is restored, whatever the flow takes by now."""
     path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
@@ -309,7 +298,7 @@ def test_a_filter_that_was_changed_since_keeps_nothing_back(estate: Estate, tmp_
     assert rows["billing", "A.orders"] == ("committed", None, 50)
 
 
-def test_groups_with_members_are_left_alone(estate: Estate, tmp_path: Path) -> None:
+def test_groups_with_members_are_left_alone(estate, tmp_path):
     """Before the question and at the commit; that is exit 1, for it is not as it was then."""
     path = snapshot(estate, tmp_path)
     for group in ("billing", "shipping"):
@@ -323,7 +312,7 @@ def test_groups_with_members_are_left_alone(estate: Estate, tmp_path: Path) -> N
     assert estate["B"].commits == []
 
 
-def test_offsets_of_other_records_are_not_restored(estate: Estate, tmp_path: Path) -> None:
+def test_offsets_of_other_records_are_not_restored(estate, tmp_path):
     """A topic that was deleted, made anew or truncated since holds other records at these offsets,
     or none: nothing is set there, where a group could skip or be reset."""
     path = snapshot(estate, tmp_path)
@@ -336,7 +325,7 @@ def test_offsets_of_other_records_are_not_restored(estate: Estate, tmp_path: Pat
     assert estate["B"].commits == []
 
 
-def test_a_commit_lies_within_its_log(estate: Estate, tmp_path: Path) -> None:
+def test_a_commit_lies_within_its_log(estate, tmp_path):
     """Below the log's start the group gets that: else consumers that begin at `latest` would skip
     all that is left. Past its end nothing is set."""
     estate.commit("shipping", "A.orders", 101, on="B")
@@ -350,14 +339,14 @@ def test_a_commit_lies_within_its_log(estate: Estate, tmp_path: Path) -> None:
     assert rows["shipping", "A.orders"] == ("skipped", "PAST_LOG_END", None)
 
 
-def test_a_snapshot_of_another_cluster_is_refused(estate: Estate, tmp_path: Path) -> None:
+def test_a_snapshot_of_another_cluster_is_refused(estate, tmp_path):
     """By the cluster's id, whatever its alias."""
     _, path = write_snapshot(flow(), estate["A"], None, tmp_path / "a.snapshot")
     with pytest.raises(UsageError, match="use the snapshot of"):
         restore(estate, path)
 
 
-def test_a_flow_that_only_plans_restores_nothing(estate: Estate, tmp_path: Path) -> None:
+def test_a_flow_that_only_plans_restores_nothing(estate, tmp_path):
     """`sync.group.offsets.enabled = false` holds for the operator's own hand, too."""
     path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
@@ -370,7 +359,7 @@ def test_a_flow_that_only_plans_restores_nothing(estate: Estate, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("typed", "answer"), [("y\n", True), ("\n", False), ("n\n", False)])
-def test_a_person_is_asked(typed: str, answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_is_asked(typed, answer, monkeypatch):
     """At a terminal, where nothing but yes is yes."""
     master, slave = pty.openpty()
     with os.fdopen(slave) as terminal, os.fdopen(master, "w") as keyboard:
@@ -380,7 +369,7 @@ def test_a_person_is_asked(typed: str, answer: bool, monkeypatch: pytest.MonkeyP
         assert confirm("Really?", yes=False) is answer
 
 
-def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:
+def test_nobody_to_ask_is_bad_usage(tmp_path):
     """Without a terminal `--yes` is needed, and told before anything is done; it and a snapshot are
     for `--allow-rewind` alone."""
     file = str(properties_file(tmp_path, nowhere(), nowhere()))
@@ -416,7 +405,7 @@ def rewound(
     return {row.group: (row.outcome, row.reason) for row in found}
 
 
-def test_groups_that_are_ahead_go_back_after_a_snapshot(ahead: Estate, tmp_path: Path) -> None:
+def test_groups_that_are_ahead_go_back_after_a_snapshot(ahead, tmp_path):
     """Each to its translation, with the source's metadata; the snapshot that was written brings
     them back to where they were."""
     committed = (OutcomeKind.COMMITTED, None)
@@ -428,7 +417,7 @@ def test_groups_that_are_ahead_go_back_after_a_snapshot(ahead: Estate, tmp_path:
     assert ahead.standing("shipping", "A.orders") == CommittedOffset(70)
 
 
-def test_a_group_goes_back_only_from_what_was_confirmed(ahead: Estate, tmp_path: Path) -> None:
+def test_a_group_goes_back_only_from_what_was_confirmed(ahead, tmp_path):
     """One that moved since a person saw it, that the snapshot does not hold as it is, or that has
     members, stays."""
     rows = ahead.sync()
@@ -443,7 +432,7 @@ def test_a_group_goes_back_only_from_what_was_confirmed(ahead: Estate, tmp_path:
     assert ahead.standing("billing", "A.orders") == CommittedOffset(60)
 
 
-def test_no_group_goes_back_where_none_is_ahead(ahead: Estate, tmp_path: Path) -> None:
+def test_no_group_goes_back_where_none_is_ahead(ahead, tmp_path):
     """Nor is a snapshot written."""
     for group in ("billing", "shipping"):
         ahead.commit(group, "orders", 95)

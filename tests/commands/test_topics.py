@@ -3,8 +3,7 @@
 import json
 import struct
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.configured import properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, identity_flow
-from tests.producing import Contents, numbered
+from tests.producing import numbered
 from tests.waiting import wait_until
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
@@ -20,7 +19,6 @@ from tsoffset.flow.policy import (
     IdentityReplicationPolicy,
     replicated_through,
 )
-from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import Failed, FailureKind
 from tsoffset.replicators.discovery import discover, heartbeat_timestamp_ms
 from tsoffset.replicators.topic_names import Found, TopicKind
@@ -61,7 +59,7 @@ def told(found: list[Found], cluster: str) -> dict[tuple[TopicKind, str | None],
     }
 
 
-def test_remote_topics_and_clusters_upstream_with_their_hops() -> None:
+def test_remote_topics_and_clusters_upstream_with_their_hops():
     """Over two hops, with what MirrorMaker 2 makes for itself; a dot in a name is no cluster."""
     estate = with_topics(
         A=["orders", "eu.orders", "heartbeats", "mm2-offset-syncs.B.internal"],
@@ -91,7 +89,7 @@ def test_remote_topics_and_clusters_upstream_with_their_hops() -> None:
     }
 
 
-def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is() -> None:
+def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is():
     """Each hop is three seconds late here; the age is by our own clock."""
     estate = with_topics(
         A=["heartbeats"], B=["A.heartbeats", "heartbeats"], C=["B.A.heartbeats", "B.heartbeats"]
@@ -111,7 +109,7 @@ def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is() -> None:
     assert min(ages) >= 3_000
 
 
-def test_remote_topics_are_told_while_their_source_is_unreachable() -> None:
+def test_remote_topics_are_told_while_their_source_is_unreachable():
     """Their names say where they are from: on the day of a failover somebody looks."""
     estate = with_topics(A=["orders"], B=["A.orders"])
     estate["A"].unreachable = True
@@ -119,7 +117,7 @@ def test_remote_topics_are_told_while_their_source_is_unreachable() -> None:
     assert (REMOTE, "A.orders") in told(found, "B")
 
 
-def test_without_heartbeats_remote_topics_tell_who_is_upstream() -> None:
+def test_without_heartbeats_remote_topics_tell_who_is_upstream():
     """MirrorClient knows nothing of it then; neither is there a lag."""
     estate = with_topics(A=["orders"], B=["A.orders", "Z.orders"])
     found = discover([flow()], estate.connect)
@@ -130,7 +128,7 @@ def test_without_heartbeats_remote_topics_tell_who_is_upstream() -> None:
     assert [one.replication_lag_ms for one in found] == [None, None]
 
 
-def test_names_that_do_not_tell_are_remote_where_the_source_has_them() -> None:
+def test_names_that_do_not_tell_are_remote_where_the_source_has_them():
     """Under IdentityReplicationPolicy, of the topics that the flow takes."""
     estate = with_topics(A=["orders", "left.out"], B=["orders", "left.out", "own", "A.heartbeats"])
     chosen = identity_flow(topic_filter=DefaultTopicFilter(["orders", "own"]))
@@ -143,7 +141,7 @@ def test_names_that_do_not_tell_are_remote_where_the_source_has_them() -> None:
     assert told(discover([chosen], estate.connect), "A") == {}
 
 
-def test_what_cannot_be_read_is_said_and_the_rest_is_there() -> None:
+def test_what_cannot_be_read_is_said_and_the_rest_is_there():
     """A topic that may not be read is a failed row; a log without heartbeats has no time."""
     estate = with_topics(A=["heartbeats"], B=["A.heartbeats", "A.orders"])
     estate["A"].log("heartbeats").append([Message(NOW_MS, b"k", b"no heartbeat")])
@@ -169,12 +167,12 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_there() -> None:
         (None, None),
     ],
 )
-def test_only_heartbeats_are_taken_for_some(value: bytes | None, emitted_ms: int | None) -> None:
+def test_only_heartbeats_are_taken_for_some(value, emitted_ms):
     """Of another version, length or time, a record tells nothing."""
     assert heartbeat_timestamp_ms(value) == emitted_ms
 
 
-def test_a_cluster_that_comes_again_ends_the_way() -> None:
+def test_a_cluster_that_comes_again_ends_the_way():
     """As MirrorClient's countHopsForTopic, which would go round for ever."""
     policy = DefaultReplicationPolicy()
     assert replicated_through(policy, "B.A.B.t") == (("B", "A"), "B.t")
@@ -187,14 +185,8 @@ def test_a_cluster_that_comes_again_ends_the_way() -> None:
 @pytest.mark.integration
 @pytest.mark.thorough
 def test_what_mirror_maker_2_has_made(
-    source_broker: EmbeddedBroker,
-    target_broker: EmbeddedBroker,
-    source: Contents,
-    target: Contents,
-    mirror: Callable[..., MirrorMaker],
-    unique: Callable[[str], str],
-    tmp_path: Path,
-) -> None:
+    source_broker, target_broker, source, target, mirror, unique, tmp_path
+):
     """Remote topics, its own topics, and heartbeats that go on: as table, JSON and CSV."""
     topic = unique("orders")
     source.create_topic(topic, partitions=2)

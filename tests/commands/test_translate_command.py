@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +33,36 @@ def estate() -> Estate:
 @pytest.fixture
 def translate(estate: Estate, tmp_path: Path) -> Any:
     """The command: from a document and its options to the exit status and the rows."""
-    file = properties_file(tmp_path, nowhere(), nowhere())
 
     def run(document: Document, output: Path | str | None = None, **options: Any) -> Any:
-        stream = io.StringIO()
-        status = run_translate(
-            selected(file, (), None, None),
-            lambda: document,
-            Output(stream, Format.JSON),
-            Notices(),
-            TranslateOptions(None if output is None else str(output), **options),
-            connect=estate.connect,
-        )
-        return status, [json.loads(line) for line in stream.getvalue().splitlines()]
+        return run_on(estate, tmp_path, lambda: document, output, **options)
 
     return run
+
+
+def run_on(
+    estate: Estate,
+    folder: Path,
+    read: Callable[[], Document],
+    output: Path | str | None,
+    *lines: str,
+    again: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit status and the rows. `lines` are of the configuration, `again` says how to
+    repeat."""
+    stream = io.StringIO()
+    file = properties_file(folder, nowhere(), nowhere(), *lines)
+    status = run_translate(
+        selected(file, (), None, None),
+        read,
+        Output(stream, Format.JSON),
+        Notices(),
+        TranslateOptions(None if output is None else str(output), **options),
+        connect=estate.connect,
+        **(again or {}),
+    )
+    return status, [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def offsets(folder: Path, **topics: Any) -> Document:
@@ -56,9 +72,7 @@ def offsets(folder: Path, **topics: Any) -> Document:
     return read_file(str(file))
 
 
-def test_offsets_are_translated_by_the_rule_of_groups(
-    translate: Any, estate: Estate, tmp_path: Path
-):
+def test_offsets_are_translated_by_the_rule_of_groups(translate, estate, tmp_path):
     """The same target offsets as of a group; no group is read or made on either cluster."""
     estate.commit("billing", "orders", 40)
     (of_group,) = estate.plan()
@@ -95,34 +109,18 @@ BACK = ("A->B.enabled = false", "B->A.enabled = true")
     ],
     ids=["identity", "separator", "back", "identity, back", "same offsets"],
 )
-def test_each_policy_and_direction(
-    tmp_path: Path,
-    settings: tuple[str, ...],
-    copy: str,
-    first_offset: int,
-    kept: tuple[str, int],
-    written: tuple[str, int],
-):
+def test_each_policy_and_direction(tmp_path, settings, copy, first_offset, kept, written):
     """A flow back reads the copies and writes the names and offsets of the originals."""
     estate = Estate()
     estate.write("orders", 100)
     estate.mirror("orders", copy, first_offset=first_offset)
-    file = properties_file(tmp_path, nowhere(), nowhere(), *settings)
     out = tmp_path / "out.json"
-    status = run_translate(
-        selected(file, (), None, None),
-        lambda: offsets(tmp_path, **{kept[0]: {"0": kept[1]}}),
-        Output(io.StringIO(), Format.JSON),
-        Notices(),
-        TranslateOptions(str(out)),
-        connect=estate.connect,
-    )
+    document = offsets(tmp_path, **{kept[0]: {"0": kept[1]}})
+    status, _ = run_on(estate, tmp_path, lambda: document, out, *settings)
     assert (status, json.loads(out.read_text())) == (0, {written[0]: {"0": written[1]}})
 
 
-def test_standard_input_and_output(
-    translate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_standard_input_and_output(translate, monkeypatch, capsys):
     """Standard output has the translation, and no rows."""
     given = io.TextIOWrapper(io.BytesIO(b"orders,0,40\norders,1,100\n"))
     monkeypatch.setattr("sys.stdin", given)
@@ -130,7 +128,7 @@ def test_standard_input_and_output(
     assert "A.orders,0,440\nA.orders,1,500\n" in capsys.readouterr().out
 
 
-def test_ends_of_logs_stay_and_topics_are_renamed(translate: Any, tmp_path: Path):
+def test_ends_of_logs_stay_and_topics_are_renamed(translate, tmp_path):
     document = offsets(tmp_path, orders={"0": -1, "1": -2})
     status, rows = translate(document, tmp_path / "out.json")
     assert status == 0
@@ -150,11 +148,7 @@ def test_ends_of_logs_stay_and_topics_are_renamed(translate: Any, tmp_path: Path
     ],
 )
 def test_nothing_is_written_where_one_offset_has_no_translation(
-    translate: Any,
-    tmp_path: Path,
-    topics: dict[str, Any],
-    reason: str | None,
-    capsys: pytest.CaptureFixture[str],
+    translate, tmp_path, topics, reason, capsys
 ):
     """Whatever is accepted: there is no offset to write. The warning has the reason, since standard
     output may be that of the translation."""
@@ -176,9 +170,7 @@ def behind(estate: Estate) -> Estate:
 
 
 @pytest.mark.usefixtures("behind")
-def test_a_mirror_that_is_behind_needs_to_be_accepted(
-    translate: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_mirror_that_is_behind_needs_to_be_accepted(translate, tmp_path, capsys):
     document, out = offsets(tmp_path, orders={"0": 120, "1": 40}), tmp_path / "out.json"
     status, rows = translate(document, out)
     assert (status, rows[0]["precision"], rows[0]["reread_bound"]) == (1, "frontier", 20)
@@ -190,28 +182,22 @@ def test_a_mirror_that_is_behind_needs_to_be_accepted(
     assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
 
 
-def test_an_unproven_translation_is_never_written(translate: Any, estate: Estate, tmp_path: Path):
+def test_an_unproven_translation_is_never_written(estate, tmp_path):
     """`translation.proof = timestamps` may skip records: groups' operators accept that in the
     configuration, an application's file cannot say it."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(file.read_text() + "translation.proof = timestamps\n")
-    status, rows = translate(
-        offsets(tmp_path, orders={"0": 40}), tmp_path / "out", accepted=tuple(Precision)
-    )
+    document, proof = offsets(tmp_path, orders={"0": 40}), "translation.proof = timestamps"
+    out, accepted = tmp_path / "out", tuple(Precision)
+    status, rows = run_on(estate, tmp_path, lambda: document, out, proof, accepted=accepted)
     assert (status, rows[0]["precision"]) == (1, "unproven")
-    assert not (tmp_path / "out").exists()
+    assert not out.exists()
 
 
 @pytest.mark.usefixtures("behind")
-def test_a_planned_batch_is_migrated_only_with_both_its_ends(
-    translate: Any, estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_planned_batch_is_migrated_only_with_both_its_ends(translate, estate, tmp_path, capsys):
     """Spark runs it again to its end, which the mirror has not reached; as starting offsets the
     committed batch is enough."""
     made = checkpoint(
-        tmp_path,
-        offsets={0: ['{"orders":{"0":40}}'], 1: ['{"orders":{"0":120}}']},
-        commits=[0],
+        tmp_path, offsets={0: ['{"orders":{"0":40}}'], 1: ['{"orders":{"0":120}}']}, commits=[0]
     )
     read = read_checkpoint(str(made))
     assert translate(read, tmp_path / "new")[0] == 1
@@ -225,7 +211,7 @@ def test_a_planned_batch_is_migrated_only_with_both_its_ends(
     assert ends == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":520}}']
 
 
-def test_sources_that_read_one_topic_are_translated_each(translate: Any, tmp_path: Path):
+def test_sources_that_read_one_topic_are_translated_each(translate, tmp_path):
     """A query that joins a topic with itself has two offsets of one partition."""
     made = checkpoint(
         tmp_path, offsets={0: ['{"orders":{"0":40}}', '{"orders":{"0":60}}']}, commits=[0]
@@ -235,12 +221,11 @@ def test_sources_that_read_one_topic_are_translated_each(translate: Any, tmp_pat
     assert lines == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":460}}']
 
 
-def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: Path):
+def test_repeating_translates_what_the_file_says_then(estate, tmp_path):
     """Each turn reads the file anew and replaces the output. A file that cannot be read and a
     cluster that is unreachable leave the last translation, and what was translated is not looked up
     again."""
     source, out = tmp_path / "offsets.json", tmp_path / "out.json"
-    file = properties_file(tmp_path, nowhere(), nowhere())
     at = '{"orders":{"0":%d}}'
     contents = [at % 40, '{"orders":', at % 41, at % 40, at % 41]
     away = 2
@@ -259,16 +244,7 @@ def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_translate(
-            selected(file, (), None, None),
-            read,
-            Output(io.StringIO(), Format.JSON),
-            Notices(),
-            TranslateOptions(str(out)),
-            every_seconds=60,
-            connect=estate.connect,
-            sleep=sleep,
-        )
+        run_on(estate, tmp_path, read, out, again={"every_seconds": 60, "sleep": sleep})
     at_40, at_41 = '{"A.orders":{"0":440}}', '{"A.orders":{"0":441}}'
     assert written == [at_40, at_40, at_40, at_40, at_41]
     assert fetches[4] == fetches[2] > fetches[0]
@@ -289,9 +265,7 @@ def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: 
         (["in.json", "--accept", "unproven"], "unproven"),
     ],
 )
-def test_bad_usage_ends_with_status_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
-):
+def test_bad_usage_ends_with_status_2(tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.json").write_text("{}")
     file = properties_file(tmp_path, nowhere(), nowhere())
@@ -300,7 +274,7 @@ def test_bad_usage_ends_with_status_2(
     assert said in " ".join(result.output.split())
 
 
-def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path: Path):
+def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path):
     (tmp_path / "in.json").write_text('{"orders":{"0":40}}')
     file = properties_file(tmp_path, nowhere(), nowhere())
     out = tmp_path / "out.json"
@@ -309,13 +283,7 @@ def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path: Path):
     assert not out.exists()
 
 
-def test_several_flows_have_to_be_told_apart(tmp_path: Path):
-    file = properties_file(tmp_path, nowhere(), nowhere(), "B->A.enabled = true")
+def test_several_flows_have_to_be_told_apart(estate, tmp_path):
+    document = offsets(tmp_path, orders={"0": 1})
     with pytest.raises(UsageError, match="choose one with --flow"):
-        run_translate(
-            selected(file, (), None, None),
-            lambda: offsets(tmp_path, orders={"0": 1}),
-            Output(io.StringIO(), Format.JSON),
-            Notices(),
-            TranslateOptions(),
-        )
+        run_on(estate, tmp_path, lambda: document, None, "B->A.enabled = true")

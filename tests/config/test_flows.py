@@ -239,26 +239,20 @@ def test_the_narrowest_setting_of_a_flow_holds(chosen, elsewhere):
     assert settings.flow("A->B").tasks_max == min(chosen.values())
 
 
-@given(_some_of(OF_THE_SOURCE), st.permutations(ELSEWHERE))
-def test_the_narrowest_setting_of_a_source_cluster_holds(chosen, elsewhere):
-    """One kind of client over the cluster, and of each flow over cluster over top level."""
+@given(_some_of(OF_THE_SOURCE), _some_of(OF_THE_TARGET), st.permutations(ELSEWHERE))
+def test_the_narrowest_setting_of_a_cluster_holds(of_source, of_target, elsewhere):
+    """One kind of client over the cluster, and of each flow over cluster over top level, for each
+    side."""
+    chosen = of_source | of_target
     settings = resolved(CLUSTERS + "\n".join(["A->B.enabled=true", *_lines(chosen), *elsewhere]))
-    client = settings.flow("A->B").source.client
-    assert client["request.timeout.ms"] == str(min(chosen.values()))
-
-
-@given(_some_of(OF_THE_TARGET))
-def test_the_narrowest_setting_of_a_target_cluster_holds(chosen):
-    """The same for the other side."""
-    settings = resolved(CLUSTERS + "\n".join(["A->B.enabled=true", *_lines(chosen)]))
-    client = settings.flow("A->B").target.client
-    assert client["request.timeout.ms"] == str(min(chosen.values()))
+    flow = settings.flow("A->B")
+    for side, keys in ((flow.source, OF_THE_SOURCE), (flow.target, OF_THE_TARGET)):
+        narrowest = min(chosen[key] for key in keys if key in chosen)
+        assert side.client["request.timeout.ms"] == str(narrowest)
 
 
 @given(
-    st.lists(st.sampled_from(OF_THE_CONSUMER), unique=True),
-    st.data(),
-    st.permutations(ELSEWHERE),
+    st.lists(st.sampled_from(OF_THE_CONSUMER), unique=True), st.data(), st.permutations(ELSEWHERE)
 )
 def test_the_narrowest_isolation_of_the_source_consumer_holds(keys, data, elsewhere):
     """The replicator reads with what its source consumer is given; nothing given is
@@ -310,42 +304,32 @@ def test_addresses(written, addresses):
 # --- names that mean the same -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("prefix", ["", "A->B."])
-def test_group_is_groups(prefix):
-    """KIP-1292's example writes `group`."""
-    (flow,) = two_clusters(f"{prefix}group = app").flows
-    assert flow.group_filter.should_replicate_group("app")
-    assert not flow.group_filter.should_replicate_group("other")
+@pytest.mark.parametrize(
+    ("lines", "admitted"),
+    [
+        # KIP-1292's example writes `group`.
+        (["group = app"], ["app"]),
+        (["A->B.group = app"], ["app"]),
+        # Both names are one key, so the hierarchy decides between levels.
+        (["groups = x", "A->B.group = app"], ["app"]),
+        # The same list by both names is no contradiction.
+        (["groups = app,b", "group = app, b"], ["app", "b"]),
+        (["groups.blacklist = b", "groups = app, b"], ["app"]),
+        # `task.assigned.groups` names groups; the filter still holds.
+        (["task.assigned.groups = app, b, connect-x"], ["app", "b"]),
+    ],
+)
+def test_names_that_mean_the_same(lines, admitted):
+    """Older names, those of the KIP's examples, and groups that are assigned to a task."""
+    (flow,) = two_clusters(*lines).flows
+    groups = ("app", "b", "c", "connect-x")
+    assert [one for one in groups if flow.group_filter.should_replicate_group(one)] == admitted
 
 
-def test_group_of_a_flow_wins_over_groups_at_the_top():
-    """Both names are one key, so the hierarchy decides between levels."""
-    (flow,) = two_clusters("groups = x", "A->B.group = app").flows
-    assert flow.group_filter.should_replicate_group("app")
-
-
-def test_group_and_groups_may_agree():
-    """The same list by both names is no contradiction."""
-    (flow,) = two_clusters("groups = a,b", "group = a, b").flows
-    assert flow.group_filter.should_replicate_group("b")
-
-
-def test_older_names_of_excludes():
-    """`groups.blacklist` and `topics.blacklist` are the excludes' older names."""
-    (flow,) = two_clusters("groups.blacklist = g", "topics.blacklist = t").flows
-    assert not flow.group_filter.should_replicate_group("g")
+def test_the_older_name_of_excluded_topics():
+    """`topics.blacklist`."""
+    (flow,) = two_clusters("topics.blacklist = t").flows
     assert not flow.topic_filter.should_replicate_topic("t")
-
-
-def test_assigned_groups_narrow_what_the_filter_lets_through():
-    """`task.assigned.groups` names groups; the filter still holds."""
-    (flow,) = two_clusters("task.assigned.groups = a, b, connect-x").flows
-    admitted = [
-        group
-        for group in ("a", "b", "c", "connect-x")
-        if flow.group_filter.should_replicate_group(group)
-    ]
-    assert admitted == ["a", "b"]
 
 
 # --- Connect ----------------------------------------------------------------------------

@@ -1,33 +1,26 @@
 """Configuration files that are none: random bytes, references in a circle, huge values."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.configured import FILE, TWO_CLUSTERS, problems, resolved
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import ConfigurationError
 
-FLOW = (
-    "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-)
 
-
-def problems(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
-    with pytest.raises(ConfigurationError) as raised:
-        Configuration(f"x.{form}", text, form).resolve()
-    words = str(raised.value)
+def said(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
+    """What is wrong with the file, which can be printed."""
+    words = "\n".join(map(str, problems(text, form)))
     words.encode()
     return words
 
 
 @given(st.binary(max_size=300), st.sampled_from((".properties", ".json", "")))
-def test_a_file_of_random_bytes_is_a_configuration_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str
-) -> None:
+def test_a_file_of_random_bytes_is_a_configuration_error(tmp_path_factory, content, suffix):
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError) as raised:
@@ -35,33 +28,29 @@ def test_a_file_of_random_bytes_is_a_configuration_error(
     str(raised.value).encode()
 
 
-def test_references_in_a_circle_are_followed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_references_in_a_circle_are_followed_once(tmp_path, monkeypatch):
     """As by Kafka: what stands for a reference is text, whatever it holds."""
     path = tmp_path / "values.properties"
     path.write_text(f"one = ${{file:{path}:two}}\ntwo = ${{env:CIRCLE}}\n")
     monkeypatch.setenv("CIRCLE", f"${{file:{path}:one}}")
-    text = FLOW + f"A.client.id = ${{file:{path}:one}}\n"
-    [flow] = Configuration("x.properties", text).resolve().flows
+    text = TWO_CLUSTERS + f"A.client.id = ${{file:{path}:one}}\n"
+    [flow] = resolved(text).flows
     assert flow.source.client["client.id"] == f"${{file:{path}:two}}"
 
 
 @pytest.mark.parametrize("name", ["\\u0000", "a\\ud800", "/dev/zero", "/", "/nowhere/at/all"])
 @pytest.mark.parametrize("reference", ["${file:%s:key}", "${dir:%s:key}", "${dir:/tmp:%s}"])
-def test_a_reference_to_what_is_no_file_is_a_problem_with_its_line(
-    name: str, reference: str
-) -> None:
+def test_a_reference_to_what_is_no_file_is_a_problem_with_its_line(name, reference):
     """A name that no file can have, and a file without end."""
-    assert "x.properties:5" in problems(FLOW + f"A.client.id = {reference % name}\n")
+    assert f"{FILE}:5" in said(TWO_CLUSTERS + f"A.client.id = {reference % name}\n")
 
 
-def test_a_file_without_end_is_not_read_to_it() -> None:
+def test_a_file_without_end_is_not_read_to_it():
     with pytest.raises(ConfigurationError, match="larger than 16 MiB"):
         Configuration.read("/dev/zero")
 
 
-def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
+def test_a_name_that_no_file_can_have_is_a_configuration_error():
     with pytest.raises(ConfigurationError, match="cannot be read"):
         Configuration.read("a\0b")
 
@@ -71,23 +60,21 @@ def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
 @pytest.mark.parametrize(
     "value", ["${a:" * 500_000, "${a" * 500_000 + "}", "\\\\" * 500_000, "x" * 5_000_000]
 )
-def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
-    text = FLOW + f"A.client.id = {value}\n"
-    [flow] = Configuration("x.properties", text).resolve().flows
+def test_a_huge_value_takes_no_longer_than_its_length(value):
+    text = TWO_CLUSTERS + f"A.client.id = {value}\n"
+    [flow] = resolved(text).flows
     assert flow.source.client["client.id"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_json_of_many_members_takes_no_longer_than_its_length() -> None:
+def test_json_of_many_members_takes_no_longer_than_its_length():
     """Each is found on its line by one look through the text."""
     members = {f"groups.{number}": "v" for number in range(5_000)} | {"tasks.max": 0}
-    assert "x.json:5002: tasks.max" in problems(json.dumps(members, indent=1), ConfigFormat.JSON)
+    assert f"{FILE}:5002: tasks.max" in said(json.dumps(members, indent=1), ConfigFormat.JSON)
 
 
-def test_half_of_a_character_is_a_problem() -> None:
+def test_half_of_a_character_is_a_problem():
     """It could not be printed, nor sent to a broker."""
-    assert "half of a character" in problems(FLOW + "A.client.id = a\\ud800b\n")
-    assert "half of a character" in problems(
-        '{"name\\ud800": "v", "b": "\\udfff"}', ConfigFormat.JSON
-    )
+    assert "half of a character" in said(TWO_CLUSTERS + "A.client.id = a\\ud800b\n")
+    assert "half of a character" in said('{"name\\ud800": "v", "b": "\\udfff"}', ConfigFormat.JSON)

@@ -176,7 +176,7 @@ def table() -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def test_the_documentation_has_exactly_the_keys_that_are_known() -> None:
+def test_the_documentation_has_exactly_the_keys_that_are_known():
     """docs/configuration.md has one table of all keys, with level, use and meaning."""
     levels = {"flow": FLOW_KEYS, "cluster": CLUSTER_KEYS, "file": FILE_KEYS}
     used = [(f"`{name}`", level, "used") for level, keys in levels.items() for name in keys]
@@ -189,7 +189,7 @@ def test_the_documentation_has_exactly_the_keys_that_are_known() -> None:
     assert accepted == {meaning: ", ".join(names) for meaning, names in by_meaning.items()}
 
 
-def test_defaults_are_those_that_the_table_shows() -> None:
+def test_defaults_are_those_that_the_table_shows():
     """What a user would write for the default reads as the default."""
     shown = {name.strip("`"): default for name, _, default, _, _ in table()}
     read = 0
@@ -253,17 +253,14 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
             ("A->B.topcis = orders",),
             "Did you mean `A->B.topics`? It has no effect: `topics` is now `.*`",
         ),
-        (
-            ("topics = orders", "A->B.topcis = clicks"),
-            "`topics` is what mm2.properties:5 says",
-        ),
+        (("topics = orders", "A->B.topcis = clicks"), "`topics` is what mm2.properties:5 says"),
         (
             ("state.dri = here",),
             "Did you mean `state.dir`? It has no effect: `state.dir` is now `none`",
         ),
     ],
 )
-def test_a_misspelt_key_is_told_with_what_holds_instead(lines: tuple[str, ...], told: str) -> None:
+def test_a_misspelt_key_is_told_with_what_holds_instead(lines, told):
     """A slip in `topics` syncs everything: a warning says so, and it is an error for who wants it
     to be; a key that the file shares with MirrorMaker 2 is none."""
     (warning,) = two_clusters(*lines).warnings
@@ -284,7 +281,7 @@ def test_a_misspelt_key_is_told_with_what_holds_instead(lines: tuple[str, ...], 
         "A.consumer.of.mine = x",
     ],
 )
-def test_a_key_that_is_unknown_where_it_stands_is_an_error_too(line: str) -> None:
+def test_a_key_that_is_unknown_where_it_stands_is_an_error_too(line):
     """A mistyped alias leaves `topics` at its default as a mistyped name does."""
     (warning,) = two_clusters(line).warnings
     (problem,) = problems_of_two_clusters(line, "config.unknown.keys = error")

@@ -328,11 +328,7 @@ def test_aws():
     [
         ("PLAIN", [], "sasl.jaas.config: must name PlainLoginModule"),
         ("PLAIN", [f"sasl.jaas.config = {OAUTH};"], "sasl.jaas.config: must name PlainLoginModule"),
-        (
-            "PLAIN",
-            [f'sasl.jaas.config = {PLAIN[:-1]} c4n4ry="x";'],
-            "has an unsupported option",
-        ),
+        ("PLAIN", [f'sasl.jaas.config = {PLAIN[:-1]} c4n4ry="x";'], "has an unsupported option"),
         (
             "PLAIN",
             [f"sasl.jaas.config = {PLAIN[:-2]};"],
@@ -381,11 +377,7 @@ def test_aws():
             ],
             "sasl.jaas.config: option ssl.truststore.location",
         ),
-        (
-            "GSSAPI",
-            [f"sasl.jaas.config = {KERBEROS};"],
-            "sasl.kerberos.service.name: must be set",
-        ),
+        ("GSSAPI", [f"sasl.jaas.config = {KERBEROS};"], "sasl.kerberos.service.name: must be set"),
         ("AWS_MSK_IAM", [f"sasl.jaas.config = {MSK};"], "must have the option awsStsRegion"),
     ],
 )
@@ -407,7 +399,7 @@ def test_secrets_are_in_no_text_of_the_settings():
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("host", ["kafka.example.com", "127.0.0.1", "localhost", "[::1]"])
-def test_a_password_that_everybody_on_the_way_reads_is_a_warning(mechanism: str, host: str) -> None:
+def test_a_password_that_everybody_on_the_way_reads_is_a_warning(mechanism, host):
     """SCRAM shows none, and what stays on this machine has no way."""
     login = PLAIN if mechanism == "PLAIN" else PLAIN.replace("plain.Plain", "scram.Scram")
     lines = (
@@ -422,7 +414,7 @@ def test_a_password_that_everybody_on_the_way_reads_is_a_warning(mechanism: str,
     assert "c4n4ry" not in "".join(warnings)
 
 
-def test_host_names_that_nobody_checks_are_a_warning() -> None:
+def test_host_names_that_nobody_checks_are_a_warning():
     """The encryption ends wherever somebody with a certificate stands."""
     (warning,) = two_clusters(
         "A.security.protocol = SSL", "A.ssl.endpoint.identification.algorithm ="
@@ -439,13 +431,13 @@ def test_host_names_that_nobody_checks_are_a_warning() -> None:
         ("http://127.0.0.1:8083, http://tsoffset:8083", True),
     ],
 )
-def test_a_token_that_is_sent_openly_is_a_warning(key: str, listeners: str, warned: bool) -> None:
+def test_a_token_that_is_sent_openly_is_a_warning(key, listeners, warned):
     settings = two_clusters(f"{key} = changing-token-0123", f"listeners = {listeners}")
     assert ["bearer tokens" in one for one in settings.warnings] == [True] * warned
 
 
 @pytest.mark.parametrize("token", [*tokens_of_examples(), "CHANGE_ME-0123456789"])
-def test_a_placeholder_of_an_example_is_no_token(token: str) -> None:
+def test_a_placeholder_of_an_example_is_no_token(token):
     """Everybody knows it, and nobody has to guess."""
     with pytest.raises(ConfigurationError, match="the placeholder of an example"):
         two_clusters(f"listeners.token = {token}")

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context
@@ -19,7 +18,6 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.cycle import StepsHere
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Precision
 
 pytestmark = [
@@ -83,9 +81,7 @@ def peaks(bootstrap: str, topic: str, batches: Batches, room: int) -> tuple[floa
 
 
 @pytest.mark.parametrize("batches", [LARGE, SMALL], ids=["large records", "small records"])
-def test_what_was_read_leaves_no_trace(
-    source_broker: EmbeddedBroker, unique: Callable[[str], str], batches: Batches
-) -> None:
+def test_what_was_read_leaves_no_trace(source_broker, unique, batches):
     """Five times as many batches of a megabyte, each with a position of its own and room for the
     records of eight: of what is read more, less than a quarter is held at once. Large records are
     reduced to digests as they arrive, small ones are let go before more are read."""

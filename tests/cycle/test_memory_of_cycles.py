@@ -3,16 +3,12 @@
 On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case that needs it.
 """
 
-import random
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import polars as pl
 import pytest
 
-from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
-from tsoffset.cycle.carry_over import ask_for_ranges
+from tests.memory_flows import Estate, flow, identity_flow, messages, mirrored_estate, row_of
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
@@ -26,7 +22,6 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     Isolation,
-    LogRange,
     OutcomeKind,
     Precision,
     Reason,
@@ -35,13 +30,7 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.rule.carry_over import (
-    MOST_PAIRS,
-    LogEnds,
-    LogIdentity,
-    PartitionCarryOver,
-)
-from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.carry_over import MOST_PAIRS, PartitionCarryOver
 from tsoffset.testing.memory_cluster import Verb
 
 ORDERS = TopicPartition("orders", 0)
@@ -60,12 +49,17 @@ class Remembering:
     @classmethod
     def of(cls, *offsets: int, records: int = 100, first_offset: int = 400) -> "Remembering":
         """Groups g0, g1, ... stand at these offsets."""
-        estate = Estate()
-        estate.write("orders", records)
-        estate.mirror("orders", first_offset=first_offset)
+        estate = mirrored_estate(records, first_offset=first_offset)
         for number, offset in enumerate(offsets):
             estate.commit(f"g{number}", "orders", offset)
         return cls(estate)
+
+    @classmethod
+    def synced(cls, *offsets: int, **words: int) -> "Remembering":
+        """The same after its first cycle."""
+        world = cls.of(*offsets, **words)
+        world.sync()
+        return world
 
     def sync(self, *, commit: bool = True) -> list[Row]:
         """A cycle with carry-over."""
@@ -81,11 +75,7 @@ class Remembering:
 
     def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
         return cycle(
-            self.settings,
-            self.estate["A"],
-            self.estate["B"],
-            commit=commit,
-            carry_over=carry_over,
+            self.settings, self.estate["A"], self.estate["B"], commit=commit, carry_over=carry_over
         )
 
     def asked(self) -> int:
@@ -157,11 +147,10 @@ def agrees(world: Remembering) -> list[Row]:
 # --- what it saves ----------------------------------------------------------------------
 
 
-def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None:
+def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle():
     """Nothing has changed: groups that lag, and one that is caught up, are answered from the
     carry-over, and the rows are what they were."""
-    world = Remembering.of(0, 40, 41, 99, 100)
-    world.sync()
+    world = Remembering.synced(0, 40, 41, 99, 100)
     assert world.asked() > 0
     assert world.asked_by_sync() == 0
     rows = agrees(world)
@@ -169,21 +158,18 @@ def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None
     assert {row.precision for row in rows} == {Precision.EXACT}
 
 
-def test_a_passed_position_costs_nothing_while_both_logs_grow() -> None:
+def test_a_passed_position_costs_nothing_while_both_logs_grow():
     """What is written later lies behind what was mirrored: the answer stays."""
-    world = Remembering.of(0, 40, 99)
-    world.sync()
+    world = Remembering.synced(0, 40, 99)
     world.estate.write("orders", 50)
     world.estate.mirror("orders")
     assert world.asked_by_sync() == 0
     agrees(world)
 
 
-def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
+def test_questions_are_batched_whatever_the_number_of_partitions():
     """With carry-over a cycle asks each side once for its topics and once for its log ranges."""
-    estate = Estate()
-    estate.write("orders", 20, partitions=10)
-    estate.mirror("orders")
+    estate = mirrored_estate(20, partitions=10)
     for number in range(10):
         estate.commit("billing", "orders", 7, partition=number)
     world = Remembering(estate)
@@ -197,23 +183,19 @@ def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
         assert Verb.READ not in asked
 
 
-def test_only_new_positions_are_looked_at() -> None:
+def test_only_new_positions_are_looked_at():
     """A group that moved costs its own look; the others cost nothing."""
-    world = Remembering.of(10, 20, 30)
-    world.sync()
+    world = Remembering.synced(10, 20, 30)
     world.estate.commit("g1", "orders", 70)
     world.sync()
     assert world.known == [10, 30, 70]
     assert world.asked_by_sync() == 0
 
 
-def test_frontier_is_looked_at_again() -> None:
+def test_frontier_is_looked_at_again():
     """Behind a mirror that has not come far enough nothing is settled: once it has, the group
     moves on."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    estate.commit("billing", "orders", 80)
+    estate = mirrored_estate(100, up_to=60, billing=80)
     world = Remembering(estate)
     assert row_of(world.sync(), "billing").precision is Precision.FRONTIER
     assert 80 not in world.known
@@ -222,11 +204,10 @@ def test_frontier_is_looked_at_again() -> None:
     assert (row.target_offset, row.precision) == (80, Precision.EXACT)
 
 
-def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
+def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends():
     """What was written later lies behind the last copy of what was the highest record then, so a
     copy before that answers: neither log's end is read, nor asked for its youngest record."""
-    world = Remembering.of(200, 900, records=1000, first_offset=0)
-    world.sync()
+    world = Remembering.synced(200, 900, records=1000, first_offset=0)
     assert world.carry_over.frontier == (999, 999)
     world.estate.write("orders", 500)
     world.estate.mirror("orders")
@@ -246,13 +227,10 @@ def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
     agrees(world)
 
 
-def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
+def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it():
     """The mirror was set back since: records that are new to the target lie behind the old
     frontier, and so does the repeat, which does not answer."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=60)
-    estate.commit("billing", "orders", 10)
+    estate = mirrored_estate(100, up_to=60, billing=10)
     world = Remembering(estate)
     world.sync()
     assert world.carry_over.frontier == (10, 10)
@@ -268,10 +246,9 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
 # --- dropping it ------------------------------------------------------------------------
 
 
-def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
+def test_positions_that_no_group_has_any_more_are_forgotten():
     """Carry-over is bounded by the estate: where nobody stands, nothing is remembered."""
-    world = Remembering.of(10, 20)
-    world.sync()
+    world = Remembering.synced(10, 20)
     world.estate.commit("g0", "orders", 50)
     world.sync()
     assert world.known == [20, 50]
@@ -281,10 +258,9 @@ def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
     assert world.is_empty
 
 
-def test_pairs_are_few_and_spread() -> None:
+def test_pairs_are_few_and_spread():
     """However many are proven, at most 64 a partition are kept, from its first to its last."""
-    world = Remembering.of(*range(0, 400, 2), records=400)
-    world.sync()
+    world = Remembering.synced(*range(0, 400, 2), records=400)
     pairs = world.carry_over.pairs
     assert 2 < len(pairs) <= MOST_PAIRS
     assert list(pairs) == sorted(set(pairs))
@@ -292,24 +268,9 @@ def test_pairs_are_few_and_spread() -> None:
     assert pairs[-1][0] - pairs[0][0] > 300
 
 
-def test_carry_over_lost_at_any_moment_costs_questions_only() -> None:
-    """Each third cycle begins without carry-over, and no row ever shows it."""
-    world = Remembering.of(5, 50, 100)
-    for step in range(9):
-        if step % 3 == 0:
-            world.memory = CarryOver()
-        agrees(world)
-        world.sync()
-        world.estate.write("orders", 7)
-        if step % 2:
-            world.estate.mirror("orders")
-        world.estate.commit(f"g{step % 3}", "orders", 10 * step)
-
-
-def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
+def test_a_frontier_that_retention_has_passed_is_forgotten():
     """Nothing at or before it is left on the target, so it says nothing more."""
-    world = Remembering.of(50, 99, first_offset=0)
-    world.sync()
+    world = Remembering.synced(50, 99, first_offset=0)
     world.estate.write("orders", 100)
     world.estate.mirror("orders")
     world.estate["B"].log("A.orders").delete_records(99)
@@ -326,21 +287,20 @@ def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
 
 
 def two_groups() -> Remembering:
-    """Two groups, each with a position on each of two partitions of orders."""
-    estate = Estate()
-    estate.write("orders", 100, partitions=2)
-    estate.mirror("orders")
+    """Two groups, each with a position on each of two partitions of orders, after a cycle."""
+    estate = mirrored_estate(100, partitions=2)
     for partition in range(2):
         estate.commit("one", "orders", 40, partition=partition)
         estate.commit("two", "orders", 70, partition=partition)
-    return Remembering(estate)
+    world = Remembering(estate)
+    world.sync()
+    return world
 
 
-def test_a_group_that_could_not_be_read_keeps_all() -> None:
+def test_a_group_that_could_not_be_read_keeps_all():
     """So do the partitions in which it alone stands: once it can be read again nothing is asked
     anew."""
     world = two_groups()
-    world.sync()
     before = world.pairs()
     world.estate["A"].delete_group("two")
     world.estate["A"].fail(NO, verb=Verb.COMMITTED, group="one")
@@ -351,10 +311,9 @@ def test_a_group_that_could_not_be_read_keeps_all() -> None:
     assert world.asked_by_sync() == 0
 
 
-def test_what_a_task_could_not_read_is_kept() -> None:
+def test_what_a_task_could_not_read_is_kept():
     """A worker broke on it: its groups fail, and all that is remembered of them stays."""
     world = two_groups()
-    world.sync()
     source, target = world.estate["A"], world.estate["B"]
     groups = preflight(world.settings, source, target).groups
     steps = StepsHere(world.settings, source, target)
@@ -368,11 +327,10 @@ def test_what_a_task_could_not_read_is_kept() -> None:
     assert (world.pairs(), world.partitions) == before
 
 
-def test_a_commit_that_could_not_be_read_keeps_all() -> None:
+def test_a_commit_that_could_not_be_read_keeps_all():
     """That of one partition; so it is where its log could not be asked."""
     for verb in (Verb.COMMITTED, Verb.LOG_RANGES):
         world = two_groups()
-        world.sync()
         before = world.pairs()
         world.estate["A"].fail(NO, verb=verb, partition=ORDERS)
         assert row_of(world.sync(), "one", partition=0).outcome is OutcomeKind.FAILED
@@ -381,10 +339,9 @@ def test_a_commit_that_could_not_be_read_keeps_all() -> None:
         assert world.asked_by_sync() == 0
 
 
-def test_of_a_commit_that_is_gone_only_the_last_one_is_kept() -> None:
+def test_of_a_commit_that_is_gone_only_the_last_one_is_kept():
     """Nothing is known of a position any more; that the group once stood further is."""
     world = two_groups()
-    world.sync()
     del world.estate["A"].group("one").offsets[ORDERS]
     world.sync()
     assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40)
@@ -395,13 +352,10 @@ def test_of_a_commit_that_is_gone_only_the_last_one_is_kept() -> None:
 
 @pytest.mark.parametrize("alias", ["A", "B"])
 @pytest.mark.parametrize("failing", [None, Verb.COMMITTED, Verb.READ])
-def test_what_is_known_of_a_partition_made_anew_is_forgotten(
-    alias: str, failing: Verb | None
-) -> None:
+def test_what_is_known_of_a_partition_made_anew_is_forgotten(alias, failing):
     """Of all groups, whether they could be read and translated or not: it is of another log. What
     is known of the other partitions stays, and so do last commits."""
     world = two_groups()
-    world.sync()
     before = world.pairs()
     world.estate[alias].elect_leader(ORDERS if alias == "A" else COPY, 0)
     if failing is None:
@@ -422,11 +376,10 @@ def test_what_is_known_of_a_partition_made_anew_is_forgotten(
 
 
 @pytest.mark.parametrize("alias", ["A", "B"])
-def test_a_topic_made_anew_is_another_log(alias: str) -> None:
+def test_a_topic_made_anew_is_another_log(alias):
     """Same name, same offsets, other records: only the topic's id tells, and no carry-over of the
     old log is used. The target's is the dangerous one: p would skip what lies before it."""
-    world = Remembering.of(40, records=200)
-    world.sync()
+    world = Remembering.synced(40, records=200)
     topic = "orders" if alias == "A" else "A.orders"
     world.estate[alias].delete_topic(topic)
     world.estate[alias].create_topic(topic, first_offset=0 if alias == "A" else 300)
@@ -440,38 +393,9 @@ def test_a_topic_made_anew_is_another_log(alias: str) -> None:
         assert (row.target_offset, row.precision) == (340, Precision.EXACT)
 
 
-@pytest.mark.parametrize(("alias", "partition"), [("A", ORDERS), ("B", COPY)])
-def test_a_new_leader_epoch_drops_the_part_of_its_partition(
-    alias: str, partition: TopicPartition
-) -> None:
-    """A log loses its end only where its leader changes: a truncated one is looked at anew, here
-    one of the same length with other records. Other partitions keep their carry-over."""
-    estate = Estate()
-    estate.write("orders", 100, partitions=2)
-    estate.mirror("orders")
-    for number in range(2):
-        estate.commit("billing", "orders", 40, partition=number)
-    world = Remembering(estate)
-    world.sync()
-    estate[alias].elect_leader(partition, 0)
-    before = world.asked()
-    world.sync()
-    looked = [
-        item.partition.partition
-        for side in "AB"
-        for request in estate[side].requests
-        if request.verb is Verb.READ
-        for item in request.items
-    ]
-    assert world.asked() > before
-    assert looked.count(0) > looked.count(1)
-    assert world.asked_by_sync() == 0
-
-
-def test_a_log_that_became_shorter_is_another_one() -> None:
+def test_a_log_that_became_shorter_is_another_one():
     """Whatever the epochs say: an end that went back means that what was proven may be gone."""
-    world = Remembering.of(40)
-    world.sync()
+    world = Remembering.synced(40)
     longer = replace(world.carry_over.ends, target=world.carry_over.ends.target + 1)
     world.believe(replace(world.carry_over, ends=longer, pairs=((1, 402),)))
     assert world.asked_by_sync() > 0
@@ -479,25 +403,11 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
     assert world.carry_over.ends.target == 500
 
 
-@pytest.mark.parametrize("alias", ["A", "B"])
-def test_the_frontier_of_a_topic_made_anew_is_not_used(alias: str) -> None:
-    """Same name, same records, another topic id: the ends are looked at."""
-    world = Remembering.of(20, first_offset=0)
-    world.sync()
-    topic = "orders" if alias == "A" else "A.orders"
-    world.estate[alias].delete_topic(topic)
-    world.estate[alias].create_topic(topic)
-    world.estate[alias].log(topic).append(messages("orders", range(100)), batch_size=10)
-    world.estate.commit("g0", "orders", 30)
-    assert 99 in world.looks_of_a_sync()
-
-
 @pytest.mark.parametrize("end", ["source", "source_log", "target"])
-def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
+def test_the_frontier_of_a_longer_log_is_not_used(end):
     """One of the logs was longer when it was found: what it rests on may be gone. A frontier that
     is far too high, as this one would be then, answers for a copy in the repeat."""
-    world = Remembering.of(20, first_offset=0)
-    world.sync()
+    world = Remembering.synced(20, first_offset=0)
     longer = replace(world.carry_over.ends, **{end: getattr(world.carry_over.ends, end) + 1})
     world.believe(replace(world.carry_over, ends=longer, frontier=(5000, 5000)))
     world.estate.commit("g0", "orders", 30)
@@ -505,39 +415,7 @@ def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
     assert world.carry_over.frontier == (99, 99)
 
 
-@pytest.mark.parametrize(
-    ("target", "source", "is_used"),
-    [
-        (LogRange(0, 9), LogRange(0, 9), True),
-        (LogRange(5, 9), LogRange(6, 10), True),
-        (LogRange(6, 9), LogRange(0, 9), False),
-        (LogRange(0, 8), LogRange(0, 9), False),
-        (LogRange(0, 9), LogRange(0, 8), False),
-        (LogRange(0, 9), Failed(FailureKind.TIMEOUT, "made to fail"), False),
-        (Failed(FailureKind.TIMEOUT, "made to fail"), LogRange(0, 9), False),
-    ],
-)
-def test_a_remembered_frontier_needs_both_ends(
-    target: LogRange | Failed, source: LogRange | Failed, is_used: bool
-) -> None:
-    """Where a log became shorter since the look, or lost the copy, or could not be asked, nothing
-    is answered by the frontier that was."""
-    places = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
-    evidence = Evidence(*places, TranslationSettings())
-    same = LogIdentity("id", 0)
-    carry_over = PartitionCarryOver(
-        ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5)
-    )
-    asking = ask_for_ranges(carry_over, evidence)
-    next(asking)
-    with suppress(StopIteration):
-        asking.send(target)
-        asking.send(source)
-    safe = [(pair.source_offset, pair.target_offset) for pair in evidence.safe]
-    assert safe == ([(5, 5)] if is_used else [])
-
-
-def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch):
     """Where a topic made anew cannot be told from the old one, every cycle looks."""
     world = Remembering.of(40)
     cluster = type(world.estate["B"])
@@ -556,18 +434,7 @@ def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.Monke
     assert world.asked_by_sync() > 0
 
 
-def test_records_deleted_past_the_translation_make_it_void() -> None:
-    """p below the target's log start resumes nowhere: consumers would be reset."""
-    world = Remembering.of(40)
-    world.sync()
-    world.estate["B"].log("A.orders").delete_records(460)
-    row = row_of(agrees(world), "g0")
-    assert row.target_offset == 460
-    world.sync()
-    assert world.estate.standing("g0", "A.orders") == CommittedOffset(460)
-
-
-def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> None:
+def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation():
     """Nothing that counts lies from 5 to p = 11, so a commit at 5 is as good as p; but not once the
     log begins at 7, for then a consumer would be reset."""
     estate = Estate()
@@ -588,25 +455,10 @@ def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> No
     assert row_of(world.sync(commit=False), "g0").outcome is OutcomeKind.WOULD_COMMIT
 
 
-def test_expired_and_past_the_end_are_told_with_carry_over_as_without() -> None:
-    """The source's log start passes C; or the source's log ends before C: skips, not carry-over."""
-    world = Remembering.of(40, 90)
-    world.sync()
-    world.estate["A"].log("orders").delete_records(50)
-    rows = agrees(world)
-    assert row_of(rows, "g0").reason is Reason.EXPIRED
-    assert row_of(rows, "g1").reason is None
-    world.estate["A"].delete_topic("orders")
-    world.estate.write("orders", 30)
-    world.estate.commit("g1", "orders", 90)
-    assert row_of(agrees(world), "g1").reason is Reason.PAST_LOG_END
-
-
-def test_a_target_that_is_gone_is_told_with_carry_over_as_without() -> None:
+def test_a_target_that_is_gone_is_told_with_carry_over_as_without():
     """The topic or the partition's leader: what cannot be asked is not answered from the
     carry-over; when it is back with the same leader epoch, what was known of it still holds."""
-    world = Remembering.of(40)
-    world.sync()
+    world = Remembering.synced(40)
     fault = world.estate["B"].fail(
         Failed(FailureKind.NO_LEADER, "made to fail"), verb=Verb.LOG_RANGES, partition=COPY
     )
@@ -618,11 +470,10 @@ def test_a_target_that_is_gone_is_told_with_carry_over_as_without() -> None:
     assert row_of(agrees(world), "g0").reason is Reason.TARGET_MISSING
 
 
-def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
+def test_what_could_not_be_described_is_neither_used_nor_lost():
     """Without the topic's id and epoch nothing is answered from the carry-over; once it is there
     again, positions are."""
-    world = Remembering.of(40)
-    world.sync()
+    world = Remembering.synced(40)
     fault = world.estate["B"].fail(
         Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS, topic="A.orders"
     )
@@ -631,21 +482,9 @@ def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
     assert world.asked_by_sync() == 0
 
 
-def test_a_caught_up_group_follows_a_repeat() -> None:
-    """A group that has read all stands at the target's end; the replicator is restarted and
-    repeats a stretch: the group moves behind it, with carry-over as without."""
-    world = Remembering.of(100)
-    assert row_of(world.sync(), "g0").target_offset == 500
-    copies = world.estate["B"].log("A.orders")
-    copies.append(messages("orders", range(80, 100)), batch_size=7)
-    assert row_of(agrees(world), "g0").target_offset == 520
-    assert row_of(world.sync(), "g0").outcome is OutcomeKind.COMMITTED
-
-
-def test_a_cached_translation_does_not_take_another_group_s_failure() -> None:
+def test_a_cached_translation_does_not_take_another_group_s_failure():
     """g1 commits where g0 is, and the source cannot be read any more: only g1 fails."""
-    world = Remembering.of(40)
-    world.sync()
+    world = Remembering.synced(40)
     world.estate.commit("g0", "A.orders", 410, on="B")
     world.estate.commit("g1", "orders", 40)
     world.estate["A"].fail(Failed(FailureKind.AUTHORIZATION, "no rights"), verb=Verb.READ)
@@ -654,11 +493,10 @@ def test_a_cached_translation_does_not_take_another_group_s_failure() -> None:
     assert row_of(rows, "g1").reason is FailureKind.AUTHORIZATION
 
 
-def test_a_translation_that_is_answered_otherwise_is_not_kept() -> None:
+def test_a_translation_that_is_answered_otherwise_is_not_kept():
     """The group was at the end of both logs; now the target's has more, and the source's too, of
     which nothing is mirrored. The new answer does not hold, and the old one is forgotten."""
-    world = Remembering.of(100)
-    world.sync()
+    world = Remembering.synced(100)
     assert world.memory.pairs["known_target"].to_list() == [500]
     copies = world.estate["B"].log("A.orders")
     copies.append(messages("orders", range(80, 100)), batch_size=7)
@@ -668,11 +506,10 @@ def test_a_translation_that_is_answered_otherwise_is_not_kept() -> None:
     assert world.memory.pairs["last_source"].to_list() == [100]
 
 
-def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> None:
+def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat():
     """The end of then is safe for ever, but no longer the best answer once the next record is
     there: it is looked up once, and remembered for good."""
-    world = Remembering.of(100)
-    world.sync()
+    world = Remembering.synced(100)
     copies = world.estate["B"].log("A.orders")
     copies.append(messages("orders", range(80, 100)), batch_size=7)
     world.estate.write("orders", 30)
@@ -685,7 +522,7 @@ def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> N
     assert world.asked_by_sync() == 0
 
 
-def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
+def test_open_transactions_end_what_rested_on_the_source_s_end():
     """A read_committed flow is not caught up while undecided records lie at C or after; what was
     remembered of the end is looked at again, with the same row as without carry-over."""
     world = Remembering.of(100)
@@ -701,12 +538,10 @@ def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
     assert (row.target_offset, row.precision) == (500, Precision.EXACT)
 
 
-def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
+def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle():
     """Positions that were translated before the batch was seen that tells are not remembered, or
     the next cycle would commit them."""
-    estate = Estate()
-    estate.write("orders", 60)
-    estate.mirror("orders", up_to=30)
+    estate = mirrored_estate(60, up_to=30)
     estate["B"].log("A.orders").timestamp_type = TimestampType.LOG_APPEND_TIME
     estate.mirror("orders")
     for number, offset in enumerate((5, 50)):
@@ -719,7 +554,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
     assert estate.asked("B", Verb.COMMIT) == 0
 
 
-def test_nothing_is_remembered_of_what_is_not_proven() -> None:
+def test_nothing_is_remembered_of_what_is_not_proven():
     """translation.proof = timestamps: every cycle looks up anew."""
     world = Remembering.of(40)
     world.settings = flow(translation=TranslationSettings(proof="timestamps"))
@@ -727,10 +562,9 @@ def test_nothing_is_remembered_of_what_is_not_proven() -> None:
     assert world.is_empty
 
 
-def test_another_name_on_the_target_is_another_carry_over() -> None:
+def test_another_name_on_the_target_is_another_carry_over():
     """The policy was changed: what is known of `A.orders` says nothing of `orders`."""
-    world = Remembering.of(40)
-    world.sync()
+    world = Remembering.synced(40)
     world.settings = identity_flow()
     world.estate.mirror("orders", "orders", first_offset=7)
     row = row_of(agrees(world), "g0")
@@ -751,11 +585,10 @@ def remake_copy(estate: Estate, up_to: int, first_offset: int = 300) -> None:
 
 
 @pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
-def test_an_answer_does_not_outlive_its_log(blind: str) -> None:
+def test_an_answer_does_not_outlive_its_log(blind):
     """The topic was made anew while its description failed once: what was known of the old log is
     not taken for the new one's, whatever could be asked of the group in between."""
-    world = Remembering.of(40, 20, records=200)
-    world.sync()
+    world = Remembering.synced(40, 20, records=200)
     unasked = "unasked" in blind
     remake_copy(world.estate, 200 if unasked else 30)
     alias, topic = ("A", "orders") if blind == "source" else ("B", "A.orders")
@@ -771,12 +604,9 @@ def test_an_answer_does_not_outlive_its_log(blind: str) -> None:
     assert (row.target_offset, row.precision) == (340, Precision.EXACT)
 
 
-def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monkeypatch):
     """Between the look and the commit: the group that was answered from memory fails for once."""
-    world = Remembering.of(40, 20, records=200)
-    world.sync()
+    world = Remembering.synced(40, 20, records=200)
     world.estate.commit("g1", "orders", 22)
     read = StepsHere.read
 
@@ -792,51 +622,3 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(
     assert row_of(rows, "g1").target_offset == 322
     monkeypatch.undo()
     assert row_of(agrees(world), "g0").target_offset == 340
-
-
-@pytest.mark.no_cover
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *(0, 1),
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)),
-        *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(6, 60)),
-    ],
-)
-def test_histories_of_topics_made_anew_are_answered_as_without_memory(seed: int) -> None:
-    """Copies made anew at other offsets, mirrors that lag, descriptions that fail: no remembered
-    answer lies past that of a cycle without memory, and where all could be asked they agree."""
-    chance = random.Random(seed)
-    estate = Estate()
-    estate.write("orders", 60, partitions=2)
-    estate.mirror("orders", first_offset=chance.choice([0, 100]))
-    memory = CarryOver()
-    for _ in range(10):
-        for group, partition in product("abc", range(2)):
-            if chance.random() < 0.2:
-                end = estate["A"].log("orders", partition).end
-                estate.commit(group, "orders", chance.randrange(end + 1), partition=partition)
-        event = chance.random()
-        if event < 0.35:
-            estate.unmirror("orders")
-            estate.mirror(
-                "orders", up_to=chance.choice([10, 40]), first_offset=chance.choice([0, 37, 100])
-            )
-        elif event < 0.6:
-            estate.write("orders", chance.randrange(1, 20), partitions=2)
-        if chance.random() < 0.6:
-            estate.mirror("orders")
-        is_blind = chance.random() < 0.5
-        if is_blind:
-            alias, topic = chance.choice([("A", "orders"), ("B", "A.orders")])
-            wrong = Failed(FailureKind.TIMEOUT, "made to fail")
-            estate[alias].fail(wrong, verb=Verb.TOPICS, topic=topic, times=1)
-        rows = {(row.group, row.partition): row for row in estate.sync(carry_over=memory)}
-        for alias in "AB":
-            estate[alias].heal()
-        for row in estate.plan():
-            remembering = rows[row.group, row.partition]
-            if row.target_offset is not None and remembering.target_offset is not None:
-                assert remembering.target_offset <= row.target_offset
-            if not is_blind:
-                assert remembering.target_offset == row.target_offset

@@ -1,17 +1,14 @@
 """How often a partition waits for the network, one time after the other."""
 
-from collections.abc import Collection, Mapping
-
 import pytest
 
-from tests.memory_flows import flow
+from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
 from tests.rule.test_translate import Mirror
 from tests.translating import silence_logs
 from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
-from tsoffset.model import Failed, Isolation, LogRange, Precision, TopicPartition, Translated
-from tsoffset.testing.memory_cluster import MemoryCluster
+from tsoffset.model import Precision, TopicPartition, Translated
 
 TARGET = TopicPartition(f"A.{SOURCE.topic}", SOURCE.partition)
 
@@ -27,7 +24,7 @@ def work(*offsets: int) -> PartitionWork:
 
 @pytest.mark.parametrize("begins", [0, 95], ids=["whole", "begun later"])
 @pytest.mark.parametrize("positions", [1, 2, 8, 60])
-def test_few_waits_however_many_positions(begins: int, positions: int) -> None:
+def test_few_waits_however_many_positions(begins, positions):
     """The ends of both logs, the lowest position's copy and where the mirror begins are asked for
     while the logs' ranges still are; the images of the others as soon as two pairs tell where."""
     mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=begins)
@@ -42,7 +39,7 @@ def test_few_waits_however_many_positions(begins: int, positions: int) -> None:
 
 
 @pytest.mark.parametrize("committed", [0, 3, 120, 999, 1_000, 1_001])
-def test_what_is_asked_before_its_turn_changes_no_answer(committed: int) -> None:
+def test_what_is_asked_before_its_turn_changes_no_answer(committed):
     """Whoever listens is told of each question of a conversation, so nothing is foreseen then."""
     mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=95)
     mirrored.source.delete_records(5)
@@ -52,23 +49,14 @@ def test_what_is_asked_before_its_turn_changes_no_answer(committed: int) -> None
     assert foreseen == listened
 
 
-def test_the_ends_are_asked_for_in_their_order() -> None:
+def test_the_ends_are_asked_for_in_their_order():
     """What is on the target by the time its end is told was on the source before."""
     told: list[str] = []
 
-    class Telling(MemoryCluster):
-        def log_ranges(
-            self, partitions: Collection[TopicPartition], isolation: Isolation
-        ) -> Mapping[TopicPartition, LogRange | Failed]:
-            told.append(self.alias)
-            return super().log_ranges(partitions, isolation)
-
     mirrored = Mirror().write(range(50)).copy()
-    clusters = []
-    for one in (mirrored.source_cluster, mirrored.target_cluster):
-        telling = Telling(one.alias)
-        telling.__dict__.update(one.__dict__)
-        clusters.append(telling)
+    clusters = mirrored.source_cluster, mirrored.target_cluster
+    for one in clusters:
+        after_each(one, "log_ranges", lambda _, alias=one.alias: told.append(alias))
     [position] = translate_partitions(flow(), *clusters, [work(50)])
     assert told == ["B", "A"]
     outcome = position.translation.outcome

@@ -39,21 +39,14 @@ def remembered(
         pytest.param(100, 60, [], None, None, None, id="nothing is proven"),
     ],
 )
-def test_what_the_target_lacks(
-    source_end: int,
-    target_end: int,
-    pairs: list[Pair],
-    frontier: Pair | None,
-    lag: int | None,
-    bound: int | None,
-) -> None:
+def test_what_the_target_lacks(source_end, target_end, pairs, frontier, lag, bound):
     """What lies behind the highest proven record is the most; less what came behind its copy it
     is what is lacking. Without a proven record nothing is said."""
     (row,) = replication(remembered(source_end, target_end, pairs, frontier)).to_pylist()
     assert (row["lag_records"], row["lag_bound_records"]) == (lag, bound)
 
 
-def test_of_several_partitions_each_has_its_own() -> None:
+def test_of_several_partitions_each_has_its_own():
     """In tables of several pieces, and of none."""
     one = remembered(100, 60, [(79, 59)], None)
     other = remembered(50, 60, [], (19, 29))

@@ -51,8 +51,7 @@ def test_a_narrowing_travels():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [({"groups": "("}, "--groups ("), ({"topics": r"\p{L}"}, "--topics")],
+    ("options", "said"), [({"groups": "("}, "--groups ("), ({"topics": r"\p{L}"}, "--topics")]
 )
 def test_a_bad_expression_is_bad_usage(options, said):
     """The text names the option and what is wrong with it."""

@@ -14,7 +14,6 @@ from tsoffset.flow.policy import (
     IdentityReplicationPolicy,
     InvalidSetting,
     Renaming,
-    ReplicationPolicy,
     internal_topics,
     is_heartbeats_topic,
     is_internal_topic,
@@ -219,7 +218,7 @@ IDENTITY_A = IdentityReplicationPolicy("A")
         (SuffixPolicy(), "CA", "t_from_A_from_B", None),
     ],
 )
-def test_renaming(policy: ReplicationPolicy, flow, topic, expected):
+def test_renaming(policy, flow, topic, expected):
     """A replica goes one hop back to where it came from, cycles, heartbeats and internal
     topics are left out, everything else gets the policy's remote name."""
     source, target = flow

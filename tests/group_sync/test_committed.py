@@ -45,13 +45,13 @@ def check(columns: CommittedColumns, answers: Answers) -> None:
 
 
 @given(ANSWERS)
-def test_the_columns_hold_what_the_values_say(answers: Answers) -> None:
+def test_the_columns_hold_what_the_values_say(answers):
     """Groups in order, an unknown one among them; failures of groups and of single commits."""
     check(CommittedColumns.of(answers), answers)
 
 
 @given(ANSWERS, st.lists(st.integers(0, 2), min_size=6, max_size=6))
-def test_answers_about_some_groups_each_are_joined(answers: Answers, parts: list[int]) -> None:
+def test_answers_about_some_groups_each_are_joined(answers, parts):
     """Whichever of them says something about a group."""
     given_by = dict(zip(answers, parts, strict=False))
     split: list[Answers] = [

@@ -48,9 +48,7 @@ def ran(command: Command, estate: Estate, folder: Path, *lines: str, clusters: s
     return out.getvalue()
 
 
-def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(
-    estate: Estate, tmp_path: Path
-) -> None:
+def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path):
     """What a plan learns is kept in `state.dir`, as on Spark."""
     expected = estate.plan()
     state = tmp_path / "state"
@@ -61,7 +59,7 @@ def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(
     assert kept.suffix == ".state"
 
 
-def test_flows_that_compete_count(tmp_path: Path) -> None:
+def test_flows_that_compete_count(tmp_path):
     """Two flows that write the same offsets of a group, under one name."""
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):
@@ -77,17 +75,15 @@ def test_flows_that_compete_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [plan, export, dry_failover])
-def test_other_commands_that_only_plan_need_none_either(
-    command: Command, estate: Estate, tmp_path: Path
-) -> None:
+def test_other_commands_that_only_plan_need_none_either(command, estate, tmp_path):
     assert "billing" in ran(command, estate, tmp_path)
     assert estate["B"].group("billing").offsets == {}
 
 
 @pytest.mark.parametrize("command", [plan, export, dry_failover])
 def test_spark_runs_plans_that_are_large_or_that_it_is_asked_for(
-    command: Command, estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command, estate, tmp_path, monkeypatch
+):
     """More groups, more positions to translate than pay without it; or a `spark.master`."""
     with pytest.raises(JavaMissing):
         ran(command, estate, tmp_path, "spark.master = local[1]")
@@ -98,7 +94,7 @@ def test_spark_runs_plans_that_are_large_or_that_it_is_asked_for(
                 ran(command, estate, tmp_path)
 
 
-def test_what_commits_runs_on_spark(estate: Estate, tmp_path: Path) -> None:
+def test_what_commits_runs_on_spark(estate, tmp_path):
     with pytest.raises(JavaMissing):
         ran(sync, estate, tmp_path)
 
@@ -117,14 +113,8 @@ def test_what_commits_runs_on_spark(estate: Estate, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("format", [Format.JSON, Format.TABLE])
 def test_a_filter_narrows_what_is_printed_alone(
-    outcomes: tuple[str, ...],
-    reasons: tuple[str, ...],
-    groups: list[str],
-    format: Format,
-    estate: Estate,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    outcomes, reasons, groups, format, estate, tmp_path, capsys
+):
     """The summary counts all rows, and says how many are printed; the status is that of all."""
     broken = Failed(FailureKind.COORDINATOR, "made to fail")
     estate.commit("broken", "orders", 60)

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,7 +77,7 @@ def as_csv(rows: Iterable[Row]) -> str:
 
 
 @given(st.data(), st.lists(rows_of_any_kind, max_size=8))
-def test_rows_are_printed_as_json_and_csv_write_them(data: st.DataObject, rows: list[Row]) -> None:
+def test_rows_are_printed_as_json_and_csv_write_them(data, rows):
     """To the byte, whatever is in names and messages, and however Arrow holds them."""
     table = data.draw(tables(rows))
     assert printed(Format.JSON, table) == as_json(rows)
@@ -93,7 +92,7 @@ def test_sums_do_not_depend_on_how_arrow_holds_the_rows(
     assert tally_of(data.draw(tables(rows))) == tally_of(rows_table(rows))
 
 
-def test_csv_has_one_header_for_all_flows() -> None:
+def test_csv_has_one_header_for_all_flows():
     """The rows of a second flow follow those of the first, or follow none."""
     rows = [COMMITTED, SKIPPED]
     first, second = (rows_table([row]) for row in rows)
@@ -101,7 +100,7 @@ def test_csv_has_one_header_for_all_flows() -> None:
     assert printed(Format.CSV, rows_table([])) == as_csv([])
 
 
-def test_many_rows_are_printed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_printed_in_parts(monkeypatch):
     """The text of a large estate is not held in memory as a whole, and has every row once."""
     monkeypatch.setattr(row_columns, "_ROWS_AT_ONCE", 100)
     some = (COMMITTED, SKIPPED, FAILED)

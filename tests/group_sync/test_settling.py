@@ -18,13 +18,11 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
-from tests.reference_cycle import read_commits
-from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import preflight
-from tsoffset.cycle.work import partition_work
 from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.group_sync.in_process import cycle
-from tsoffset.group_sync.translated_commits import commit_work, join_translations, result_rows
+from tsoffset.group_sync.open_flow import OpenFlow
+from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -111,9 +109,9 @@ class Done(NamedTuple):
 
 def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -> Done:
     """The last step alone."""
-    commits = list(read_commits(flow(), estate["A"], preflight(flow(), estate["A"], target).groups))
-    found = translate_partitions(flow(), estate["A"], target, partition_work(commits))
-    work = commit_work(join_translations(commits, found))
+    opened = OpenFlow(flow(), estate["A"], target, ())
+    groups = preflight(flow(), estate["A"], target).groups
+    work = commit_work(opened.translated(opened.commits(groups)))
     done = commit_groups(flow(), target, work, commit=True, until=until, clock=estate.time)
     return Done(list(result_rows("A->B", work, done.rows)), done.longest_gap_seconds)
 
@@ -122,7 +120,8 @@ def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -
 
 
 def test_a_group_in_an_open_transaction_is_waited_for_alone(estate, target):
-    """The others are read and committed before anybody waits, on what they had just then."""
+    """The others are read and committed before anybody waits, on what they had just then. The one
+    fails within a few seconds, with the broker's cause and next step."""
     target.group("second").pending[COPY] = CommittedOffset(90)
     rows = sync(estate, target)
     assert [verdict(row_of(rows, group)) for group in GROUPS] == [
@@ -133,13 +132,7 @@ def test_a_group_in_an_open_transaction_is_waited_for_alone(estate, target):
     assert dict(target.sent_at) == {"first": 0.0, "third": 0.0}
     assert target.looks[0] == (GROUPS, True)
     assert set(target.looks[1:]) == {(("second",), True)}
-
-
-def test_a_group_whose_transaction_stays_open_fails_after_its_patience(estate, target):
-    """Within a few seconds, with the broker's cause and next step."""
-    target.group("second").pending[COPY] = CommittedOffset(90)
-    row = row_of(sync(estate, target), "second")
-    assert "a transaction with this offset is open" in (row.message or "")
+    assert "a transaction with this offset is open" in (row_of(rows, "second").message or "")
     assert 2.5 <= estate.time.now <= 3.5
 
 
@@ -209,10 +202,7 @@ def test_groups_known_active_are_not_asked_for_stable_offsets(estate, target):
 def test_a_committer_that_moves_on_between_look_and_commit_is_not_moved_back(estate, target):
     """Where the look took long, what it found is read again before anything is sent."""
     target.seconds_a_look = FRESH_SECONDS + 1
-    target.after_looks = [
-        target.move("second", 70),
-        lambda: setattr(target, "seconds_a_look", 0.0),
-    ]
+    target.after_looks = [target.move("second", 70), lambda: setattr(target, "seconds_a_look", 0.0)]
     rows = sync(estate, target)
     assert verdict(row_of(rows, "second")) == skipped(Reason.TARGET_AHEAD)
     assert target.group("second").offsets[COPY].offset == 70
@@ -354,12 +344,6 @@ def test_an_attempt_that_becomes_late_stops_committing(estate, target):
         COMMITTED,
         failed(FailureKind.TIMEOUT),
     ]
-
-
-def test_an_attempt_in_time_commits(estate, target):
-    """The deadline is no other limit."""
-    done = settled(estate, target, until=NOW_MS / 1000 + 1)
-    assert {row.outcome for row in done.rows} == {OutcomeKind.COMMITTED}
 
 
 # --- a system clock that is set -------------------------------------------------------------

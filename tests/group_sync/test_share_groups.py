@@ -4,13 +4,9 @@ they have acknowledged behind them."""
 import pytest
 
 from tests.commands.test_compare import RULE, comparison
-from tests.memory_flows import COMMITTED, Estate, flow, mirrored_estate, row_of, skipped, verdict
-from tests.serving import PATH, Daemon
+from tests.memory_flows import COMMITTED, Estate, mirrored_estate, row_of, skipped, verdict
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import MetricsSettings
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.metrics.collector import Metrics
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -42,7 +38,7 @@ def answer(row: Row) -> tuple[int | None, Precision | None, int | None]:
     return row.target_offset, row.precision, row.reread_bound
 
 
-def test_a_start_offset_is_translated_and_the_group_made() -> None:
+def test_a_start_offset_is_translated_and_the_group_made():
     """On the target it becomes a share group that begins at the copy. Where nothing behind the
     start offset is acknowledged, the row is exact."""
     estate = shared(40)
@@ -56,7 +52,7 @@ def test_a_start_offset_is_translated_and_the_group_made() -> None:
     )
 
 
-def test_what_is_acknowledged_behind_the_start_is_in_the_bound() -> None:
+def test_what_is_acknowledged_behind_the_start_is_in_the_bound():
     """The target delivers it again, so the row is not exact, in later cycles neither: the
     translation is cached, and what is acknowledged is read anew."""
     estate, carry_over = shared(40, acknowledged=25), CarryOver()
@@ -71,7 +67,7 @@ def test_what_is_acknowledged_behind_the_start_is_in_the_bound() -> None:
     assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.EXACT, 0)
 
 
-def test_without_a_lag_all_to_the_log_end_may_be_acknowledged() -> None:
+def test_without_a_lag_all_to_the_log_end_may_be_acknowledged():
     """A broker may not know the lag."""
     estate = shared(40, acknowledged=1_000)
     assert answer(row_of(estate.sync(), "g")) == (50, Precision.BOUNDED, 60)
@@ -86,7 +82,7 @@ def test_without_a_lag_all_to_the_log_end_may_be_acknowledged() -> None:
         (50, False, (OutcomeKind.UNCHANGED, None)),
     ],
 )
-def test_a_share_group_is_committed_by_the_same_rule(there, active, expected) -> None:
+def test_a_share_group_is_committed_by_the_same_rule(there, active, expected):
     """Never backwards, and never while it has members."""
     estate = shared(40, there=there)
     estate["B"].group("g").state = "Stable" if active else "Empty"
@@ -95,7 +91,7 @@ def test_a_share_group_is_committed_by_the_same_rule(there, active, expected) ->
     assert now == CommittedOffset(50 if expected == COMMITTED else there)
 
 
-def test_a_partition_that_the_target_group_never_read_gets_its_start_offset() -> None:
+def test_a_partition_that_the_target_group_never_read_gets_its_start_offset():
     """Consumers would begin where `share.auto.offset.reset` says, at the log's end by default."""
     estate = shared(40)
     estate["B"].group("g", GroupType.SHARE)
@@ -114,7 +110,7 @@ def test_a_partition_that_the_target_group_never_read_gets_its_start_offset() ->
         (GroupType.CONSUMER, GroupType.SHARE),
     ],
 )
-def test_groups_of_one_name_and_two_types_are_left_alone(here, there) -> None:
+def test_groups_of_one_name_and_two_types_are_left_alone(here, there):
     """The row names both types."""
     estate = mirrored_estate()
     estate.commit("g", "orders", 40, type=here)
@@ -125,7 +121,7 @@ def test_groups_of_one_name_and_two_types_are_left_alone(here, there) -> None:
     assert estate.standing("g", "A.orders") == CommittedOffset(20)
 
 
-def test_a_target_without_share_groups_is_told() -> None:
+def test_a_target_without_share_groups_is_told():
     """Its brokers do not know the request."""
     estate = shared(40)
     unknown = Failed(FailureKind.UNSUPPORTED_VERSION, "the broker does not know this request")
@@ -135,7 +131,7 @@ def test_a_target_without_share_groups_is_told() -> None:
     assert "share.version" in str(row.message)
 
 
-def test_a_bound_that_cannot_be_known_fails_the_row() -> None:
+def test_a_bound_that_cannot_be_known_fails_the_row():
     """Without the log's end nothing says how many records are acknowledged."""
     estate = shared(40)
     estate["A"].fail(Failed(FailureKind.NO_LEADER, "no leader"), verb=Verb.LOG_RANGES, times=1)
@@ -143,7 +139,7 @@ def test_a_bound_that_cannot_be_known_fails_the_row() -> None:
     assert estate.standing("g", "A.orders") is None
 
 
-def test_without_share_groups_nothing_more_is_asked() -> None:
+def test_without_share_groups_nothing_more_is_asked():
     """The log's end is asked for before translating only for share groups."""
     asked = []
     for type_ in (GroupType.CLASSIC, GroupType.SHARE):
@@ -157,15 +153,7 @@ def test_without_share_groups_nothing_more_is_asked() -> None:
 # --- a share group is a group ---------------------------------------------------------------
 
 
-def test_filters_select_share_groups() -> None:
-    """By name, as any group."""
-    estate = shared(40)
-    estate.commit("other", "orders", 40, type=GroupType.SHARE)
-    rows = estate.sync(flow(group_filter=DefaultGroupFilter(("g", "other"), ("oth.*",))))
-    assert [row.group for row in rows] == ["g"]
-
-
-def test_a_failover_says_what_is_delivered_again() -> None:
+def test_a_failover_says_what_is_delivered_again():
     """Its consumers on the source stand in the way, since they acknowledge what the target would
     deliver again."""
     rows = shared(40, acknowledged=25).sync()
@@ -176,25 +164,7 @@ def test_a_failover_says_what_is_delivered_again() -> None:
     assert (stays.verdict, stays.reason) == (FailoverVerdict.NOT_READY, "SOURCE_ACTIVE")
 
 
-def test_the_daemon_shows_and_counts_it() -> None:
-    """The API, of which the status page is made, and the metrics have the bound of its rows."""
-    daemon = Daemon()
-    metrics = Metrics(daemon.board, MetricsSettings())
-    cycle = daemon.cycle(shared(40, acknowledged=25).sync())
-    status = daemon.board.status("A->B")
-    assert status is not None
-    metrics.cycle_ended(cycle, status)
-    client = daemon.client(metrics=metrics.render)
-    (group,) = client.get(f"{PATH}/groups").json()["groups"]
-    assert (group["name"], group["precision"], group["reread_bound"]) == ("g", "bounded", 25)
-    asked = {"flow": "A->B", "group": "g"}
-    (found,) = client.get("/api/v1/translate", params=asked).json()["partitions"]
-    assert (found["offset"], found["reread_bound"]) == (50, 25)
-    text = client.get("/metrics").text
-    assert 'tsoffset_group_reread_bound_records{flow="A->B",group="g"} 25.0' in text
-
-
-def test_compare_has_its_bound_and_its_offset_on_the_target() -> None:
+def test_compare_has_its_bound_and_its_offset_on_the_target():
     estate = shared(40, acknowledged=25, there=45)
     (pair,) = comparison(estate, options=RULE).pairs
     assert (pair.ours, pair.ours_precision, pair.ours_reread_bound) == (50, Precision.BOUNDED, 25)

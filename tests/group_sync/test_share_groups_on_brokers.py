@@ -2,8 +2,6 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +10,7 @@ from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
 from tests.share_consumers import Delivered, ShareConsumer, ShareConsumers, share_consumers
 from tests.waiting import wait_until
-from tsoffset.flow.policy import (
-    DefaultGroupFilter,
-    DefaultReplicationPolicy,
-    DefaultTopicFilter,
-)
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
@@ -34,9 +28,7 @@ JSON = ("--format", "json")
 Values = dict[int, set[str]]
 
 
-def test_a_share_group_fails_over_in_mid_stream(
-    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path):
     """Consumers acknowledge out of order while cycles run and the mirror is behind. After the last
     cycle consumers on the target get every record that was not acknowledged, by content. What they
     get again lies within the rows' bounds, which `failover` adds up. They begin at the start offset
@@ -155,11 +147,7 @@ def poll_some(consumer: ShareConsumer) -> list[Delivered]:
 
 
 def read_all(
-    java: ShareConsumers,
-    bootstrap: str,
-    group: str,
-    topic: str,
-    records: dict[int, list[Written]],
+    java: ShareConsumers, bootstrap: str, group: str, topic: str, records: dict[int, list[Written]]
 ) -> Values:
     """What consumers of the group get until nothing is left. The last record is among it, since
     nothing is acknowledged on this cluster."""

@@ -5,7 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
@@ -59,13 +59,7 @@ def contents(one: FlowCarryOver) -> tuple[object, ...]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CARRY_OVERS, st.lists(REMEMBERED, max_size=4), st.none() | st.integers(0, 10**9), TEXT)
-def test_what_is_saved_comes_back(
-    tmp_path: Path,
-    carry_overs: list[PartitionCarryOver],
-    pairs: list[tuple[object, ...]],
-    rows: int | None,
-    flow: str,
-) -> None:
+def test_what_is_saved_comes_back(tmp_path, carry_overs, pairs, rows, flow):
     """Whatever names and offsets it holds."""
     file = StateFile(tmp_path, f"{flow}->B")
     saved = FlowCarryOver(
@@ -80,7 +74,7 @@ def test_what_is_saved_comes_back(
     assert contents(back) == contents(saved)
 
 
-def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path: Path) -> None:
+def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path):
     """Names of flows may hold what a file's name may not."""
     folder = tmp_path / "a" / "b"
     files = [StateFile(folder, "A->B"), StateFile(folder, "../A->B")]
@@ -97,9 +91,7 @@ def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path: Path) -> None:
     ("narrowing", "pairs"),
     [(Narrowing("billing"), 1), (Narrowing("other"), 0), (Narrowing(topics="orders"), 1)],
 )
-def test_a_narrowed_cycle_reads_the_state_and_leaves_none(
-    narrowing: Narrowing, pairs: int, tmp_path: Path
-) -> None:
+def test_a_narrowed_cycle_reads_the_state_and_leaves_none(narrowing, pairs, tmp_path):
     """It knows nothing of the other groups, and of its own what the whole cycles have left; that
     these had many rows says nothing of it."""
     whole, settings = StateFile(tmp_path, "A->B"), narrowing.apply(flow())
@@ -114,7 +106,7 @@ def test_a_narrowed_cycle_reads_the_state_and_leaves_none(
     assert contents(whole.load()[0]) == contents(carry_over())
 
 
-def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
+def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path):
     """The first cycle ever begins with nothing."""
     found, warning = StateFile(tmp_path / "nowhere", "A->B").load()
     assert (contents(found), warning) == (contents(FlowCarryOver()), None)
@@ -132,9 +124,7 @@ def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
         (lambda whole: whole.replace(b"state 3 ", b"state 10 ", 1), "another version"),
     ],
 )
-def test_a_file_that_is_none_is_a_warning_and_nothing_else(
-    tmp_path: Path, spoil: Callable[[bytes], bytes], why: str
-) -> None:
+def test_a_file_that_is_none_is_a_warning_and_nothing_else(tmp_path, spoil, why):
     """Cut off, foreign or of another version: named with its path, and replaced by the next."""
     file = StateFile(tmp_path, "A->B")
     file.save(carry_over())
@@ -150,7 +140,7 @@ def test_a_file_that_is_none_is_a_warning_and_nothing_else(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_no_flipped_bit_is_read_as_an_offset(tmp_path: Path, data: st.DataObject) -> None:
+def test_no_flipped_bit_is_read_as_an_offset(tmp_path, data):
     """A wrong offset would be taken for a proven one, so a file that differs from what was
     written in a single bit is not read at all."""
     file = StateFile(tmp_path, "A->B")
@@ -164,9 +154,7 @@ def test_no_flipped_bit_is_read_as_an_offset(tmp_path: Path, data: st.DataObject
     assert warning is not None
 
 
-def test_tables_of_another_shape_are_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_of_another_shape_are_not_used(tmp_path, monkeypatch):
     """A file whose digest is right, with a column that this version does not know."""
     file = StateFile(tmp_path, "A->B")
     another = arrow_schema({**PARTITIONS, "more": pl.Int64})
@@ -178,7 +166,7 @@ def test_tables_of_another_shape_are_not_used(
     assert "not as expected" in str(warning)
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     """A folder that cannot be made, or a file that cannot be replaced: a warning with the reason,
     and neither half a file nor a file beside it."""
     blocked = tmp_path / "blocked"
@@ -193,9 +181,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert "Is a directory" in str(file.load()[1])
 
 
-def test_two_processes_of_one_number_do_not_meet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
     """The first process of each container is number 1: one that writes while another does gets in
     nobody's way, and what the last one wrote is whole."""
     file = StateFile(tmp_path, "A->B")
@@ -212,9 +198,7 @@ def test_two_processes_of_one_number_do_not_meet(
     assert list(tmp_path.iterdir()) == [file.path]
 
 
-def test_what_a_killed_process_left_is_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
     """Half a file that is an hour old goes with the next write; a younger one may be another
     process's, which is still at it, and another flow's is not ours."""
 
@@ -239,7 +223,7 @@ def test_what_a_killed_process_left_is_swept(
 
 
 @pytest.mark.timeout(20)
-def test_a_file_that_never_ends_holds_no_cycle(tmp_path: Path) -> None:
+def test_a_file_that_never_ends_holds_no_cycle(tmp_path):
     """A pipe that nobody writes to, or a device, in the file's place: a warning, and it is
     replaced."""
     file = StateFile(tmp_path, "A->B")
@@ -253,7 +237,7 @@ def test_a_file_that_never_ends_holds_no_cycle(tmp_path: Path) -> None:
         Path(file.path).unlink()
 
 
-def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
+def test_nobody_else_may_write_the_file(tmp_path):
     """Who could change it could say where groups resume; it is the user's alone."""
     before = os.umask(0)
     try:
@@ -264,22 +248,13 @@ def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
 
 
-def test_what_is_of_other_clusters_is_dropped_as_a_whole() -> None:
+def test_what_is_of_other_clusters_is_dropped_as_a_whole():
     """Another cluster id, another setting: nothing of it is used, and the caller is told."""
     found = carry_over()
     assert found.bind("these clusters")
     assert not found.bind("others")
     assert contents(found) == contents(FlowCarryOver(binding="others"))
     assert found.bind("others")
-
-
-def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
-    """A flow without groups saves and loads as any other."""
-    file = StateFile(tmp_path, "A->B")
-    file.save(FlowCarryOver(binding="x"))
-    found, warning = file.load()
-    assert warning is None
-    assert (found.pairs.schema, found.partitions.schema) == (CACHE, PARTITIONS)
 
 
 # --- stores -----------------------------------------------------------------------------
@@ -295,7 +270,7 @@ def store() -> Iterator[str]:
     stores._opened.cache_clear()
 
 
-def test_a_uri_of_this_machine_is_its_folder(tmp_path: Path) -> None:
+def test_a_uri_of_this_machine_is_its_folder(tmp_path):
     """The same file, written with the same care, whether its folder has a path or a URI."""
     folder = tmp_path / "one two"
     assert StateFile(folder.as_uri(), "A->B").save(carry_over()) is None
@@ -304,7 +279,7 @@ def test_a_uri_of_this_machine_is_its_folder(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_what_a_store_is_given_comes_back(store: str) -> None:
+def test_what_a_store_is_given_comes_back(store):
     """Nothing at first, then what was saved last, a file a flow."""
     files = [StateFile(store, "A->B"), StateFile(store, "A->C")]
     found, warning = files[0].load()
@@ -316,7 +291,7 @@ def test_what_a_store_is_given_comes_back(store: str) -> None:
         assert contents(found) == contents(carry_over(number))
 
 
-def test_a_store_is_given_nothing_that_it_has(store: str) -> None:
+def test_a_store_is_given_nothing_that_it_has(store):
     """A flow in which nothing moves puts no object; half of one is replaced."""
     file = StateFile(store, "A->B")
     system, _ = stores._opened(store)
@@ -334,9 +309,7 @@ def test_a_store_is_given_nothing_that_it_has(store: str) -> None:
     assert contents(file.load()[0]) == contents(carry_over())
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
-    store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, monkeypatch):
     """Another process puts a longer one: what is read is one of the two."""
     file = StateFile(store, "A->B")
     file.save(carry_over())
@@ -365,7 +338,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
         ("s3://key:[secret@bucket/state", "Cannot parse URI"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
+def test_a_store_that_cannot_be_used_is_a_warning(uri, why):
     """Unknown, unreachable, or without the folder: named, and without credentials."""
     file = StateFile(uri, "A->B")
     warning = file.save(carry_over())
@@ -377,7 +350,7 @@ def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
     assert "secret" not in f"{warning} {not_read} {file.path}"
 
 
-def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
     """One that does not answer is a warning, too."""
     answering = Event()
     monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.01)
@@ -391,7 +364,7 @@ def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.thorough
-def test_a_store_that_hangs_does_not_keep_a_process_from_its_end() -> None:
+def test_a_store_that_hangs_does_not_keep_a_process_from_its_end():
     """pyarrow waits then for what is under way, so that has to have an end."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -408,7 +381,7 @@ print(state.StateFile(uri, "A->B").load()[1])
     assert "no answer within" in run.stdout
 
 
-def test_what_the_file_says_already_is_not_written_again(tmp_path: Path) -> None:
+def test_what_the_file_says_already_is_not_written_again(tmp_path):
     """A flow in which nothing moves writes nothing; a file that was damaged is mended."""
     file = StateFile(tmp_path, "A->B")
     file.save(carry_over())

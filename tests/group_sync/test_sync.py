@@ -13,6 +13,7 @@ from tests.memory_flows import (
     WOULD_COMMIT,
     Estate,
     LoweringPolicy,
+    after_each,
     failed,
     flow,
     identity_flow,
@@ -40,7 +41,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.testing.memory_cluster import MemoryCluster, Message, Transaction, Verb
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 
 
 def broken(kind: FailureKind = FailureKind.TIMEOUT, **facts: bool) -> Failed:
@@ -52,8 +53,7 @@ def broken(kind: FailureKind = FailureKind.TIMEOUT, **facts: bool) -> Failed:
 
 def test_a_group_resumes_on_the_target_at_its_next_record():
     """The record at C on the source is the one at the commit on the target."""
-    estate = mirrored_estate(first_offset=400)
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(first_offset=400, billing=40)
     row = row_of(estate.sync(), "billing")
     assert verdict(row) == COMMITTED
     assert (row.target_offset, row.precision, row.reread_bound) == (440, Precision.EXACT, 0)
@@ -62,22 +62,9 @@ def test_a_group_resumes_on_the_target_at_its_next_record():
 
 def test_a_flow_that_is_turned_off_is_only_planned():
     """sync.group.offsets.enabled = false: nothing is committed whoever asks."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(billing=40)
     assert verdict(row_of(estate.sync(flow(sync_enabled=False)), "billing")) == WOULD_COMMIT
     assert estate.asked("B", Verb.COMMIT) == 0
-
-
-def test_metadata_goes_along():
-    """It is the group's own."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40, metadata="checkpoint 7")
-    estate.sync()
-    [(_, _, sent)] = [
-        item for request in estate["B"].requests if request.verb is Verb.COMMIT
-        for item in request.items
-    ]  # fmt: skip
-    assert sent == CommittedOffset(40, "checkpoint 7")
 
 
 def test_metadata_that_the_target_refuses_is_left_out():
@@ -124,25 +111,6 @@ def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed()
     rows = cycle(flow(), estate["A"], Vanishing(estate["B"], Verb.COMMIT, calls=1))
     assert [verdict(row) for row in rows] == [failed(FailureKind.UNREACHABLE), COMMITTED]
     assert [verdict(row) for row in estate.sync()] == [COMMITTED, UNCHANGED]
-
-
-def test_a_commit_that_expired_on_the_target_is_made_again():
-    """Offsets of groups without members expire there although the source group stays put."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.sync()
-    del estate["B"].group("billing").offsets[TopicPartition("A.orders", 0)]
-    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
-    assert estate.standing("billing", "A.orders") == CommittedOffset(40)
-
-
-def test_a_group_that_is_gone_on_the_target_is_made_again():
-    """The broker makes a group when it first commits."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.sync()
-    estate["B"].delete_group("billing")
-    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
 # --- never backwards --------------------------------------------------------------------
@@ -193,20 +161,9 @@ def test_a_commit_below_the_targets_log_start_is_made_again(current):
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 40)
 
 
-def test_a_group_whose_record_the_target_has_lost_resumes_at_the_log_start():
-    """Every source record from C on that is on the target lies at its start or after."""
-    estate = mirrored_estate()
-    estate["B"].log("A.orders").delete_records(60)
-    estate.commit("billing", "orders", 40)
-    estate.commit("billing", "A.orders", 40, on="B")
-    row = row_of(estate.sync(), "billing")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 60)
-
-
 def test_a_log_that_grew_since_its_end_was_read_is_not_passed():
     """What the mirror appended, and a consumer on the target read, while the cycle ran."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(billing=40)
     target = Growing(estate["B"], "A.orders")
     rows = cycle(flow(), estate["A"], target)
     assert estate.standing("billing", "A.orders") == CommittedOffset(120)
@@ -228,8 +185,7 @@ def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
 @pytest.mark.parametrize("how", ["fails", "unreachable"])
 def test_a_log_end_that_cannot_be_read_again_accuses_nobody(how):
     """Without the log's own range it is not said that the topic was made anew."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(billing=40)
     estate.commit("billing", "A.orders", 150, on="B")
     target = Growing(estate["B"], "A.orders", then=how)
     row = row_of(cycle(flow(), estate["A"], target), "billing")
@@ -274,22 +230,14 @@ def test_nothing_comes_between_reading_a_groups_offsets_and_committing():
 
 @pytest.mark.parametrize("state", ["Stable", "PreparingRebalance", "CompletingRebalance"])
 def test_a_group_with_members_on_the_target_is_left_alone(state):
-    """Seen in the listing: translated and not committed; the broker is not even asked."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    """Seen in the listing: translated and not committed; the broker is not even asked. Seen by the
+    broker's refusal, where it becomes active during the cycle: the same row."""
+    estate = mirrored_estate(billing=40)
     estate["B"].group("billing").state = state
-    row = row_of(estate.sync(), "billing")
-    assert verdict(row) == skipped(Reason.GROUP_ACTIVE)
-    assert (row.target_offset, row.precision) == (40, Precision.EXACT)
-    assert estate.asked("B", Verb.COMMIT) == 0
-
-
-def test_a_group_that_becomes_active_during_the_cycle_is_left_alone():
-    """Seen by the broker's refusal: the same row as by the listing."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate["B"].group("billing").state = "Stable"
     listed = row_of(estate.sync(), "billing")
+    assert verdict(listed) == skipped(Reason.GROUP_ACTIVE)
+    assert (listed.target_offset, listed.precision) == (40, Precision.EXACT)
+    assert estate.asked("B", Verb.COMMIT) == 0
     estate["B"].group("billing").state = "Empty"
     estate["B"].fail(broken(FailureKind.COORDINATOR, group_active=True), verb=Verb.COMMIT)
     assert row_of(estate.sync(), "billing") == listed
@@ -298,8 +246,7 @@ def test_a_group_that_becomes_active_during_the_cycle_is_left_alone():
 
 def test_a_group_that_is_being_removed_fails_until_it_is_gone():
     """A dead group has no members, so it is no skip: its coordinator says to try again."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(billing=40)
     estate["B"].group("billing").state = "Dead"
     assert verdict(row_of(estate.sync(), "billing")) == failed(FailureKind.COORDINATOR)
     estate["B"].delete_group("billing")
@@ -308,8 +255,7 @@ def test_a_group_that_is_being_removed_fails_until_it_is_gone():
 
 def test_a_group_with_members_on_the_source_is_synced():
     """Consumers run on the source; that is the usual case."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(billing=40)
     estate["A"].group("billing").state = "Stable"
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
@@ -327,34 +273,7 @@ def test_groups_of_newer_protocols_are_synced(type_):
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-@pytest.mark.parametrize("side", ["A", "B"])
-def test_groups_of_other_types_are_not_synced(side):
-    """A share group does not become a consumer group, nor the reverse; others go on."""
-    estate = mirrored_estate()
-    estate[side].group("odd", GroupType.SHARE)
-    estate["A" if side == "B" else "B"].group("odd", GroupType.CONSUMER)
-    estate.commit("odd", "orders", 40)
-    estate.commit("billing", "orders", 40)
-    rows = estate.sync()
-    assert verdict(row_of(rows, "odd")) == skipped(Reason.UNSUPPORTED_GROUP)
-    assert GroupType.SHARE in (row_of(rows, "odd").message or "")
-    assert verdict(row_of(rows, "billing")) == COMMITTED
-    assert {group for group, _, _ in estate["B"].commits} == {"billing"}
-
-
 # --- topics that are not there ----------------------------------------------------------
-
-
-def test_a_partition_that_is_not_mirrored_is_named():
-    """The target topic has fewer partitions: the others of the group are synced."""
-    estate = mirrored_estate()
-    estate["A"].delete_topic("orders")
-    estate.write("orders", partitions=2)
-    for number in range(2):
-        estate.commit("billing", "orders", 40, partition=number)
-    rows = estate.sync()
-    assert verdict(row_of(rows, "billing", partition=0)) == COMMITTED
-    assert verdict(row_of(rows, "billing", partition=1)) == skipped(Reason.TARGET_MISSING)
 
 
 def test_a_topic_that_is_deleted_before_the_commit_is_missing():
@@ -495,18 +414,6 @@ def test_commits_of_an_open_transaction_fail_the_row_on_the_target(estate):
     assert verdict(row_of(estate.sync(), "one", partition=0)) == skipped(Reason.TARGET_AHEAD)
 
 
-def test_a_commit_whose_answer_is_lost_is_found(estate):
-    """Nobody said so, but the group has it when it is read again; nothing is sent twice."""
-    estate["B"].fail(
-        broken(FailureKind.TIMEOUT), verb=Verb.COMMIT, group="three", takes_effect=True, times=1
-    )
-    row = row_of(estate.sync(), "three")
-    assert verdict(row) == COMMITTED
-    assert row.current_target_offset is None
-    assert verdict(row_of(estate.sync(), "three")) == UNCHANGED
-    assert Counter(group for group, _, _ in estate["B"].commits)["three"] == 1
-
-
 def test_a_broker_that_cannot_list_its_groups_is_one_row(estate):
     """Which groups it has is not known, so the row has none; those of the others are synced."""
     node = next(
@@ -594,21 +501,13 @@ class Vanishing(MemoryCluster):
 
 def test_a_dead_address_is_a_warning(estate):
     """One address of several does not answer: the cycle goes on and says so."""
-    start = preflight(flow(), Listed(estate["A"]), estate["B"])
+    dead = ("dead:9092",)
+    after_each(estate["A"], "describe", lambda found: replace(found, dead_addresses=dead))
+    start = preflight(flow(), estate["A"], estate["B"])
     assert len(start.warnings) == 1
     assert "dead:9092" in start.warnings[0]
     assert "A.bootstrap.servers" in start.warnings[0]
     assert [work.group for work in start.groups] == ["one", "three", "two"]
-
-
-class Listed(MemoryCluster):
-    """The cluster `inner` with an address that does not answer."""
-
-    def __init__(self, inner: MemoryCluster) -> None:
-        vars(self).update(vars(inner))
-
-    def describe(self):
-        return replace(super().describe(), dead_addresses=("dead:9092",))
 
 
 def test_groups_known_from_before_are_not_listed_again(estate):
@@ -622,7 +521,7 @@ def test_groups_known_from_before_are_not_listed_again(estate):
 
 
 @pytest.mark.parametrize("records_a_millisecond", [1, 5])
-def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond: int) -> None:
+def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond):
     """The pairs of the highest and the lowest position predict those between."""
     estate = Estate()
     estate["A"].create_topic("orders", 1)
@@ -652,13 +551,31 @@ def fan_in() -> Estate:
 
 
 A_TO_C, B_TO_C = identity_flow("A", "C"), identity_flow("B", "C")
+MEETING = {
+    # The larger of two offsets would skip the other source's records.
+    "fan-in under Identity": ((A_TO_C, "t", "t"), (B_TO_C, "t", "t")),
+    # C.t on A and on B are both replicas of t on C: the flows from A and B meet there.
+    "failback from two": ((flow("A", "C"), "C.t", "t"), (flow("B", "C"), "C.t", "t")),
+    # Under Identity a topic of B is called as A's replica is: both write A.t on C.
+    "different policies": ((flow("A", "C"), "t", "A.t"), (B_TO_C, "A.t", "A.t")),
+    # Whatever a policy makes of names, two flows into one target partition are seen.
+    "a policy of one's own": (
+        (flow("A", "C", LoweringPolicy()), "Orders", "orders"),
+        (flow("B", "C", LoweringPolicy()), "ORDERS", "orders"),
+    ),
+}
 
 
-def test_fan_in_under_identity_commits_nothing():
-    """The larger of two offsets would skip the other source's records: SEVERAL_SOURCES for both
-    flows, which name each other."""
-    estate = fan_in()
-    for one, other in ((A_TO_C, B_TO_C), (B_TO_C, A_TO_C)):
+@pytest.mark.parametrize("name", MEETING)
+def test_flows_that_meet_in_a_topic_commit_nothing(name):
+    """SEVERAL_SOURCES for both flows, which name each other."""
+    estate, meeting = Estate("A", "B", "C"), MEETING[name]
+    for one, topic, copy in meeting:
+        alias = one.source.alias
+        estate.write(topic, on=alias, content=f"{alias}.t")
+        estate.mirror(topic, copy, source=alias, target="C")
+        estate.commit("billing", topic, 40, on=alias)
+    for (one, *_), (other, *_) in (meeting, meeting[::-1]):
         row = row_of(estate.sync(one, competing_flows=[other]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
         assert other.name in (row.message or "")
@@ -709,44 +626,30 @@ def test_names_that_differ_have_no_competing_flow():
     assert estate.asked("B", Verb.COMMITTED) == asked
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_competing_flow_that_cannot_be_asked_may_be_one(whole):
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (None, "cannot be read"),
+        ({"group": "billing"}, "cannot be read"),
+        ({"partition": TopicPartition("t", 0)}, "flow B->C writes it, too"),
+    ],
+)
+def test_a_competing_flow_that_cannot_be_asked_may_be_one(fault, words):
     """Its commits are not known, so nothing is committed where it may write; elsewhere it is."""
     estate = fan_in()
     estate.write("only_a", on="A")
     estate.mirror("only_a", "only_a", source="A", target="C")
     estate.commit("billing", "only_a", 40)
-    if whole:
+    if fault is None:
         estate["B"].unreachable = True
     else:
-        estate["B"].fail(broken(), verb=Verb.COMMITTED, group="billing")
+        estate["B"].fail(broken(), verb=Verb.COMMITTED, **fault)
     without_b = replace(B_TO_C, topic_filter=DefaultTopicFilter(include=("t",)))
     rows = estate.sync(A_TO_C, competing_flows=[without_b])
     shared, own = row_of(rows, "billing", "t"), row_of(rows, "billing", "only_a")
     assert verdict(shared) == skipped(Reason.SEVERAL_SOURCES)
-    assert "cannot be read" in (shared.message or "")
+    assert words in (shared.message or "")
     assert verdict(own) == COMMITTED
-
-
-def test_a_partition_whose_commit_the_competing_flow_cannot_read_is_claimed():
-    """A failure of one partition there is no reason to take it as absent."""
-    estate = fan_in()
-    estate["B"].fail(broken(), verb=Verb.COMMITTED, partition=TopicPartition("t", 0))
-    row = row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")
-    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
-
-
-def test_two_flows_that_fail_back_into_one_topic_are_several_sources():
-    """C.t on A and on B are both replicas of t on C: the flows from A and B meet there."""
-    estate = Estate("A", "B", "C")
-    estate.write("t", on="C")
-    for alias, offset in (("A", 40), ("B", 60)):
-        estate.mirror("t", source="C", target=alias)
-        estate.commit("billing", "C.t", offset, on=alias)
-    for one, other in (("A", "B"), ("B", "A")):
-        row = row_of(estate.sync(flow(one, "C"), competing_flows=[flow(other, "C")]), "billing")
-        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
-    assert estate["C"].commits == []
 
 
 def test_a_flow_that_fails_back_gives_way_to_the_one_that_copies():
@@ -763,32 +666,6 @@ def test_a_flow_that_fails_back_gives_way_to_the_one_that_copies():
     estate["B"].unreachable = True
     row = row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
     assert verdict(row) == COMMITTED
-
-
-def test_flows_with_different_policies_can_meet():
-    """Under Identity a topic of B is called as A's replica is: both write A.t on C."""
-    estate = Estate("A", "B", "C")
-    estate.write("t", on="A")
-    estate.mirror("t", source="A", target="C")
-    estate.write("A.t", on="B")
-    estate.commit("billing", "t", 40, on="A")
-    estate.commit("billing", "A.t", 40, on="B")
-    from_a, from_b = flow("A", "C"), identity_flow("B", "C")
-    for one, other in ((from_a, from_b), (from_b, from_a)):
-        row = row_of(estate.sync(one, competing_flows=[other]), "billing")
-        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
-
-
-def test_flows_with_policies_of_ones_own_are_compared_by_what_they_write():
-    """Whatever a policy makes of names, two flows into one target partition are seen."""
-    estate = Estate("A", "B", "C")
-    for alias, topic in (("A", "Orders"), ("B", "ORDERS")):
-        estate.write(topic, on=alias)
-        estate.mirror(topic, "orders", source=alias, target="C")
-        estate.commit("billing", topic, 40, on=alias)
-    one, other = flow("A", "C", LoweringPolicy()), flow("B", "C", LoweringPolicy())
-    row = row_of(estate.sync(one, competing_flows=[other]), "billing")
-    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
 
 
 def test_two_topics_of_one_source_that_become_one_are_several_sources():
@@ -838,9 +715,7 @@ def test_failback_never_passes_what_the_replica_never_had(behind, more):
 
 def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records():
     """The replica was made and nothing was copied yet: its end says nothing of the original."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", up_to=0)
+    estate = mirrored_estate(100, up_to=0)
     estate.commit("billing", "A.orders", 0, on="B")
     row = row_of(estate.sync(flow("B", "A")), "billing")
     assert row.target_offset in (None, 0)
@@ -959,10 +834,7 @@ def test_the_floor_commits_the_log_start_where_nothing_is_proven():
 
 def test_a_mirror_that_retention_emptied_answers_its_end():
     """What was mirrored is gone, and what is still to come is written behind the end."""
-    estate = Estate()
-    estate.write("orders")
-    estate.mirror("orders", up_to=0, first_offset=7)
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(up_to=0, first_offset=7, billing=40)
     row = row_of(estate.sync(), "billing")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 7)
     assert (row.precision, row.reread_bound) == (Precision.FRONTIER, 40)
@@ -971,7 +843,7 @@ def test_a_mirror_that_retention_emptied_answers_its_end():
 READ_COMMITTED = flow(isolation=Isolation.READ_COMMITTED)
 
 
-def with_open_transaction() -> tuple[Estate, Transaction]:
+def with_open_transaction() -> Estate:
     """100 records, 10 aborted ones (marker at 110), and 10 of a transaction that is open, of
     which a read_committed replicator has copied the first 100."""
     estate = Estate()
@@ -980,10 +852,9 @@ def with_open_transaction() -> tuple[Estate, Transaction]:
     aborted = log.begin()
     aborted.append(messages("aborted", range(100, 110)))
     aborted.abort()
-    transaction = log.begin()
-    transaction.append(messages("open", range(111, 121)))
+    log.begin().append(messages("open", range(111, 121)))
     estate.mirror("orders", isolation=Isolation.READ_COMMITTED, first_offset=400)
-    return estate, transaction
+    return estate
 
 
 @pytest.mark.parametrize(
@@ -992,7 +863,7 @@ def with_open_transaction() -> tuple[Estate, Transaction]:
 def test_read_committed_flows_pass_over_what_is_not_committed(offset, expected):
     """Aborted records do not count, and those of an open transaction are still to come: the
     mirror's end is where such groups resume."""
-    estate, _ = with_open_transaction()
+    estate = with_open_transaction()
     estate.commit("billing", "orders", offset)
     row = row_of(estate.sync(READ_COMMITTED), "billing")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, expected)
@@ -1001,34 +872,12 @@ def test_read_committed_flows_pass_over_what_is_not_committed(offset, expected):
 
 def test_read_committed_flows_know_the_logs_own_end():
     """A commit is past the log only behind its high watermark."""
-    estate, _ = with_open_transaction()
+    estate = with_open_transaction()
     estate.commit("at-end", "orders", 121)
     estate.commit("past", "orders", 122)
     rows = estate.sync(READ_COMMITTED)
     assert row_of(rows, "at-end").reason is not Reason.PAST_LOG_END
     assert verdict(row_of(rows, "past")) == skipped(Reason.PAST_LOG_END)
-
-
-def test_records_of_a_transaction_that_commits_later_are_not_passed():
-    """A group before an open transaction's records gets them once they are copied."""
-    estate, transaction = with_open_transaction()
-    estate.commit("billing", "orders", 111)
-    estate.sync(READ_COMMITTED)
-    standing = estate.standing("billing", "A.orders")
-    assert standing is not None
-    transaction.commit()
-    estate.mirror("orders", isolation=Isolation.READ_COMMITTED)
-    copied = {m.value: offset for offset, m in estate["B"].log("A.orders").messages()}
-    assert standing.offset <= copied[b"open 111"]
-
-
-def test_an_empty_log_resumes_at_the_end_of_its_empty_mirror():
-    """Nothing was written yet: both ends are the same place."""
-    estate = mirrored_estate(0, first_offset=7)
-    estate.commit("billing", "orders", 0)
-    row = row_of(estate.sync(), "billing")
-    assert (*verdict(row), row.target_offset, row.precision) == (*COMMITTED, 7, Precision.EXACT)
-    assert row.source_timestamp_ms is None
 
 
 # --- commits go out once ----------------------------------------------------------------

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -53,6 +52,13 @@ def kept(directory: Path) -> list[tuple[int, str, str]]:
     return [(one["cycle"], one["group"], one["kept"]) for one in rows]
 
 
+def all_known(directory: Path | str) -> pa.Table:
+    """What the last cycle knew; there is one."""
+    found = last_known(directory, FLOW)
+    assert found is not None
+    return found
+
+
 def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
     """Tidy twice, as on two days: the second time removes the files replaced by the first."""
     for _ in range(2):
@@ -63,34 +69,28 @@ def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None
 # --- what is written ----------------------------------------------------------------------
 
 
-def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
-    """The first cycle has every pair; a later one has those that changed, if any."""
-    past = Past(tmp_path)
-    past.keep(row("a"), row("b"))
-    past.keep(row("a"), row("b", offset=9))
-    past.keep(row("a"), row("b", offset=9))
-    assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), (2, "b", "changed")]
+@pytest.mark.parametrize(
+    ("cycles", "full_every", "written"),
+    [
+        # Only what changed is written again.
+        (([7, 7], [7, 9], [7, 9]), 60, [(2, "b", "changed")]),
+        # A pair that goes is told once: without that row it would look unchanged.
+        (([7, 7], [7], [7]), 60, [(2, "b", "gone")]),
+        # Every so many cycles all pairs are written, unchanged ones so that merging can drop them.
+        (([7, 7], [7, 7], [7, 8]), 2, [(3, "a", "full"), (3, "b", "changed")]),
+    ],
+)
+def test_what_is_written_of_a_cycle(tmp_path, cycles, full_every, written):
+    """The first cycle has every pair, a later one those that changed, if any; each has a row of its
+    own. The numbers are the offsets of the groups a and b."""
+    past = Past(tmp_path, full_every=full_every)
+    for offsets in cycles:
+        past.keep(*(row(group, offset=at) for group, at in zip("ab", offsets, strict=False)))
+    assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), *written]
     assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3]
 
 
-def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
-    """Without that row, a pair that is gone would look unchanged."""
-    past = Past(tmp_path)
-    past.keep(row("a"), row("b"))
-    past.keep(row("a"))
-    past.keep(row("a"))
-    assert kept(tmp_path)[2:] == [(2, "b", "gone")]
-
-
-def test_every_so_many_cycles_all_pairs_are_written(tmp_path: Path) -> None:
-    """Unchanged ones are marked, so that merging can drop them."""
-    past = Past(tmp_path, full_every=2)
-    for offset in (7, 7, 8):
-        past.keep(row("a"), row("b", offset=offset))
-    assert kept(tmp_path)[2:] == [(3, "a", "full"), (3, "b", "changed")]
-
-
-def test_a_day_needs_no_other(tmp_path: Path) -> None:
+def test_a_day_needs_no_other(tmp_path):
     """The first cycle of a day (UTC) has every pair, changed or not."""
     past = Past(tmp_path, started=NOON + DAY / 2 - 1.5 * MINUTE)
     past.keep(row("a"), row("b"))
@@ -99,7 +99,7 @@ def test_a_day_needs_no_other(tmp_path: Path) -> None:
     assert kept(tmp_path)[2:] == [(2, "a", "first"), (2, "b", "changed")]
 
 
-def test_folders_are_named_as_hive_does(tmp_path: Path) -> None:
+def test_folders_are_named_as_hive_does(tmp_path):
     """Other tools find flow and day in the names."""
     Past(tmp_path).keep(row())
     assert sorted(str(path.relative_to(tmp_path).parent) for path in files(tmp_path)) == [
@@ -108,7 +108,7 @@ def test_folders_are_named_as_hive_does(tmp_path: Path) -> None:
     ]
 
 
-def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path: Path) -> None:
+def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path):
     """A row with its error, and null for everything about pairs."""
     past = Past(tmp_path)
     past.history.add(*past.ended(None))
@@ -119,7 +119,7 @@ def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-def test_a_cycles_row_sums_its_pairs(tmp_path: Path) -> None:
+def test_a_cycles_row_sums_its_pairs(tmp_path):
     """By precision, where a translation is in place, and what a failover would find."""
     past = Past(tmp_path)
     bounded = {"precision": Precision.BOUNDED, "reread_bound": 3}
@@ -131,9 +131,7 @@ def test_a_cycles_row_sums_its_pairs(tmp_path: Path) -> None:
     assert found["lag_seconds_max"] == 0.0
 
 
-def test_cycles_share_files_of_which_the_last_one_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cycles_share_files_of_which_the_last_one_is_left(tmp_path, monkeypatch):
     """Each file has the rows of the previous one and one more, up to a limit. A replaced file stays
     for a while for readers that have listed it; others do not read it."""
     monkeypatch.setattr(flow_history, "_CYCLES_IN_A_FILE", 3)
@@ -191,9 +189,7 @@ CYCLES_OF_ROWS = st.lists(
 
 @settings(deadline=None, max_examples=scaled(25), suppress_health_check=list(HealthCheck))
 @given(CYCLES_OF_ROWS, st.integers(1, 4), st.sampled_from([NOON, NOON + DAY / 2 - 3.5 * MINUTE]))
-def test_replaying_gives_each_cycles_rows_back(
-    tmp_path: Path, cycles: Sequence[list[Row] | None], full_every: int, started: float
-) -> None:
+def test_replaying_gives_each_cycles_rows_back(tmp_path, cycles, full_every, started):
     """Replaying the files returns the rows of every cycle that reached the clusters, before and
     after merging. So does `last_known` for the last one."""
     directory = tmp_path / "history"
@@ -206,8 +202,7 @@ def test_replaying_gives_each_cycles_rows_back(
         past.history.write()
         if cycle.reached:
             expected[cycle.number] = cycle.ended_at, pairs_of(status.pairs)
-            last = last_known(directory, FLOW)
-            assert last is not None
+            last = all_known(directory)
             assert last.schema == PAIRS_KNOWN
             assert pairs_of(last) == expected[cycle.number][1]
     for _ in range(2):
@@ -222,23 +217,21 @@ def test_replaying_gives_each_cycles_rows_back(
 # --- what is read -------------------------------------------------------------------------
 
 
-def test_nothing_is_known_of_a_flow_without_history(tmp_path: Path) -> None:
+def test_nothing_is_known_of_a_flow_without_history(tmp_path):
     """As at the first start."""
     assert last_known(tmp_path, FLOW) is None
     assert last_known(tmp_path / "nowhere", FLOW) is None
     assert not points(place_of(tmp_path), FLOW, 0, float("inf"), 10, (), "a1")
 
 
-def test_the_last_instance_is_what_is_known(tmp_path: Path) -> None:
+def test_the_last_instance_is_what_is_known(tmp_path):
     """Only the rows of the process that wrote last count; other pairs are gone."""
     Past(tmp_path, id="b2").keep(row("a"), row("b"))
     expected = Past(tmp_path, NOON + 9 * MINUTE, id="a1").keep(row("a", offset=9))
-    found = last_known(tmp_path, FLOW)
-    assert found is not None
-    assert pairs_of(found) == pairs_of(expected)
+    assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
 
 
-def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
+def test_points_are_the_last_ones_between_two_times(tmp_path):
     """Oldest first, over days and processes, from files, merged files and memory; each cycle
     once."""
     past = Past(tmp_path, started=NOON + DAY / 2 - 3.5 * MINUTE)
@@ -265,7 +258,7 @@ def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
         merge(tmp_path)
 
 
-def test_points_come_back_from_files(tmp_path: Path) -> None:
+def test_points_come_back_from_files(tmp_path):
     """With all fields, also of failed cycles."""
     past = Past(tmp_path)
     expected = []
@@ -278,7 +271,7 @@ def test_points_come_back_from_files(tmp_path: Path) -> None:
     assert found == expected
 
 
-def test_points_of_this_process_need_no_file(tmp_path: Path) -> None:
+def test_points_of_this_process_need_no_file(tmp_path):
     """If it has enough of them in memory."""
     history, past = observer(tmp_path), Past(tmp_path)
     for _ in range(3):
@@ -292,7 +285,7 @@ def test_points_of_this_process_need_no_file(tmp_path: Path) -> None:
 # --- days that are over -------------------------------------------------------------------
 
 
-def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
+def test_a_day_becomes_one_file_of_each_kind(tmp_path):
     """Without rows that repeat known values. Today's files are not merged."""
     past = Past(tmp_path, full_every=2)
     for offset in (1, 2, 3, 3):
@@ -309,7 +302,7 @@ def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
     assert files(tmp_path) == merged
 
 
-def test_large_days_become_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_days_become_several_files(tmp_path, monkeypatch):
     """A file is made in memory, so its size is limited."""
     monkeypatch.setattr(tidying, "_ROWS_IN_A_FILE", 4)
     past = Past(tmp_path)
@@ -321,7 +314,7 @@ def test_large_days_become_several_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert rows_of(tmp_path, HistoryTable.PAIRS) == before
 
 
-def test_what_comes_late_is_merged_with_the_rest(tmp_path: Path) -> None:
+def test_what_comes_late_is_merged_with_the_rest(tmp_path):
     """A file of that day was written after it was merged. Each process has its own merged file."""
     past, other = Past(tmp_path), Past(tmp_path, id="b2")
     past.keep(row("a"))
@@ -337,9 +330,7 @@ def test_what_comes_late_is_merged_with_the_rest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("removed", range(5))
-def test_an_end_in_the_middle_of_merging_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int
-) -> None:
+def test_an_end_in_the_middle_of_merging_changes_nothing(tmp_path, monkeypatch, removed):
     """If the process ends between writing the merged file and removing the others, nothing is read
     twice or lost, and the next call continues."""
     past = Past(tmp_path)
@@ -367,7 +358,7 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(
     assert rows_of(tmp_path, HistoryTable.PAIRS) == before
 
 
-def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
+def test_days_older_than_the_retention_go(tmp_path):
     """Of both kinds; later days stay."""
     for day in range(3):
         Past(tmp_path, NOON + day * DAY, id=f"a{day}").keep(row())
@@ -385,15 +376,14 @@ def observer(directory: Path, **changes: Any) -> HistoryWriter:
     return HistoryWriter(settings, Instance("a1", "here", 1, NOON), now=lambda: NOON)
 
 
-def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
+def test_the_observer_writes_what_it_is_told(tmp_path):
     """In a thread of its own; `close` waits for it."""
     past, history = Past(tmp_path), observer(tmp_path)
     history.cycle_ended(*past.ended([row("a")]))
     history.cycle_ended(*past.ended([row("a", offset=9)]))
     assert history.close(60)
     assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2]
-    known = last_known(tmp_path, FLOW)
-    assert known is not None
+    known = all_known(tmp_path)
     assert known["source_offset"].to_pylist() == [9]
 
 
@@ -409,8 +399,8 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_old_days_go_by_a_clock_that_runs_with_the_process(
-    tmp_path: Path, up_hours: int, clock_hours: int, retention_days: int, left: list[date]
-) -> None:
+    tmp_path, up_hours, clock_hours, retention_days, left
+):
     """Days past the retention are removed, also if no process ran at midnight, but not because a
     clock jumped."""
     Past(tmp_path, NOON - 9 * DAY).keep(row())
@@ -433,9 +423,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
     assert days(place_of(tmp_path), HistoryTable.CYCLES, FLOW) == left
 
 
-def test_a_place_that_hangs_delays_no_cycle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_hangs_delays_no_cycle(tmp_path, monkeypatch):
     """Of cycles that end during a write, each has a row, and the last one's pairs are written."""
     begun, go_on = Event(), Event()
     write = Folder.write
@@ -458,7 +446,7 @@ def test_a_place_that_hangs_delays_no_cycle(
     assert [one["cycle"] for one in rows_of(tmp_path, HistoryTable.CYCLES)] == [1, 2, 3, 4]
 
 
-def test_a_cycles_row_has_what_its_log_says() -> None:
+def test_a_cycles_row_has_what_its_log_says():
     """CYCLES has a column for every field of `cycle_finished`."""
     cycle, _ = Past(Path("nowhere")).ended([row()])
     assert cycle.result is not None
@@ -468,7 +456,7 @@ def test_a_cycles_row_has_what_its_log_says() -> None:
         assert set(fields) - {"flow"} <= set(CYCLES.names)
 
 
-def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path):
     """The warning is logged once. The next successful write has all pairs, and a row for every
     cycle."""
     blocked = tmp_path / "history"
@@ -492,7 +480,7 @@ def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path:
     assert kept(blocked) == [(4, "a", "changed"), (4, "b", "changed")]
 
 
-def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
+def test_a_failure_between_two_files_is_covered(tmp_path):
     """The next file has all pairs, with the changes since the last successful write."""
     past = Past(tmp_path)
     past.keep(row("a"), row("b"))
@@ -505,14 +493,10 @@ def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
     moved.rename(folder)
     expected = past.keep(row("a", offset=8), row("b"))
     assert kept(tmp_path)[2:] == [(3, "a", "changed"), (3, "b", "full")]
-    known = last_known(tmp_path, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
 
 
-def test_memory_stays_bounded_while_nothing_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_stays_bounded_while_nothing_can_be_written(tmp_path, monkeypatch):
     """The oldest rows of cycles are dropped, and only the last pairs are kept."""
     (tmp_path / "cycles").write_text("a file")
     past = Past(tmp_path)
@@ -577,9 +561,7 @@ def damage(path: Path) -> None:
         (HistoryTable.PAIRS, lambda path: path.write_bytes(b""), "file is ignored"),
     ],
 )
-def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(
-    tmp_path: Path, kind: HistoryTable, spoil: Any, why: str
-) -> None:
+def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(tmp_path, kind, spoil, why):
     """A warning names it. It stays, no merged file includes its cycle, and the rest is merged and
     read."""
     for hour in range(5):
@@ -602,7 +584,7 @@ def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", list(HistoryTable))
-def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: HistoryTable) -> None:
+def test_what_strays_into_the_folders_costs_nothing(tmp_path, kind):
     """A file with a day's name, a pipe, a foreign file, and a name that is not valid text."""
     sample(tmp_path)
     day = files(tmp_path / kind)[0].parent
@@ -615,7 +597,7 @@ def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: Histor
     assert points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
 
 
-def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
+def test_a_state_of_a_later_version_is_no_point(tmp_path):
     """Charts leave it out."""
     sample(tmp_path)
     *_, last = files(tmp_path / "cycles")
@@ -625,7 +607,7 @@ def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
     assert len(points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
 
 
-def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> None:
+def test_columns_that_an_older_version_did_not_have_are_null(tmp_path):
     """A later version may add columns."""
     sample(tmp_path)
     for path in files(tmp_path / "cycles"):
@@ -634,24 +616,20 @@ def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> 
     assert {one["lag_records"] for one in rows_of(tmp_path, HistoryTable.CYCLES)} == {None}
 
 
-def test_stores_are_written_like_folders() -> None:
+def test_stores_are_written_like_folders():
     """A store by a URI of pyarrow, here one in memory."""
     uri = "mock://history"
     expected = sample(uri)  # type: ignore[arg-type]
     assert isinstance(place_of(uri), ObjectStore)
-    known = last_known(uri, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(uri)) == pairs_of(expected)
     tidy(place_of(uri), FLOW, LATER)
     assert len(files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files) == 1
-    known = last_known(uri, FLOW)
-    assert known is not None
-    assert pairs_of(known) == pairs_of(expected)
+    assert pairs_of(all_known(uri)) == pairs_of(expected)
     remove_before(place_of(uri), FLOW, LATER)
     assert last_known(uri, FLOW) is None
 
 
-def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
+def test_credentials_of_a_store_are_in_no_text_and_no_task():
     """Tasks get files without the store's URI, and find it in the configuration."""
     uri = "mock://key:c4n4ry@store/history"
     Past(uri).keep(row("a"))  # type: ignore[arg-type]
@@ -666,12 +644,10 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
 
 _WRITES_FOR_EVER = """
 import sys
-from contextlib import suppress
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from tests.past_cycles import FLOW, Past, row
-from tsoffset.history.tidying import remove_before, tidy
-from tsoffset.history.views import below_root, without_root
+from tsoffset.history.tidying import tidy
 from tsoffset.stores import place_of
 
 directory = Path(sys.argv[1])
@@ -685,7 +661,7 @@ while True:
 
 
 @pytest.mark.thorough
-def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path):
     """Killed at any point, also while merging: every file can be read, and every finished cycle is
     there once, with all its pairs."""
     root = Path(__file__).parents[2]
@@ -709,17 +685,14 @@ def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> No
         pairs = [(cycle, group) for cycle, group, _ in kept(directory)]
         assert len(pairs) == len(set(pairs))
         assert len(pairs) // 200 in (len(cycles), len(cycles) + 1)
-        known = last_known(directory, FLOW)
-        assert known is not None
+        known = all_known(directory)
         assert len(known) == 200
         assert set(known["source_offset"].to_pylist()) == {
             len(pairs) // 200 - 1 + n for n in range(200)
         }
 
 
-def test_names_begin_with_a_dot_until_a_file_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_begin_with_a_dot_until_a_file_is_whole(tmp_path, monkeypatch):
     """Spark and other tools ignore such files."""
 
     def killed(_: int) -> None:

@@ -15,7 +15,7 @@ from tests.random_logs import Kind
 from tests.replication_model import build
 
 
-def test_syncs_of_a_million_records_lie_ever_further_apart() -> None:
+def test_syncs_of_a_million_records_lie_ever_further_apart():
     """What OffsetSyncStore of Kafka 4.3.1 holds after a million records of one run."""
     store, writer = SyncStore(), SyncWriter()
     for offset in range(1_000_001):
@@ -35,9 +35,7 @@ def test_syncs_of_a_million_records_lie_ever_further_apart() -> None:
     ("committed", "translated"),
     [(99, None), (100, 40), (101, 41), (149, 41), (150, 90), (10_000, 91)],
 )
-def test_commit_is_translated_to_its_sync_or_one_past_it(
-    committed: int, translated: int | None
-) -> None:
+def test_commit_is_translated_to_its_sync_or_one_past_it(committed, translated):
     """OffsetSyncStore.translateDownstream: older than all syncs gives none."""
     store = SyncStore()
     for sync in (Sync(100, 40), Sync(150, 90)):
@@ -45,7 +43,7 @@ def test_commit_is_translated_to_its_sync_or_one_past_it(
     assert store.translate(committed) == translated
 
 
-def test_sync_that_goes_back_forgets_the_others() -> None:
+def test_sync_that_goes_back_forgets_the_others():
     """A replicator that begins again further back makes all syncs invalid."""
     store = SyncStore()
     for sync in (Sync(100, 40), Sync(150, 90), Sync(120, 95)):
@@ -54,7 +52,7 @@ def test_sync_that_goes_back_forgets_the_others() -> None:
     assert store.translate(160) == 96
 
 
-def test_sync_is_written_after_a_gap_on_the_source() -> None:
+def test_sync_is_written_after_a_gap_on_the_source():
     """OffsetSyncWriter: at the first record, where an offset was passed over, and after
     `offset.lag.max` copies."""
     writer = SyncWriter(offset_lag_max=3)
@@ -63,7 +61,7 @@ def test_sync_is_written_after_a_gap_on_the_source() -> None:
     assert [sync.upstream for sync in written if sync is not None] == [5, 8, 12]
 
 
-def test_rules_answer_a_plain_log_as_published() -> None:
+def test_rules_answer_a_plain_log_as_published():
     """On distinct rising timestamps KIP-1292 finds each record but none for a caught-up group,
     its prototype adds one to the record before, MM2 knows its last sync."""
     world = build(Kind(records=50), seed=3)
@@ -79,7 +77,7 @@ def test_rules_answer_a_plain_log_as_published() -> None:
     ]
 
 
-def test_tables_replace_those_between_the_marks() -> None:
+def test_tables_replace_those_between_the_marks():
     """What stands around the marks stays; a page without them is refused."""
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert placed(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"

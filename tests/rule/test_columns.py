@@ -54,9 +54,7 @@ def plain(record: Record) -> Record:
 
 @settings(max_examples=scaled(40))
 @given(st.lists(PARTS, min_size=1, max_size=6), st.booleans(), st.data())
-def test_columns_say_what_the_records_say(
-    logs: list[tuple[list[Sent], int, str, int, int]], many: bool, data: st.DataObject
-) -> None:
+def test_columns_say_what_the_records_say(logs, many, data):
     """By log and offset, each once, however often it was read, from few batches or many walked
     side by side, from what is settled and from records as such."""
     parts = [(log, part(*one)) for log, one in enumerate(logs)]
@@ -73,9 +71,7 @@ def test_columns_say_what_the_records_say(
 
 @settings(max_examples=scaled(60))
 @given(SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
-def test_a_malformed_batch_is_left_out(
-    records: list[Sent], place: int, byte: int, many: bool
-) -> None:
+def test_a_malformed_batch_is_left_out(records, place, byte, many):
     """Where a walk along the batch finds it malformed, beside many of its length; or where few are
     decoded. Its neighbours are not touched."""
     raw = batch(records)
@@ -96,7 +92,7 @@ def test_a_malformed_batch_is_left_out(
     assert np.count_nonzero(columns.log > 0) == len(beside) * len(records)
 
 
-def test_batches_of_other_lengths_are_walked_by_themselves() -> None:
+def test_batches_of_other_lengths_are_walked_by_themselves():
     """Side by side each costs as much as the longest: a few long ones are left to a skim."""
     few = [RawBatch(b"", 20_000, 0, 20_000, 0, None, 0, 20_000)]
     short = part([(1, None, b"", [])] * 3, 0, "none", 0, 0)
@@ -108,7 +104,7 @@ def test_batches_of_other_lengths_are_walked_by_themselves() -> None:
     assert all(piece is not None and len(piece.offset) == 3 for piece in found[1:])
 
 
-def test_timestamps_that_no_number_holds_are_malformed() -> None:
+def test_timestamps_that_no_number_holds_are_malformed():
     """A base and a difference that together leave 64 bits, alone or beside many."""
     raw = batch([(2**62, None, b"", []), (2**62 + 5, None, b"", [])])
     base = RECORDS_AT - 34  # of the first timestamp

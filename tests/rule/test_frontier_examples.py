@@ -8,6 +8,7 @@ begins a segment, `[ ]` only mark a stretch, `e=4` has an offset header that say
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -102,34 +103,32 @@ class Logs:
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         settings: TranslationSettings | None = None,
     ) -> dict[int, Outcome]:
-        """Of positions that are asked together."""
+        """Of positions that are asked together. With `identity` no name tells which side is the
+        replica."""
         settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
-        remote = not (identity or self.failback)
-        work = PartitionWork(SOURCE, TARGET, committed, remote, self.failback)
+        remote, failback = not (identity or self.failback), self.failback and not identity
         positions = translate_partitions(
             flow(isolation=isolation, translation=settings),
             self.source_cluster,
             self.target_cluster,
-            [work],
+            [PartitionWork(SOURCE, TARGET, committed, remote, failback)],
         )
         return {it.offset: it.translation.outcome for it in positions}
 
-    def outcome(
-        self,
-        committed: int,
-        *,
-        identity: bool = False,
-        isolation: Isolation = Isolation.READ_UNCOMMITTED,
-        settings: TranslationSettings | None = None,
-    ) -> Outcome:
-        """Of a position that is asked alone."""
-        found = self.outcomes(committed, identity=identity, isolation=isolation, settings=settings)
-        return found[committed]
+    def outcome(self, committed: int, **asked: Any) -> Outcome:
+        """Of a position that is asked alone, as `outcomes`."""
+        return self.outcomes(committed, **asked)[committed]
 
-    def everyone(self) -> list[tuple[int, ...]]:
-        """Every position alone, and all of them together."""
-        all_of_them = tuple(range(self.source.start, self.source.end + 1))
-        return [*((offset,) for offset in all_of_them), all_of_them]
+    def translated(self, committed: int, **asked: Any) -> Translated:
+        """The answer for a position that is asked alone; there is one."""
+        outcome = self.outcome(committed, **asked)
+        assert isinstance(outcome, Translated), (committed, outcome)
+        return outcome
+
+    def everyone(self, *committed: int) -> list[tuple[int, ...]]:
+        """Each of these positions (else of all there are) alone, and all of them together."""
+        together = committed or tuple(range(self.source.start, self.source.end + 1))
+        return [*((offset,) for offset in together), together]
 
     def true_position(self, committed: int) -> int:
         """The highest offset that passes no copy of a record from `committed` on alone; in
@@ -158,12 +157,18 @@ class Logs:
             if origin < committed
         )
 
-    def assert_safe(self, committed: int, outcome: Outcome) -> None:
-        """It passes nothing, and no more comes again than it says."""
+    def assert_passes_nothing(self, committed: int, outcome: Outcome) -> None:
+        """The answer is none, or lies within the log and passes nothing that the group has to
+        read."""
         assert isinstance(outcome, Translated | Skipped), (committed, outcome)
         if isinstance(outcome, Translated):
             true = self.true_position(committed)
             assert self.target.start <= outcome.target_offset <= true, (committed, outcome, true)
+
+    def assert_safe(self, committed: int, outcome: Outcome) -> None:
+        """It passes nothing, and no more comes again than it says."""
+        self.assert_passes_nothing(committed, outcome)
+        if isinstance(outcome, Translated):
             again = self.rereads(committed, outcome.target_offset)
             assert outcome.reread_bound is not None
             assert again <= outcome.reread_bound, (committed, outcome, again)
@@ -178,16 +183,22 @@ class Logs:
         read = {name.rstrip("'") for origin, name in self.names.items() if origin < committed}
         assert {self.names[origin].rstrip("'") for origin in passed} <= read, (committed, outcome)
 
-    def assert_all_safe(self, *, identity: bool = False) -> None:
-        """Every position is, asked alone and with all others."""
-        for asked in self.everyone():
-            for committed, outcome in self.outcomes(*asked, identity=identity).items():
-                self.assert_safe(committed, outcome)
+    def assert_skips_nothing(self, *committed: int, **asked: Any) -> None:
+        """None of these positions passes anything, nor any where none is given: each asked alone,
+        and all together."""
+        for together in self.everyone(*committed):
+            for offset, outcome in self.outcomes(*together, **asked).items():
+                self.assert_passes_nothing(offset, outcome)
+
+    def assert_all_safe(self, *committed: int, **asked: Any) -> None:
+        """The same, and all bounds hold."""
+        for together in self.everyone(*committed):
+            for offset, outcome in self.outcomes(*together, **asked).items():
+                self.assert_safe(offset, outcome)
 
     def assert_exact(self, committed: int, target_offset: int, *, identity: bool = False) -> None:
         """The answer resumes at the record at this target offset."""
-        outcome = self.outcome(committed, identity=identity)
-        assert isinstance(outcome, Translated), (committed, outcome)
+        outcome = self.translated(committed, identity=identity)
         assert outcome.precision is Precision.EXACT, (committed, outcome)
         assert outcome.equivalent_from <= target_offset <= outcome.equivalent_to, (
             committed,
@@ -233,17 +244,39 @@ MIRRORED_ANEW = (
 )
 
 
-@pytest.mark.parametrize("target", MIRRORED_ANEW)
-def test_a_compacted_mirror_that_is_mirrored_anew_skips_nothing(target: str) -> None:
-    """F is x1, f its copy at 14: the e1 at 19 lies behind f, so it answers for nobody (a2..x1 lie
-    below it only)."""
-    Logs(ANEW, target).assert_all_safe()
+HEADED_ANEW = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}", MIRRORED_ANEW[1])
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        # F is x1, f its copy at 14: the e1 at 19 lies behind f, so it answers for nobody (a2..x1
+        # lie below it only).
+        *((ANEW, target) for target in MIRRORED_ANEW),
+        # A header says where a copy lies, not that the frontier lies behind it.
+        (ANEW, HEADED_ANEW),
+        # A retried batch: b@5 is out of order behind x@4, and the first a and b are gone from the
+        # target. The b at 6 is the copy of the second: x and a lie before it.
+        ("p@0 q@1 a@3 b@5 x@4 a' b' y@7 z@8", "p q -a -b x a' b' y z"),
+        # The copy of the second x is left out, the first one's is taken for it: what follows the
+        # first was passed all the same.
+        ("a x b c x' d e", "a x b c d e"),
+        # The first x is left out; the x at 3 is the second's, and b and c lie before it.
+        ("a x b c x' d e", "a b c x' d e"),
+        # z is twice on the source, its second copy lies in front of others: the frontier is the
+        # highest record that nothing else is taken for, or as high as counting shows.
+        ("a b z c d z' e f", "a b z c d z' [b z c d]"),
+        # Begun at e, set back to a: behind the named copies of a..c the records e..h never come.
+        ("a b c d e f g h", "e=4 f=5 g=6 h=7 [a=0 b=1 c=2]"),
+    ],
+)
+def test_every_answer_is_safe(source, target):
+    """Asked alone and together: nothing is passed, and the bounds hold."""
+    Logs(source, target).assert_all_safe()
 
 
 @pytest.mark.parametrize("target", MIRRORED_ANEW)
-def test_the_same_holds_where_the_broker_knows_no_youngest_record(
-    target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_holds_where_the_broker_knows_no_youngest_record(target, monkeypatch):
     """As before Kafka 3.0. Lookups behind an emptied segment find not even the last record, so
     that they find no later one is no hint that the mirror has not come further."""
     monkeypatch.setattr(PartitionLog, "youngest", lambda *_: None)
@@ -253,86 +286,51 @@ def test_the_same_holds_where_the_broker_knows_no_youngest_record(
 @pytest.mark.parametrize("target", MIRRORED_ANEW)
 @pytest.mark.parametrize(("committed", "resumed"), [*((at, at) for at in range(8, 15)), (15, 21)])
 def test_records_before_the_frontier_answer_though_the_log_ends_in_a_repeat(
-    target: str, committed: int, resumed: int
-) -> None:
+    target, committed, resumed
+):
     """Their copies lie before that of the highest record: everything after them lies behind those.
     (What compaction took from the beginning may have been copied or not: it is counted.) A
     caught-up group is at the end."""
     logs = Logs(ANEW, target)
-    outcome = logs.outcome(committed)
-    assert isinstance(outcome, Translated), outcome
+    outcome = logs.translated(committed)
     assert outcome.target_offset == resumed
     logs.assert_safe(committed, outcome)
 
 
-def test_the_same_with_offset_headers() -> None:
-    """A header says where a copy lies, not that the frontier lies behind it."""
-    headed = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}", MIRRORED_ANEW[1])
-    Logs(ANEW, headed).assert_all_safe()
-
-
-def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat() -> None:
+def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat():
     """It began at e: from the first e on a..d come for the first time, behind it."""
     logs = Logs("a b c d e f g h", "e f g h [a b c d e f g h]")
     logs.assert_all_safe()
-    outcome = logs.outcome(6)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(6)
     assert outcome.target_offset == 2
     assert outcome.reread_bound is not None
     assert outcome.reread_bound >= 4
 
 
-def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy() -> None:
+def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy():
     """Begun at e, set back to a and come to c: for a group at g a..d come, d later still."""
     logs = Logs("a b c d e f g h", "e f g h [a b c]")
     logs.assert_all_safe()
-    outcome = logs.outcome(6)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(6)
     assert outcome.target_offset == 2
 
 
 # --- equal records --------------------------------------------------------------------------
 
 
-def test_a_pair_whose_neighbours_were_not_read_is_not_in_place() -> None:
-    """A retried batch: b@5 is out of order behind x@4, and the first a and b are gone from the
-    target. The b at 6 is the copy of the second: x and a lie before it."""
-    logs = Logs("p@0 q@1 a@3 b@5 x@4 a' b' y@7 z@8", "p q -a -b x a' b' y z")
-    assert logs.true_position(3) == 4
-    logs.assert_all_safe()
-
-
-def test_a_distance_that_a_repeat_brings_about_proves_no_copy() -> None:
+def test_a_distance_that_a_repeat_brings_about_proves_no_copy():
     """The second e lies two further on the target, as far as the repeat of a and b is long: the
     e at 6 is the first one's, and behind it e and d come again."""
     logs = Logs("a b c d e d' e' f", "a b [a b] c d e d' e' f")
     logs.assert_all_safe()
-    outcome = logs.outcome(6)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(6)
     assert outcome.target_offset in (6, 8)
-
-
-def test_an_earlier_equal_record_costs_rereads_and_never_safety() -> None:
-    """The copy of the second x is left out, the first one's is taken for it: what follows the
-    first was passed all the same."""
-    Logs("a x b c x' d e", "a x b c d e").assert_all_safe()
-
-
-def test_a_later_equal_record_is_no_copy_of_the_first() -> None:
-    """The first x is left out; the x at 3 is the second's, and b and c lie before it."""
-    Logs("a x b c x' d e", "a b c x' d e").assert_all_safe()
-
-
-def test_the_copy_of_the_highest_record_is_not_that_of_its_equal() -> None:
-    """z is twice on the source, its second copy lies in front of others: the frontier is the
-    highest record that nothing else is taken for, or as high as counting shows."""
-    Logs("a b z c d z' e f", "a b z c d z' [b z c d]").assert_all_safe()
 
 
 # --- offset headers -------------------------------------------------------------------------
 
 
-def test_copies_without_a_header_lie_on_the_target_too() -> None:
+def test_copies_without_a_header_lie_on_the_target_too():
     """Headers were switched on at a restart: e and f with one lie behind g and h without."""
     logs = Logs("a b c d e f g h", "a b c d e f g h [e=4 f=5]")
     logs.assert_all_safe()
@@ -341,19 +339,12 @@ def test_copies_without_a_header_lie_on_the_target_too() -> None:
     logs.assert_exact(8, 10)
 
 
-def test_a_header_does_not_tell_where_the_mirror_began() -> None:
-    """Begun at e, set back to a: behind the named copies of a..c the records e..h never come."""
-    logs = Logs("a b c d e f g h", "e=4 f=5 g=6 h=7 [a=0 b=1 c=2]")
-    logs.assert_all_safe()
-
-
-def test_a_copy_without_a_header_may_be_any_equal_ones() -> None:
+def test_a_copy_without_a_header_may_be_any_equal_ones():
     """The x in the middle bears none: it may be the second's, so a group between both resumes at
     it or before it."""
     logs = Logs("a x x' b", "a=0 x' b=3")
     logs.assert_all_safe()
-    outcome = logs.outcome(2)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(2)
     assert outcome.target_offset <= 1
 
 
@@ -361,7 +352,7 @@ def test_a_copy_without_a_header_may_be_any_equal_ones() -> None:
     "target",
     ["a=3 b=4 c=5 d=6 e=7 f=8 g=9 h=10", "a=0 b=0 c=0 d=3 e=3 f=3 g=6 h=6", "a b=1 c d=3 e f g h"],
 )
-def test_headers_that_are_off_stale_or_missing_cost_no_answer(target: str) -> None:
+def test_headers_that_are_off_stale_or_missing_cost_no_answer(target):
     """Content decides where the header's record has another one."""
     logs = Logs("a b c d e f g h", target)
     logs.assert_all_safe()
@@ -372,24 +363,20 @@ def test_headers_that_are_off_stale_or_missing_cost_no_answer(target: str) -> No
 # --- filters, losses ------------------------------------------------------------------------
 
 
-def test_a_record_that_came_first_in_a_repeat_is_safe() -> None:
+def test_a_record_that_came_first_in_a_repeat_is_safe():
     """The filter was widened at a restart: c lies in the repeat only, d in front of it and behind
     it. The lowest copy of d answers for d; for c only what lies before that d does."""
-    logs = Logs("a b c d e f", "a b d e [b c d e f]")
-    for committed in range(7):
-        outcome = logs.outcome(committed)
-        if isinstance(outcome, Translated):
-            assert outcome.target_offset <= logs.true_position(committed)
+    Logs("a b c d e f", "a b d e [b c d e f]").assert_skips_nothing()
 
 
-def test_a_trimmed_source_leaves_its_copies_on_the_target() -> None:
+def test_a_trimmed_source_leaves_its_copies_on_the_target():
     """Source from i, target from b: the pair of i is there and answers, not the log's start."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l", source_from=8)
     logs.target.delete_records(1)
     logs.assert_exact(8, 8)
 
 
-def test_what_lies_behind_a_gap_is_mirrored() -> None:
+def test_what_lies_behind_a_gap_is_mirrored():
     """c..e were never copied, f and g were: the mirror is not behind C."""
     logs = Logs("a b c d e f g h", "| -a -b | f g")
     logs.assert_all_safe()
@@ -402,25 +389,21 @@ def test_what_lies_behind_a_gap_is_mirrored() -> None:
 
 
 @pytest.mark.parametrize("identity", [False, True])
-def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity: bool) -> None:
+def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity):
     """Nothing from C on is there and what comes is written behind te: four come again at most,
     those from the frontier to C."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h [c d e]")
-    outcome = logs.outcome(12, identity=identity)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(12, identity=identity)
     assert outcome.target_offset >= 8
     assert outcome.reread_bound == 4
     logs.assert_all_safe(identity=identity)
 
 
 @pytest.mark.parametrize("identity", [False, True])
-def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(
-    identity: bool,
-) -> None:
+def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(identity):
     """All of the source is there, and the group has read it."""
     logs = Logs("a b c d e f g h", "a b c d e f g h [c d e]")
-    outcome = logs.outcome(8, identity=identity)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(8, identity=identity)
     assert outcome.reread_bound == 0
     assert logs.rereads(8, outcome.target_offset) == 0
 
@@ -428,16 +411,15 @@ def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(
 SMALL_SCANS = TranslationSettings(scan_bytes=10_000)
 
 
-def test_the_last_record_answers_whatever_equals_it() -> None:
+def test_the_last_record_answers_whatever_equals_it():
     """One timestamp for all, more than may be scanned: nothing comes after the last record on
     both sides."""
     words = _plain(2_000, [7] * 2_000)
-    outcome = Logs(words, words).outcome(1_999, settings=SMALL_SCANS)
-    assert isinstance(outcome, Translated), outcome
+    outcome = Logs(words, words).translated(1_999, settings=SMALL_SCANS)
     assert outcome.target_offset == 1_999
 
 
-def test_where_the_budget_ends_the_log_start_is_left() -> None:
+def test_where_the_budget_ends_the_log_start_is_left():
     """One timestamp for all, more than may be read: nothing is proven, and near the source's
     beginning the log start is of use."""
     words = _plain(2_000, [7] * 2_000)
@@ -451,18 +433,17 @@ def test_where_the_budget_ends_the_log_start_is_left() -> None:
     assert "translation.scan.bytes" in far.message
 
 
-def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever() -> None:
+def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever():
     """Undecided records are data that cannot be read: one empty read says so."""
     logs = Logs("a b c d e f", "a b c d e f")
     transaction = logs.source.begin()
     transaction.append([Message(NOW_MS + 50 + n, b"k", b"%d" % n) for n in range(10)])
-    outcome = logs.outcome(12, isolation=Isolation.READ_COMMITTED)
-    assert isinstance(outcome, Translated)
+    outcome = logs.translated(12, isolation=Isolation.READ_COMMITTED)
     assert outcome.target_offset == 6
     assert logs.questions() <= 20
 
 
-def test_markers_of_todays_time_do_not_mislead() -> None:
+def test_markers_of_todays_time_do_not_mislead():
     """An exactly-once mirror of a backlog: each lookup answers the first marker, and the record
     is found by its distance all the same."""
     logs = Logs(_plain(300), "")
@@ -470,15 +451,14 @@ def test_markers_of_todays_time_do_not_mislead() -> None:
         transaction = logs.target.begin()
         transaction.append([message])
         transaction.commit()
-    outcome = logs.outcome(150)
-    assert isinstance(outcome, Translated), outcome
+    outcome = logs.translated(150)
     assert (outcome.target_offset, outcome.precision) in [
         (at, Precision.EXACT) for at in (299, 300)
     ]
     assert logs.questions() <= 40
 
 
-def test_timestamps_alone_notice_a_target_that_writes_its_own() -> None:
+def test_timestamps_alone_notice_a_target_that_writes_its_own():
     """LogAppendTime on the target: a looked-up time is not the record's."""
     logs = Logs("a b c d", "")
     logs.target.timestamp_type = TimestampType.LOG_APPEND_TIME

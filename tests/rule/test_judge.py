@@ -34,7 +34,7 @@ def answer(offset: int, *pairs: tuple[int, int]) -> Translated:
     return Translated(offset, Precision.EXACT, 0, offset, offset, pairs=pairs)
 
 
-def test_a_record_of_its_own_content_that_is_passed_is_excused_by_nothing() -> None:
+def test_a_record_of_its_own_content_that_is_passed_is_excused_by_nothing():
     """Whoever reads both logs sees x below the answer and not behind it."""
     world = world_of(Logs("a b c x@0", "a b c x [b c]"))
     assert not world.is_safe(3, 6)
@@ -42,13 +42,13 @@ def test_a_record_of_its_own_content_that_is_passed_is_excused_by_nothing() -> N
 
 
 @pytest.mark.parametrize("committed", [1, 2])
-def test_what_equals_what_the_group_has_read_is_no_loss(committed: int) -> None:
+def test_what_equals_what_the_group_has_read_is_no_loss(committed):
     """a' is passed; the group has read a."""
     world = world_of(Logs("a b a' c", "b a' c"))
     assert world.excuse(committed, answer(2)) == ("equal" if committed == 2 else None)
 
 
-def test_what_equals_what_the_group_will_read_is_no_loss() -> None:
+def test_what_equals_what_the_group_will_read_is_no_loss():
     """x is passed, and x' lies behind the answer."""
     world = world_of(Logs("a x b x' c", "a x b x' c"))
     assert world.excuse(1, answer(3, (1, 3))) is None  # b is passed, too
@@ -56,12 +56,12 @@ def test_what_equals_what_the_group_will_read_is_no_loss() -> None:
     assert world.excuse(1, answer(2, (1, 2))) == "equal"
 
 
-def test_what_equals_what_the_source_has_lost_is_not_read() -> None:
+def test_what_equals_what_the_source_has_lost_is_not_read():
     """The group may have read a, but the source no longer has it."""
     assert without(Logs("a b a' c", "b a' c"), 0).excuse(2, answer(2)) is None
 
 
-def test_a_lost_record_is_taken_for_its_equal() -> None:
+def test_a_lost_record_is_taken_for_its_equal():
     """The source has lost x', whose copy is taken for that of x: b lies between the two. c does
     not, nor does b where the answer rests on another pair."""
     logs = Logs("a x b c x'", "a b c x'")
@@ -71,7 +71,7 @@ def test_a_lost_record_is_taken_for_its_equal() -> None:
     assert world_of(Logs("a x b c x'", "a b c x'")).excuse(1, answer(3, (1, 3))) is None
 
 
-def test_a_record_of_others_is_taken_for_a_copy() -> None:
+def test_a_record_of_others_is_taken_for_a_copy():
     """Somebody else wrote what equals x, before x was copied; the answer rests on that, or it does
     not."""
     world = world_of(Logs("a b x c", "a b x c x'"))
@@ -80,7 +80,7 @@ def test_a_record_of_others_is_taken_for_a_copy() -> None:
     assert world.excuse(2, answer(4, (1, 1))) is None
 
 
-def test_what_was_copied_before_the_mirror_was_set_back_below_the_source_may_be_very_late() -> None:
+def test_what_was_copied_before_the_mirror_was_set_back_below_the_source_may_be_very_late():
     """The source has lost z, with which the target begins: where x, which is older than all that
     the source begins with, was copied from there is not seen. It is where z is there."""
     logs = ("b@5 c@6 z@7 x@0", "z x [b c]")
@@ -90,7 +90,7 @@ def test_what_was_copied_before_the_mirror_was_set_back_below_the_source_may_be_
     assert without(younger, 2).excuse(3, answer(4, (1, 3))) is None
 
 
-def test_what_is_still_to_come_below_the_beginning_is_seen_by_copies_that_are_left() -> None:
+def test_what_is_still_to_come_below_the_beginning_is_seen_by_copies_that_are_left():
     """Begun at c, set back to a: that b is to come is told by the copy of a, and by nothing once a
     cleaner took that."""
     logs = Logs("a b c d", "c d a")

@@ -19,7 +19,7 @@ def larger(first, second):
 """
 
 
-def test_mutants_are_one_change_each() -> None:
+def test_mutants_are_one_change_each():
     """A condition that never holds, an operand that is gone, a comparison moved by one."""
     assert [it.name for it in mutants("module", SOURCE)] == [
         "module:2 never: if first is None or second < first",
@@ -49,14 +49,14 @@ def in_new_process(*arguments: str) -> str:
 
 
 @pytest.mark.thorough
-def test_a_mutant_that_no_example_needs_survives_alone() -> None:
+def test_a_mutant_that_no_example_needs_survives_alone():
     """One that breaks the rule does not."""
     assert in_new_process("-c", ALONE) == "nothing\n"
 
 
 @pytest.mark.long
 @pytest.mark.timeout(14_400)
-def test_examples_notice_what_is_removed() -> None:
+def test_examples_notice_what_is_removed():
     """At most this share of the mutants survives; the list of them is printed."""
     processes = str(os.cpu_count() or 1)
     *found, count = in_new_process("-m", "tests.mutants", "--processes", processes).splitlines()

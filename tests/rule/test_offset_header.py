@@ -49,9 +49,7 @@ class Mirror:
 
 @pytest.mark.parametrize("header", [BINARY, TEXT])
 @pytest.mark.parametrize("committed", [0, 1, 29, 30, 58])
-def test_a_header_tells_records_apart_that_nothing_else_does(
-    header: OffsetHeader, committed: int
-) -> None:
+def test_a_header_tells_records_apart_that_nothing_else_does(header, committed):
     """Sixty records of one timestamp, key and value, of which every third was left out: each
     position resumes at the first copy of what the group has yet to read."""
     mirror = Mirror(header)
@@ -68,7 +66,7 @@ def test_a_header_tells_records_apart_that_nothing_else_does(
     )
 
 
-def test_the_first_copy_of_a_repeat_counts_by_its_header() -> None:
+def test_the_first_copy_of_a_repeat_counts_by_its_header():
     """0..49 and 20..24 again: behind the second copy of 22 the records 25..49 would not come."""
     mirror = Mirror(BINARY).copy(0, 50).copy(20, 25)
     outcome = mirror.outcome(22, BINARY)
@@ -76,7 +74,7 @@ def test_the_first_copy_of_a_repeat_counts_by_its_header() -> None:
     assert outcome.target_offset == 22
 
 
-def test_records_without_the_header_are_nobodys_copies() -> None:
+def test_records_without_the_header_are_nobodys_copies():
     """Records of others lie between the copies; they are passed over."""
     mirror = Mirror(BINARY).copy(0, 20)
     mirror.target.append([Message(NOW_MS, b"k", b"v")] * 7)

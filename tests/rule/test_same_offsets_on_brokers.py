@@ -52,9 +52,7 @@ def flow_of(topic: str, source: Contents, target: Contents) -> FlowSettings:
     )
 
 
-def test_equal_offsets_are_verified_and_divergence_is_found(
-    source: Contents, target: Contents, topic: str
-) -> None:
+def test_equal_offsets_are_verified_and_divergence_is_found(source, target, topic):
     """Groups resume at the same offset, and read what they would have read; where the mirror is
     behind, at its end. Once the logs differ nothing is committed any more, and `check` says so."""
     flow = flow_of(topic, source, target)

@@ -9,37 +9,33 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.random_examples import scaled
-from tests.random_logs import CHOICES, TIMESTAMPS, Kind, brief, only
+from tests.random_logs import CHOICES, TIMESTAMPS, Kind, only
 from tests.replication_model import World, build
 from tests.translating import (
     Way,
     asked,
     conversation,
     mistake_of,
-    remembering,
     silence_logs,
     sliced,
     translations,
 )
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
 
 # As all random tests (tests/conftest.py); these hold theirs inside.
 pytestmark = pytest.mark.no_cover
 
-# How many positions are judged: by `make test`, `make test-all` and `make test-long`.
-POSITIONS = 2_000
-POSITIONS_LARGE = 250
-POSITIONS_MORE = 15_000
-POSITIONS_LONG = 1_000_000
+THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
+LONG = (pytest.mark.long, pytest.mark.timeout(7_200))
 POSITIONS_PER_EXAMPLE = 25
 
 # Time lookups of one position, on both sides together, in logs of up to 1,500 records, where the
@@ -69,8 +65,7 @@ all_at_once = st.builds(
     **{name: st.sampled_from(values) for name, values in CHOICES.items()},  # type: ignore[arg-type]
 )
 kinds = st.one_of(
-    all_at_once,
-    st.builds(only, all_at_once, st.sets(st.sampled_from(list(CHOICES)), max_size=12)),
+    all_at_once, st.builds(only, all_at_once, st.sets(st.sampled_from(list(CHOICES)), max_size=12))
 )
 ways = st.builds(
     Way,
@@ -133,9 +128,7 @@ large_ways = st.builds(
     name=st.sampled_from(("replica", "replica", "same")),
 )
 retried = st.builds(
-    lambda kind, couples: replace(kind, couples=couples),
-    kinds,
-    st.sampled_from((0.05, 0.2)),
+    lambda kind, couples: replace(kind, couples=couples), kinds, st.sampled_from((0.05, 0.2))
 )
 
 
@@ -158,7 +151,7 @@ def each_example(
 
 
 def assert_holds(
-    world: World, committed: int, found: Translated, way: Way | None = None, *line: object
+    world: World, committed: int, found: Translated, way: Way | None = None, place: object = None
 ) -> str | None:
     """Safe, inside the log, no more re-reads than stated, none where it says exact; what content
     cannot tell is excused, and the excuse returned."""
@@ -168,13 +161,8 @@ def assert_holds(
     if said.startswith("bound too low"):
         return "bound: unexplained"
     kind, _, excuse = said.partition(": ")
-    assert kind in ("excused", "excused bound"), (said, committed, found, *line)
+    assert kind in ("excused", "excused bound"), (said, committed, found, place)
     return excuse if kind == "excused" else f"bound: {excuse}"
-
-
-def reproduction(kind: Kind, seed: int, way: Way) -> str:
-    """What to say after `from tests.reproducing import *`, with the committed offset."""
-    return f"reproduce({brief(kind)}, {seed}, {brief(way)}, ...)"
 
 
 def judged_positions(
@@ -193,13 +181,12 @@ def judged_positions(
     @given(of, seeds, in_ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         way = replace(way, changing=seed) if changing else way
-        line = reproduction(kind, seed, way)
         world = build(kind, seed)
         offsets = asked(world, seed)
         excuses: set[str] = set()
         for part in sliced(offsets, way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
-                excuse = assert_holds(world, committed, found, way, line)
+                excuse = assert_holds(world, committed, found, way)
                 excuses |= set() if excuse is None else {excuse}
         excused.update(excuses)
         judged["worlds"] += 1
@@ -213,51 +200,36 @@ def judged_positions(
     return judged["positions"]
 
 
-def test_translations_are_safe_and_keep_their_bounds() -> None:
+def amounts(usual: int, thorough: int, long: int | None = None) -> list[Any]:
+    """So many for `make test`, `make test-all` and `make test-long`."""
+    found = [
+        pytest.param(scaled(usual), id="some"),
+        pytest.param(thorough, id="many", marks=THOROUGH),
+    ]
+    if long is not None:
+        found.append(pytest.param(long, id="very many", marks=LONG))
+    return found
+
+
+@pytest.mark.parametrize("positions", amounts(2_000, 15_000, 1_000_000))
+def test_translations_are_safe_and_keep_their_bounds(positions):
     """Never unsafe, never outside the log, never more re-reads than stated, none for exact:
     for positions everywhere, asked together, alone, or in any order and slices, whatever the
     batches and with budgets of any size."""
-    assert judged_positions(scaled(POSITIONS)) >= scaled(POSITIONS)
+    assert judged_positions(positions) >= positions
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_many_translations_are_safe_and_keep_their_bounds() -> None:
-    """The same for many more positions."""
-    assert judged_positions(POSITIONS_MORE) >= POSITIONS_MORE
-
-
-@pytest.mark.long
-@pytest.mark.timeout(7_200)
-def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
-    """The same for ten times as many positions again, new ones each time."""
-    assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
-
-
-def test_large_logs_are_answered_safely() -> None:
+@pytest.mark.parametrize("positions", amounts(250, 5_000, 50_000))
+def test_large_logs_are_answered_safely(positions):
     """Logs that are too long to be seen whole, with late records, clocks that are apart or were set
     back, backfills, and budgets that end: a lookup or a scan that does not find a record does not
     tell that it is not there."""
-    assert judged_positions(scaled(POSITIONS_LARGE), large, large_ways) >= scaled(POSITIONS_LARGE)
+    assert judged_positions(positions, large, large_ways) >= positions
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_many_large_logs_are_answered_safely() -> None:
-    """The same for many more."""
-    assert judged_positions(20 * POSITIONS_LARGE, large, large_ways) >= 20 * POSITIONS_LARGE
-
-
-@pytest.mark.long
-@pytest.mark.timeout(7_200)
-def test_many_more_large_logs_are_answered_safely() -> None:
-    """The same for ten times as many again."""
-    assert judged_positions(200 * POSITIONS_LARGE, large, large_ways) >= 200 * POSITIONS_LARGE
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
+def test_the_same_holds_where_producers_wrote_stretches_again():
     """A producer that retries writes several records anew, in order and with their old times:
     the hardest logs once the target has lost the first of two such stretches."""
     assert judged_positions(5_000, retried) >= 5_000
@@ -265,7 +237,7 @@ def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_the_same_holds_while_both_logs_change() -> None:
+def test_the_same_holds_while_both_logs_change():
     """Between the questions of a conversation the replicator copies on, applications write,
     cleaners and retention come: answers hold for the logs as they are at the end."""
     assert judged_positions(5_000, changing=True) >= 5_000
@@ -275,9 +247,7 @@ def test_the_same_holds_while_both_logs_change() -> None:
 @pytest.mark.timeout(1_800)
 @each_example(100)
 @given(kinds, seeds, st.lists(ways, min_size=2, max_size=3))
-def test_exact_answers_are_the_same_however_they_are_asked_for(
-    kind: Kind, seed: int, asked_in: list[Way]
-) -> None:
+def test_exact_answers_are_the_same_however_they_are_asked_for(kind, seed, asked_in):
     """Order, slices, batches and budgets change cost, never where an exact answer resumes."""
     world = build(kind, seed)
     exact: dict[int, Translated] = {}
@@ -298,67 +268,7 @@ def assert_same(world: World, committed: int, one: Translated, other: Translated
         assert not world.resumes_differ(committed, low, high), (committed, one, other)
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_carry_over_changes_no_answer() -> None:
-    """A cycle that remembers the ones before, while the mirror goes on and cleaners run between,
-    is as safe as one that does not, and says the same where both are exact. (Not where a filter was
-    changed at a restart: a record without a copy may since have got one behind what follows it; nor
-    where somebody else writes what equals a record of the source.)"""
-    assert judged_with_memory(150, kinds, ways) > 1_000
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_carry_over_changes_no_answer_in_large_logs() -> None:
-    """The same where no scan sees the whole log."""
-    assert judged_with_memory(40, large, large_ways) > 100
-
-
-def judged_with_memory(
-    worlds: int, of: st.SearchStrategy[Kind], in_ways: st.SearchStrategy[Way]
-) -> int:
-    """Judge cycles that remember, against ones that do not; how many positions were recalled."""
-    recalled = Counter[str]()
-
-    @each_example(worlds, shrink=of is not large)
-    @given(of, seeds, in_ways)
-    def holds(kind: Kind, seed: int, way: Way) -> None:
-        kept = [CarryOver()]
-
-        def look(world: World) -> None:
-            if not kind.failback:
-                _cut_source(world)
-            kept[0] = remembering(world, asked(world, seed), way, kept[0])[1]
-            world.source.hold_high_watermark(None)
-
-        world = build(kind, seed, look=look)
-        offsets = asked(world, seed)
-        without, *_ = remembering(world, offsets, way, CarryOver())
-        answers, _, positions = remembering(world, offsets, way, kept[0])
-        recalled["positions"] += positions
-        for committed, found in answers.items():
-            other = without.get(committed, found)
-            excused = [assert_holds(world, committed, it, way) for it in (found, other)]
-            others = kind.filter_changes or kind.foreign_equal
-            if excused == [None, None] and not others:
-                assert_same(world, committed, found, other)
-
-    holds()
-    return recalled["positions"]
-
-
-def _cut_source(world: World) -> None:
-    """Let the source end about where the replicator has come to, as it did then."""
-    for offset in range(max(world.reached, world.source.start), world.source.end):
-        try:
-            world.source.hold_high_watermark(offset)
-        except ValueError:
-            continue  # inside a batch
-        return
-
-
-def test_questions_of_a_position_are_bounded() -> None:
+def test_questions_of_a_position_are_bounded():
     """A position alone makes at most `translation.budget` fetches on each side, and those that
     the partition pays for: together they bring `translation.scan.bytes`, and what the last of
     them had over. Time lookups, which bring nothing, are few, or go along with reads."""
@@ -405,8 +315,18 @@ ordinary = st.builds(
 )
 
 
-def judge_ordinary(worlds: int) -> None:
-    """Judge random translations of worlds in which every record has its copy and no equal one."""
+@pytest.mark.parametrize(
+    "worlds",
+    [
+        # A share of few worlds would vary too much.
+        pytest.param(max(35, scaled(70)), id="some", marks=pytest.mark.slow),
+        pytest.param(500, id="many", marks=THOROUGH),
+    ],
+)
+def test_ordinary_logs_are_answered_exactly(worlds):
+    """Where every record has its copy and no equal one, all positions are exact, whatever the
+    timestamps and batches; most of them with transactions (markers in batches of their own
+    cost fetches, and their times mislead), restarts and records of others, too, alone."""
     counted = Counter[str]()
 
     @each_example(worlds)
@@ -429,23 +349,8 @@ def judge_ordinary(worlds: int) -> None:
     assert counted["exact"] >= 0.95 * counted["all"], counted
 
 
-@pytest.mark.slow
-def test_ordinary_logs_are_answered_exactly() -> None:
-    """Where every record has its copy and no equal one, all positions are exact, whatever the
-    timestamps and batches; most of them with transactions (markers in batches of their own
-    cost fetches, and their times mislead), restarts and records of others, too, alone."""
-    judge_ordinary(max(35, scaled(70)))  # a share of few worlds would vary too much
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(1_800)
-def test_many_ordinary_logs_are_answered_exactly() -> None:
-    """The same for ten times as many worlds."""
-    judge_ordinary(500)
-
-
 @pytest.mark.parametrize("rewritten", ["values", "keys"])
-def test_rewritten_records_are_matched_by_what_is_left(rewritten: str) -> None:
+def test_rewritten_records_are_matched_by_what_is_left(rewritten):
     """With a match that leaves out what the replicator rewrites, answers are as exact as without
     a rewrite; with the default match such records are no images, and nothing is unsafe."""
     world = build(Kind(rewrites=rewritten, foreign=0.2, repeats=1), seed=7)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -12,7 +11,7 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory_flows import Estate, flow
+from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import build
@@ -27,14 +26,7 @@ from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import StepsHere
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
-from tsoffset.model import (
-    FailureKind,
-    OutcomeKind,
-    Precision,
-    Reason,
-    Skipped,
-    Translated,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Skipped, Translated
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers, differs, translate_columns
 from tsoffset.rule.translate import Conversation, translate
@@ -48,33 +40,25 @@ def verifying(positions: int) -> FlowSettings:
     return flow(translation=TranslationSettings(verify=positions))
 
 
-@dataclass
-class Mirrored:
-    """A topic of a few partitions, and what is answered about positions in each of them."""
+def mirrored(partitions: int = 1) -> Estate:
+    return mirrored_estate(60, partitions=partitions, first_offset=400)
 
-    estate: Estate
-    partitions: int
 
-    @classmethod
-    def of(cls, partitions: int = 1) -> "Mirrored":
-        estate = Estate()
-        estate.write("orders", 60, partitions=partitions)
-        estate.mirror("orders", first_offset=400)
-        return cls(estate, partitions)
-
-    def translated(
-        self, settings: FlowSettings, positions: Collection[int] = POSITIONS
-    ) -> tuple[pl.DataFrame, Cost]:
-        """As TRANSLATIONS, one partition after the other; and what it took."""
-        steps = StepsHere(settings, self.estate["A"], self.estate["B"])
-        rows = [
-            ("orders", number, offset, "A.orders", True, False)
-            for number in range(self.partitions)
-            for offset in positions
-        ]
-        offsets = pl.DataFrame(rows, TO_TRANSLATE, orient="row")
-        found, _, cost = steps.translate(offsets, empty(PARTITIONS))
-        return found.sort(SOURCE_OFFSET), cost
+def translated(
+    estate: Estate, settings: FlowSettings, positions: Collection[int] = POSITIONS
+) -> tuple[pl.DataFrame, Cost]:
+    """Positions in each partition as TRANSLATIONS, one partition after the other; and what it
+    took."""
+    steps = StepsHere(settings, estate["A"], estate["B"])
+    rows = [
+        ("orders", number, offset, "A.orders", True, False)
+        for number in estate["A"].partition_numbers("orders")
+        for offset in positions
+    ]
+    found, _, cost = steps.translate(
+        pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
+    )
+    return found.sort(SOURCE_OFFSET), cost
 
 
 def one_past(*asked: Any) -> tuple[Flags, Answers]:
@@ -83,7 +67,7 @@ def one_past(*asked: Any) -> tuple[Flags, Answers]:
     return answered, answers._replace(copy=answers.copy + 1)
 
 
-def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_verified_unless_wanted(monkeypatch):
     """By default only the outermost positions have a conversation."""
     had = []
 
@@ -92,46 +76,46 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
         return translate(offset, evidence)
 
     monkeypatch.setattr(under_way, "translate", counted)
-    _, cost = Mirrored.of().translated(flow())
+    _, cost = translated(mirrored(), flow())
     assert cost.verified == 0
     assert had == [POSITIONS[0], POSITIONS[-1]]
 
 
-def test_verifying_changes_no_answer() -> None:
+def test_verifying_changes_no_answer():
     """Where both agree the answers are the same, they hold as long, and the cost tells how many
     were verified."""
-    logs = Mirrored.of(partitions=3)
-    (plain, _), (verified, cost) = logs.translated(flow()), logs.translated(verifying(1_000))
+    logs = mirrored(3)
+    (plain, _), (verified, cost) = translated(logs, flow()), translated(logs, verifying(1_000))
     assert verified.equals(plain)
     assert cost.verified == 3 * AT_ONCE
 
 
 @pytest.mark.parametrize("budget", [1, 7, 3 * AT_ONCE])
-def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_are_verified_than_wanted(budget, monkeypatch):
     """The number holds for all partitions together."""
     monkeypatch.setattr(rounds, "random", Random(5).random)
-    _, cost = Mirrored.of(partitions=3).translated(verifying(budget))
+    _, cost = translated(mirrored(3), verifying(budget))
     assert 0 < cost.verified <= budget
 
 
-def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_position_may_be_verified(monkeypatch):
     """Those of the first partition are chosen no more often than those of the last."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
     chosen = Counter[int]()
-    logs = Mirrored.of(partitions=3)
+    logs = mirrored(3)
     for seed in range(60):
         monkeypatch.setattr(rounds, "random", Random(seed).random)
-        found, _ = logs.translated(verifying(1))
+        found, _ = translated(logs, verifying(1))
         failed = found["reason"].is_not_null().to_list()
         chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
     assert min(chosen.values()) > 8
 
 
-def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_fails(monkeypatch):
     """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
     nothing remembered; of what had its conversation alone all is as ever."""
     monkeypatch.setattr(rounds, "translate_columns", one_past)
-    estate = Mirrored.of().estate
+    estate = mirrored()
     for offset in (10, 20, 30):
         estate.commit(f"g{offset}", "orders", offset)
     memory = CarryOver()
@@ -159,7 +143,7 @@ def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one["group"] for one in known] == ["g10", "g30"]
 
 
-def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_fails_tells_nothing(monkeypatch):
     """What was answered at once is answered, as without it, and does not count as verified."""
 
     def broken(offset: int, evidence: Evidence) -> Conversation:
@@ -168,7 +152,7 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
         return (yield from translate(offset, evidence))
 
     monkeypatch.setattr(under_way, "translate", broken)
-    found, cost = Mirrored.of().translated(verifying(100))
+    found, cost = translated(mirrored(), verifying(100))
     assert cost.verified == AT_ONCE - 1
     assert found["reason"].null_count() == len(found)
 
@@ -188,14 +172,14 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
         (Skipped(Reason.TARGET_REWRITES_TIMESTAMPS, ""), False),
     ],
 )
-def test_what_counts_as_another_answer(conversed: Translated | Skipped, is_another: bool) -> None:
+def test_what_counts_as_another_answer(conversed, is_another):
     """Exact answers have to resume at one record; a bound has to reach to it."""
     at_once = Translated(7, Precision.EXACT, 0, 7, 7)
     assert differs(at_once, conversed) is is_another
 
 
 @pytest.mark.no_cover
-def test_there_are_no_false_alarms() -> None:
+def test_there_are_no_false_alarms():
     """In random worlds, whatever may be read for a position, all that is answered at once is
     agreed to."""
     silence_logs()
@@ -218,7 +202,7 @@ def test_there_are_no_false_alarms() -> None:
 # --- on Spark -------------------------------------------------------------------------------
 
 
-def test_tasks_share_what_is_to_be_verified() -> None:
+def test_tasks_share_what_is_to_be_verified():
     """Each has its part, rounded up, so that few are not none."""
     parts = {wanted: TranslationSettings(verify=wanted).shared_by(4).verify for wanted in (0, 1, 8)}
     assert parts == {0: 0, 1: 1, 8: 2}

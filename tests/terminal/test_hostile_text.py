@@ -151,7 +151,7 @@ def hostile(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.slow
-def test_no_expression_takes_more_than_its_text_is_long() -> None:
+def test_no_expression_takes_more_than_its_text_is_long():
     """Each as it is called, on text that begins to match again and again."""
     each = {(pattern.pattern, method): (name, pattern) for name, pattern, method in expressions()}
     assert len(each) > 40
@@ -171,7 +171,7 @@ def test_no_expression_takes_more_than_its_text_is_long() -> None:
             assert slow is None, (name, method, before, pump, behind, slow)
 
 
-def test_an_expression_that_backtracks_is_noticed() -> None:
+def test_an_expression_that_backtracks_is_noticed():
     """By the square of the length, by its cube, and without end."""
     for text in (r"[\w.]*token[\w.]*=", r"\s*,", r"a+b?a+$", r"(?:a|b)*\s+c", "<x [^>]*>"):
         pattern = re.compile(text)
@@ -239,7 +239,7 @@ FIRST_NAMES = ("token", "secret='", "\\", "${env:")
         (served, "token"),
     ],
 )
-def test_a_name_takes_no_longer_than_it_is(use: Run, name: str) -> None:
+def test_a_name_takes_no_longer_than_it_is(use, name):
     """Whatever group, topic or host is called so, over and over: logged, printed, served, read."""
     with logging_kept():
         configure_logs(LogFormat.CONSOLE, LogLevel.DEBUG)

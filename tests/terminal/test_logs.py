@@ -9,7 +9,6 @@ import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import structlog
@@ -40,7 +39,7 @@ def logging_as_before() -> Iterator[None]:
         yield
 
 
-def test_json_logs_are_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_logs_are_one_object_a_line(capsys):
     """Event, level, time and fields; standard output stays free for results."""
     configure_logs(LogFormat.JSON, LogLevel.INFO)
     structlog.get_logger("x").info("cycle_finished", flow="A->B", groups=3)
@@ -51,7 +50,7 @@ def test_json_logs_are_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> 
     assert event == {"event": "cycle_finished", "level": "info", "flow": "A->B", "groups": 3}
 
 
-def test_the_level_leaves_out_what_is_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_level_leaves_out_what_is_below(capsys):
     """`warning` keeps warnings and errors."""
     configure_logs(LogFormat.JSON, LogLevel.WARNING)
     log = structlog.get_logger("x")
@@ -60,7 +59,7 @@ def test_the_level_leaves_out_what_is_below(capsys: pytest.CaptureFixture[str]) 
     assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["loud"]
 
 
-def test_other_libraries_log_in_the_same_format(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_libraries_log_in_the_same_format(capsys):
     """A line of another library does not break a reader of JSON; a lost connection, which is
     answered for as a value, is no line at all."""
     configure_logs(LogFormat.JSON, LogLevel.INFO)
@@ -87,7 +86,7 @@ raise KeyError("password='c4n4ry'")
 """
 
 
-def test_what_nobody_caught_is_logged_like_the_rest() -> None:
+def test_what_nobody_caught_is_logged_like_the_rest():
     """Warnings and the tracebacks that Python prints itself are one JSON object a line, too."""
     done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True)
     events = [json.loads(line) for line in done.stderr.splitlines()]
@@ -97,7 +96,7 @@ def test_what_nobody_caught_is_logged_like_the_rest() -> None:
     assert done.returncode == 1
 
 
-def test_words_that_are_wrong_are_logged_as_the_words_ask() -> None:
+def test_words_that_are_wrong_are_logged_as_the_words_ask():
     """`--log-format json` holds for what click says of a command line, too."""
     words = [sys.executable, "-m", "tsoffset", "plan", "--log-format", "json", "--bogus"]
     done = subprocess.run(words, capture_output=True, text=True)
@@ -105,9 +104,7 @@ def test_words_that_are_wrong_are_logged_as_the_words_ask() -> None:
     assert ("--bogus" in json.loads(line)["message"], done.returncode) == (True, 2)
 
 
-def test_a_lost_peer_of_a_socket_server_is_no_traceback(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_lost_peer_of_a_socket_server_is_no_traceback(capsys):
     """When Spark's Java dies, pyspark's own servers would print a traceback past the logs."""
     configure_logs(LogFormat.JSON, LogLevel.INFO)
 
@@ -124,9 +121,7 @@ def test_a_lost_peer_of_a_socket_server_is_no_traceback(
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_a_traceback_is_part_of_its_event(
-    format: LogFormat, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_traceback_is_part_of_its_event(format, capsys):
     """An exception is logged with its trace, in JSON as one field of one line."""
     configure_logs(format, LogLevel.INFO)
     error = ValueError("broken")
@@ -146,9 +141,7 @@ def refuse(user: str, settings: dict[str, str], record: bytes) -> None:
 
 @pytest.mark.parametrize("format", list(LogFormat))
 @pytest.mark.parametrize("ours", [True, False])
-def test_a_traceback_tells_no_secret(
-    format: LogFormat, ours: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_traceback_tells_no_secret(format, ours, capsys):
     """It has the error and its lines of code; neither what the variables held there, nor a secret
     that the error quotes. Our events and other libraries' alike."""
     configure_logs(format, LogLevel.INFO)
@@ -177,9 +170,7 @@ def test_a_traceback_tells_no_secret(
     ],
 )
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_a_secret_is_never_written(
-    format: LogFormat, field: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_secret_is_never_written(format, field, capsys):
     """Whatever a field is called that holds one, at the top or inside a mapping or a list."""
     configure_logs(format, LogLevel.DEBUG)
     log = structlog.get_logger("x")
@@ -193,9 +184,7 @@ def test_a_secret_is_never_written(
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_what_a_command_says_tells_no_secret(
-    format: LogFormat, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_command_says_tells_no_secret(format, capsys):
     """The sentences of its errors and warnings are redacted as events are."""
     configure_logs(format, LogLevel.INFO)
     notices = Notices(format)
@@ -218,14 +207,14 @@ def test_what_a_command_says_tells_no_secret(
         f"{{'sasl.password': '{SECRET}', 'ssl.key': None}}",
     ],
 )
-def test_a_secret_within_a_text_is_hidden(text: str) -> None:
+def test_a_secret_within_a_text_is_hidden(text):
     """What another library says may quote a setting."""
     event = redact_event(None, "info", {"event": "failed", "message": text})
     assert SECRET not in str(event)
     assert HIDDEN in event["message"]
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_what_is_no_secret_stays():
     """Group names and addresses that sound like secrets are readable."""
     settings = {"bootstrap.servers": "a:1", "group": "token-service", "refused": None}
     assert redacted(settings) == settings
@@ -234,7 +223,7 @@ def test_what_is_no_secret_stays() -> None:
 
 
 @given(st.dictionaries(st.text(), st.none() | st.integers() | st.text(max_size=5)))
-def test_redaction_keeps_names_and_never_fails(settings: dict[str, Any]) -> None:
+def test_redaction_keeps_names_and_never_fails(settings):
     """Only values are replaced, and no value makes it fail."""
     assert list(redacted(settings)) == list(settings)
 
@@ -253,7 +242,7 @@ PIECES = ["token", "Secret", "api_key", "x", ".", "-", " ", "=", ":", '"', "'", 
 
 @given(st.lists(st.sampled_from([*PIECES, "\n", "pass", "word", "é"]), max_size=25).map("".join))
 @settings(max_examples=scaled(1_000))
-def test_the_fast_way_to_hide_secrets_hides_what_the_simple_one_hides(text: str) -> None:
+def test_the_fast_way_to_hide_secrets_hides_what_the_simple_one_hides(text):
     assert hide_secrets(text) == OLD.sub(rf"\g<name>{HIDDEN}", text)
 
 
@@ -261,9 +250,7 @@ FORGED = "\x1b[2J\x1b]0;owned\x07\r\n2026-01-01T00:00:00Z [info] all_is_well"
 
 
 @pytest.mark.parametrize("name", ["group", "event"])
-def test_a_name_steers_no_terminal_and_forges_no_line(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_steers_no_terminal_and_forges_no_line(name, capsys):
     """Escapes and line ends are signs in a console's values, and in the text of a traceback, whose
     lines are set in."""
     configure_logs(LogFormat.CONSOLE, LogLevel.INFO)
@@ -279,9 +266,7 @@ def test_a_name_steers_no_terminal_and_forges_no_line(
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_a_line_is_bounded_whatever_it_quotes(
-    format: LogFormat, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_is_bounded_whatever_it_quotes(format, capsys):
     """An answer of a hundred megabytes in an error held the process for a minute, and was logged
     whole."""
     configure_logs(format, LogLevel.INFO)
@@ -295,9 +280,7 @@ def test_a_line_is_bounded_whatever_it_quotes(
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_has_not_is_text(
-    number: float, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_that_json_has_not_is_text(number, capsys):
     """Readers of JSON refuse a line with NaN."""
     configure_logs(LogFormat.JSON, LogLevel.INFO)
     structlog.get_logger("x").info("cycle_finished", seconds=number, of=[number])
@@ -306,9 +289,7 @@ def test_a_number_that_json_has_not_is_text(
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_a_line_that_a_library_spoils_is_one_line_too(
-    format: LogFormat, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_that_a_library_spoils_is_one_line_too(format, capsys):
     """Python prints a traceback with the message and its arguments as they are, secrets too."""
     configure_logs(format, LogLevel.INFO)
     logging.getLogger("somebody").error("got %d", f"password={SECRET}")
@@ -318,7 +299,7 @@ def test_a_line_that_a_library_spoils_is_one_line_too(
     assert SECRET not in line
 
 
-def test_a_long_name_is_shown_without_its_middle(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_name_is_shown_without_its_middle(capsys):
     """In logs and messages, which keep their beginning and their end."""
     name = "g" * 32_767
     configure_logs(LogFormat.JSON, LogLevel.INFO)

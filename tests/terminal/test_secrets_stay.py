@@ -196,7 +196,7 @@ def canaries(secured: Secured) -> list[str]:
     return [PASSWORDS["dora"], STORE, KEY, WRONG, SPARK, RECORD_KEY, RECORD_VALUE, *issued]
 
 
-def test_a_search_finds_what_is_there(run: Run) -> None:
+def test_a_search_finds_what_is_there(run):
     """In each form; a search that finds nothing proves nothing."""
     folder = run.folder / "planted"
     folder.mkdir()
@@ -214,7 +214,7 @@ def test_a_search_finds_what_is_there(run: Run) -> None:
     assert not run.found([secret])
 
 
-def test_commands_that_go_well_tell_no_secret(run: Run) -> None:
+def test_commands_that_go_well_tell_no_secret(run):
     """Tables and rows, both forms of logs at their most talkative, state, explanations, Spark's
     event log; and the command lines of all processes."""
     file = run.file("well")
@@ -235,7 +235,7 @@ def test_commands_that_go_well_tell_no_secret(run: Run) -> None:
     assert run.found(canaries(run.secured)) == []
 
 
-def test_stages_that_fail_tell_no_secret(run: Run) -> None:
+def test_stages_that_fail_tell_no_secret(run):
     """Each with what a user may get wrong in it, and each right that may be missing."""
     secured = run.secured
     plain = f"{KAFKA}.plain.PlainLoginModule required"
@@ -281,7 +281,7 @@ def test_stages_that_fail_tell_no_secret(run: Run) -> None:
     assert run.found(canaries(secured)) == []
 
 
-def test_a_daemon_and_its_sparks_page_tell_no_secret(run: Run) -> None:
+def test_a_daemon_and_its_sparks_page_tell_no_secret(run):
     """What Spark's UI serves while it runs, its environment tab for one; and what we serve."""
     port, own = free_port(), f"http://127.0.0.1:{free_port()}"
     lines = ("spark.ui.enabled = true", f"spark.ui.port = {port}", f"listeners = {own}")
