@@ -165,7 +165,11 @@ def test_fetch_answers_are_read_as_the_library_writes_them(
 def test_a_fetch_answer_without_the_partition_is_told_apart() -> None:
     """A broker that throttles leaves out what it has; that is not an empty log."""
     raw = fetch_response(throttle_time_ms=70)
-    assert fetch_answer(memoryview(raw)) == FetchAnswer(70, 0)
+    found = fetch_answer(memoryview(raw))
+    assert found == FetchAnswer(70, 0)
+    assert found.held_back()
+    assert not FetchAnswer(70, 3).held_back()
+    assert not FetchAnswer(70, 0, True).held_back()
 
 
 # --- ListOffsets ------------------------------------------------------------------------
