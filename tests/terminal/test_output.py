@@ -422,6 +422,8 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again():
     assert "0 of 2 groups in sync; 2 not in sync (1 EXPIRED, 1 TARGET_AHEAD)" in none
     away = tally_of(rows_table([CLUSTER_FAILED])).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
+    whole = tally_of(rows_table([replace(CLUSTER_FAILED, group="locked")])).in_words()
+    assert whole.endswith("0 of 1 group in sync; 1 not in sync (1 UNREACHABLE)")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
     assert (
         tally_of(rows_table(rows))
