@@ -46,7 +46,7 @@ WIDE = 1_000_000
 # What Kafka has since which version.
 YOUNGEST, GROUP_STATES, TOPIC_IDS, GROUP_TYPES = (3, 0), (2, 6), (2, 8), (4, 0)
 SHARE_OFFSETS = (4, 2)
-DESCRIBE_CLUSTER, GROUP_CONFIGS = (2, 8), (4, 0)
+DESCRIBE_CLUSTER, TIMESTAMP_LIMITS, GROUP_CONFIGS = (2, 8), (3, 6), (4, 0)
 CONFIGS = {Operation.DESCRIBE_CONFIGS}
 
 # 2.8.2 is asked nothing that neither a newer nor an older one is asked.
@@ -279,14 +279,18 @@ def test_a_cluster_without_authorizer_allows_everything(stand: Stand, cluster: C
 
 def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> None:
     """Set ones and the brokers' defaults, by Kafka's names; a missing topic fails in its place."""
-    topic = stand.create_topic()
+    topic = stand.create_topic(timestamp_type=TimestampType.LOG_APPEND_TIME)
     compacted = stand.create_topic(cleanup_policy="compact,delete")
     absent = stand.unique("absent")
     answers = cluster.topic_configs([topic, compacted, absent])
     assert is_missing(answers[absent])
     configs = answers[topic]
     assert not isinstance(configs, Failed)
-    assert {"retention.bytes", "retention.ms"} <= configs.keys()
+    assert configs["message.timestamp.type"] == "LogAppendTime"
+    limits = {"message.timestamp.after.max.ms", "message.timestamp.before.max.ms"}
+    if stand.version < TIMESTAMP_LIMITS:
+        limits = {"message.timestamp.difference.max.ms"}
+    assert {"retention.bytes", "retention.ms", *limits} <= configs.keys()
     assert configs["cleanup.policy"] == "delete"
     both = answers[compacted]
     assert not isinstance(both, Failed)

@@ -34,7 +34,15 @@ _DESCRIBE_CONFIGS = Api(
 # The codes of org.apache.kafka.common.acl.AclOperation, which answers use for rights.
 _OPERATIONS = {3: Operation.READ, 8: Operation.DESCRIBE, 10: Operation.DESCRIBE_CONFIGS}
 _TOPIC = 2
-_CONFIGS = ("cleanup.policy", "retention.bytes", "retention.ms")
+_CONFIGS = (
+    "cleanup.policy",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms",
+    "message.timestamp.type",
+    "retention.bytes",
+    "retention.ms",
+)
 _RIGHTS_ON = "ask for the rights on"
 _CONFIGURATION_OF = "read the configuration of topic"
 

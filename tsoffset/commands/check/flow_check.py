@@ -15,11 +15,13 @@ from tsoffset.commands.check import clusters, configs, copies, groups, topics
 from tsoffset.commands.check.clusters import machine
 from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
-from tsoffset.commands.check.samples import sample_topics
+from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
+    RecordTimes,
     SourceSurvey,
     SyncedTopic,
     TargetSurvey,
+    record_times,
     survey_source,
     survey_target,
 )
@@ -206,19 +208,26 @@ class _FlowCheck:
         ]
         originals = source.topic_configs([topic.source for topic in pairs])
         copied = self._target.cluster.topic_configs([topic.target for topic in pairs])
+        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
         compared = [
-            configs.TopicConfigs(topic, originals[topic.source], copied[topic.target])
+            configs.TopicConfigs(
+                topic,
+                originals[topic.source],
+                copied[topic.target],
+                times.get(topic.source, RecordTimes()),
+            )
             for topic in pairs
         ]
         granting = Granting(flow.target, surveyed.rights.principal)
         of_source = Granting(flow.source, survey.rights.answer.principal)
-        yield from configs.compared_configs(flow, compared, of_source, granting)
+        yield from configs.compared_configs(flow, compared, _now_ms(), of_source, granting)
         yield from configs.allowed_proofs(
             flow,
             compared,
             granting,
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
+        yield from configs.newest_in_the_future(flow, compared, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]

@@ -50,7 +50,8 @@ NEEDS = (
         _TARGET,
         _TOPIC,
         Operation.DESCRIBE_CONFIGS,
-        "cleanup.policy, for the proof by first copy; retention, for comparison",
+        "cleanup.policy, for the proof by first copy; retention and timestamp limits, for"
+        " comparison",
         optional=True,
     ),
 )

@@ -109,7 +109,7 @@ class MemoryCluster(Cluster):
                 for number in range(partitions)
             ],
             internal,
-            {**DEFAULT_CONFIGS, **(configs or {})},
+            {**DEFAULT_CONFIGS, "message.timestamp.type": timestamp_type, **(configs or {})},
         )
 
     def delete_topic(self, topic: str) -> None:

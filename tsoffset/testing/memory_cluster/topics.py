@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 from tsoffset.testing.memory_cluster.log import PartitionLog
 
-# Nothing is deleted.
-DEFAULT_CONFIGS = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
+# Nothing is deleted, and no timestamp is refused.
+DEFAULT_CONFIGS = {
+    "cleanup.policy": "delete",
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.type": "CreateTime",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
 
 
 @dataclass(slots=True)
