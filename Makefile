@@ -65,7 +65,7 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 
 # Two fifths of the random examples: each run draws others, and `make test-long` draws many more.
 test: export TSOFFSET_EXAMPLES := 0.4
-test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
+test: $(READY) ## the tests, on real brokers too: six minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(TWO))
 
 # Some of these tests wait: three processes use two cores better than two do.
