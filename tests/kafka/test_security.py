@@ -343,14 +343,14 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
         with cluster(access, **by_token(short, **refresh)) as entered:
             entered.groups()
             (node,) = entered._connections.pool.connected_nodes()
-            first = entered._connections.pool._connections[node]
+            first = entered._connections.pool._connections[node, 0]
 
             def asked() -> int:
                 entered.groups()
                 return short.tokens.requests["/token", 200]
 
             wait_until(lambda: asked() >= 3, "the third token", seconds=30)
-            assert entered._connections.pool._connections[node] is first
+            assert entered._connections.pool._connections[node, 0] is first
     assert "Failed re-authentication" not in short.broker.said()
 
 
