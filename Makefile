@@ -27,7 +27,7 @@ JAVA_FREE := not integration and not spark
 TWO := -n 2 --dist worksteal
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
-# one's output is shown when the second has ended; both must pass. What ends this ends both.
+# one's output is shown when the second has ended; both must pass. Ctrl-C stops both runs.
 # The arguments: which tests, options of the first run, and of the second.
 define SIDE_BY_SIDE
 first=$$(mktemp) || exit 1; \

@@ -34,7 +34,7 @@ def logging_kept() -> Iterator[None]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
-        socketserver.BaseServer.handle_error = handle_error  # type: ignore[method-assign]
+        socketserver.BaseServer.handle_error = handle_error
         structlog.reset_defaults()
 
 

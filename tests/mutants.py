@@ -158,10 +158,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     def get_filename(self, fullname: str) -> str:
         return str(ROOT / (fullname.replace(".", "/") + ".py"))
 
-    def get_data(self, _: str) -> bytes:  # type: ignore[override]
+    def get_data(self, _: str) -> bytes:
         return self._mutant.text.encode()
 
-    def path_stats(self, _: str) -> dict[str, int]:  # type: ignore[override]
+    def path_stats(self, _: str) -> dict[str, int]:
         raise OSError("nothing of a mutant is cached")
 
 

@@ -647,7 +647,7 @@ def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe():
         checkpoint(estate, "billing", 60, 60)
         return committed(*arguments, **options)
 
-    source.committed = later  # type: ignore[method-assign]
+    source.committed = later
     pair = the_pair(estate)
     assert judged(pair) == (CheckpointVerdict.REREAD, 30)
     assert (pair.source_offset, pair.theirs_source_offset) == (60, 30)
@@ -660,7 +660,7 @@ def test_only_the_checkpoints_topic_is_read_as_it_is():
     assert estate.asked("A", Verb.COMMIT) == estate.asked("B", Verb.COMMIT) == 0
     assert estate.asked("A", Verb.READ_RAW) == 0
     raw = [r for r in estate["B"].requests if r.verb is Verb.READ_RAW]
-    assert {item.partition.topic for r in raw for item in r.items} == {CHECKPOINTS}  # type: ignore[attr-defined]
+    assert {item.partition.topic for r in raw for item in r.items} == {CHECKPOINTS}
 
 
 # --- what is printed ------------------------------------------------------------------------

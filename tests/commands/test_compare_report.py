@@ -175,7 +175,7 @@ def test_what_nobody_judged_is_no_zero():
 
 def test_a_page_without_pairs_is_one_too():
     """Nothing was found, or everything failed: no plot, and no mistake."""
-    failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
+    failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)
     for text in (page(), page(failed)):
         assert "<svg" not in text
         assert "mind &lt;this&gt;" in text
@@ -309,7 +309,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path):
             checkpoint(estate, "search", 500, 480, partition=0)
         return settings_of(settings)
 
-    estate.connect = connect  # type: ignore[method-assign]
+    estate.connect = connect
     wanted = CompareOptions(html=path, every_seconds=0.01, times=2)
     status, text = printed(estate, Format.CSV, tmp_path, wanted)
     header, *lines = text.splitlines()
@@ -344,7 +344,7 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
         estate["B"].unreachable = len(calls) <= 3
         return settings_of(settings)
 
-    estate.connect = connect  # type: ignore[method-assign]
+    estate.connect = connect
     status, text = printed(
         estate, Format.JSON, tmp_path, CompareOptions(every_seconds=0.01, times=2)
     )

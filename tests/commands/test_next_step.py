@@ -26,7 +26,7 @@ def test_each_reason_has_a_command_for_its_group_alone(reason, group, tmp_path):
     assert step is not None
     program, name, *words = shlex.split(step.command)
     assert program == "tsoffset"
-    command = cli.get_command(None, name)  # type: ignore[arg-type]
+    command = cli.get_command(None, name)
     assert command is not None
     given = command.make_context(name, words).params
     assert str(given["config"]) == file

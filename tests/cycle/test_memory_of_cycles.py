@@ -422,7 +422,7 @@ def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch):
     described = cluster.topics
 
     def nameless(self: object, names: object = None) -> object:
-        found = described(self, names)  # type: ignore[arg-type]
+        found = described(self, names)
         return {
             name: replace(topic, topic_id=None) if isinstance(topic, TopicDescription) else topic
             for name, topic in found.items()
@@ -611,7 +611,7 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monke
     read = StepsHere.read
 
     def meanwhile(*given: object) -> object:
-        found = read(*given)  # type: ignore[arg-type]
+        found = read(*given)
         remake_copy(world.estate, 200)
         return found
 

@@ -223,7 +223,7 @@ def test_a_mistake_of_ours_is_a_problem_and_no_end(
     election: Election, coordinator: Coordinator
 ) -> None:
     """The thread goes on."""
-    coordinator.answers = [None]  # type: ignore[list-item]
+    coordinator.answers = [None]
     election.step()
     assert "report this" in (election.problem() or "")
     election.step()

@@ -193,7 +193,7 @@ def staged(folder: Path) -> Iterator[Stage]:
             name: EmbeddedBroker(
                 folder / name,
                 name=name,
-                **(_behind(proxies[name], _host(name)) if name in proxies else {}),  # type: ignore[arg-type]
+                **(_behind(proxies[name], _host(name)) if name in proxies else {}),
             )
             for name in "BCD"
         }

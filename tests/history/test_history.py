@@ -619,7 +619,7 @@ def test_columns_that_an_older_version_did_not_have_are_null(tmp_path):
 def test_stores_are_written_like_folders():
     """A store by a URI of pyarrow, here one in memory."""
     uri = "mock://history"
-    expected = sample(uri)  # type: ignore[arg-type]
+    expected = sample(uri)
     assert isinstance(place_of(uri), ObjectStore)
     assert pairs_of(all_known(uri)) == pairs_of(expected)
     tidy(place_of(uri), FLOW, LATER)
@@ -632,7 +632,7 @@ def test_stores_are_written_like_folders():
 def test_credentials_of_a_store_are_in_no_text_and_no_task():
     """Tasks get files without the store's URI, and find it in the configuration."""
     uri = "mock://key:c4n4ry@store/history"
-    Past(uri).keep(row("a"))  # type: ignore[arg-type]
+    Past(uri).keep(row("a"))
     (file,) = files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files
     sent = without_root(file)
     assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])

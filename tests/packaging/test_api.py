@@ -168,7 +168,7 @@ else:
 def test_a_session_of_spark_connect_is_refused(file: Path) -> None:
     """It has no SparkContext, and so no RDDs."""
     with pytest.raises(UsageError, match="Spark Connect"):
-        tsoffset.plan(file, spark=object())  # type: ignore[arg-type]
+        tsoffset.plan(file, spark=object())
 
 
 def test_checkpoints_are_read_as_mirror_maker_2_wrote_them(estate: Estate, file: Path) -> None:

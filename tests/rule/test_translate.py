@@ -333,7 +333,7 @@ def test_a_malformed_batch_costs_the_positions_that_need_it():
         def __len__(self) -> int:
             return 1
 
-        def __getitem__(self, at: int | slice) -> Record:  # type: ignore[override]
+        def __getitem__(self, at: int | slice) -> Record:
             raise UnreadableRecords("a record of the batch at offset 20 is malformed")
 
     def damaged(answers: Mapping[ReadFrom, Stretch | Failed]) -> dict[ReadFrom, Stretch | Failed]:

@@ -62,7 +62,7 @@ EXCUSED_IN_A_HUNDRED_WORLDS = {
 
 all_at_once = st.builds(
     Kind,
-    **{name: st.sampled_from(values) for name, values in CHOICES.items()},  # type: ignore[arg-type]
+    **{name: st.sampled_from(values) for name, values in CHOICES.items()},
 )
 kinds = st.one_of(
     all_at_once, st.builds(only, all_at_once, st.sets(st.sampled_from(list(CHOICES)), max_size=12))

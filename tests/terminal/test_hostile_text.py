@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from inspect import getsource
-from re import _constants, _parser  # type: ignore[attr-defined]
+from re import _constants, _parser
 from typing import Any
 from urllib.parse import quote
 
@@ -118,7 +118,7 @@ def matching(kind: Any, what: Any) -> list[str]:
 
 def of_class(kind: Any, what: Any) -> list[str]:
     alone = _parser.SubPattern(_parser.State(), [(kind, what)])
-    pattern = re._compiler.compile(alone)  # type: ignore[attr-defined]
+    pattern = re._compiler.compile(alone)
     return [sign for sign in "a0 .\"'\\:/,-\n=$<{" if pattern.fullmatch(sign)][:3]
 
 

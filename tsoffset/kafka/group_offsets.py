@@ -70,9 +70,9 @@ ALTER_SHARE_OFFSETS = Api(
 
 # A commit becomes one batch of __consumer_offsets, and the size of batches is limited.
 _PARTITIONS_PER_COMMIT = 1_000
-# A broker handles the requests of one connection one after the other, so many commits go over
-# several: each has at least so many, and there are at most so many connections.
-_COMMITS_A_CONNECTION, _CONNECTIONS = 32, 4
+# A broker handles the requests of one connection one after the other, so a large number of commits
+# is spread over several connections.
+_FEWEST_COMMITS_A_CONNECTION, _MOST_CONNECTIONS = 32, 4
 
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
@@ -384,4 +384,4 @@ def _retry_seconds(answer: OffsetFetchAnswer) -> dict[int, float]:
 
 def _size_of_part(commits: int) -> int:
     """How many of the commits to one broker go over each connection."""
-    return max(_COMMITS_A_CONNECTION, math.ceil(commits / _CONNECTIONS))
+    return max(_FEWEST_COMMITS_A_CONNECTION, math.ceil(commits / _MOST_CONNECTIONS))
