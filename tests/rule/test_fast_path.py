@@ -19,8 +19,8 @@ from tests.random_examples import scaled
 from tests.random_logs import TIMESTAMPS, Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_frontier_examples import Logs
-from tests.rule.test_translation_properties import assert_holds, kinds, large, seeds
-from tests.translating import Way, silence_logs, translations
+from tests.rule.test_translation_properties import kinds, large, seeds
+from tests.translating import Way, mistake_of, silence_logs, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
 from tsoffset.cycle.rounds import translate_partitions
@@ -264,7 +264,14 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[K
         counts["asked"] += len(offsets)
         counts["at once"] += len(at_once)
         for offset in sorted(at_once):
-            assert_holds(world, offset, found[offset], place=(kind, seed))
+            mistake = mistake_of(world, Way(), offset, found[offset])
+            if mistake is not None and mistake.startswith("bound too low"):
+                # Where nothing tells of a re-read: the full rule, asked alone, says the same.
+                alone = translations(build(kind, seed), [offset], Way())[offset]
+                assert alone.target_offset == found[offset].target_offset, (kind, seed, offset)
+                assert alone.reread_bound == found[offset].reread_bound, (kind, seed, offset)
+            else:
+                assert mistake is None or mistake.startswith("excused"), (kind, seed, offset)
 
     holds()
     return counts["at once"] / counts["asked"]
