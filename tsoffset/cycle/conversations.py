@@ -376,7 +376,7 @@ class Partition:
             self._take_in(side)
 
     def _take_in(self, side: Side) -> None:
-        for stretch in self._reads[side].kept:
+        for stretch in self._reads[side].fresh():
             with suppress(UnreadableRecords):  # who asks for it is told
                 self._evidence.add(side, stretch)
 

@@ -38,6 +38,7 @@ class SideReads:
         self._asked: dict[int, Question] = {}
         self._starts: list[int] = []
         self._stretches: list[Stretch] = []
+        self._fresh: list[Stretch] = []
 
     @property
     def has_read(self) -> bool:
@@ -95,6 +96,7 @@ class SideReads:
             return
         self._starts[first:behind] = [stretch.start]
         self._stretches[first:behind] = [stretch]
+        self._fresh.append(stretch)
 
     def holding(self, offset: int) -> Stretch | None:
         """What was read and holds an offset, and is kept; None where nothing does."""
@@ -110,10 +112,17 @@ class SideReads:
         """All that was read and not dropped."""
         return self._stretches
 
+    def fresh(self) -> list[Stretch]:
+        """What is kept and was not returned by this since it was read, or since others were
+        dropped."""
+        fresh, self._fresh = self._fresh, []
+        return [stretch for stretch in fresh if self.holding(stretch.start) is stretch]
+
     def drop_above(self, above: int) -> None:
         """Keep only what begins at an offset or before it."""
         behind = bisect_right(self._starts, above)
         del self._starts[behind:], self._stretches[behind:]
+        self._fresh = [*self._stretches]
 
 
 class BatchSizes:
