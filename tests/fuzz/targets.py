@@ -89,8 +89,8 @@ def batches(data: bytes) -> None:
 
 def records(data: bytes) -> None:
     """The content of a batch, walked alone and beside others: both find the same, or nothing."""
-    count, content = data[0] % 32 if data else 0, data[1:]
-    made = BatchRecords(content, count, 100, 100 + max(1, count) - 1, 1_000, None, None)
+    count, content = 1 + data[0] % 32 if data else 1, data[1:]
+    made = BatchRecords(content, count, 100, 100 + count - 1, 1_000, None, None)
     [piece, *_] = walk([made.raw] * PAYS_FROM)
     try:
         offsets = list(made.settled().offsets)

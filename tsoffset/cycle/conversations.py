@@ -412,8 +412,11 @@ class Partition:
 
     def stretches(self, side: Side) -> Iterator[Stretch]:
         """All that is held of a side's log; a record may be in several of them."""
-        yield from self._reads[side].kept
-        yield from self._evidence.view(side).stretches
+        reads = self._reads[side]
+        yield from reads.kept
+        for stretch in self._evidence.view(side).stretches:
+            if reads.holding(stretch.start) is not stretch:
+                yield stretch
 
     def answer(self, answers: Answers, verify: Collection[int]) -> None:
         """Take what was answered at once; the other positions converse, and so do those of

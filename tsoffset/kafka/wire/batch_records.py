@@ -153,7 +153,9 @@ class BatchRecords(Sequence[Record]):
     def timestamps(self) -> Sequence[int | None]:
         """Skimmed on each call. Raises UnreadableRecords."""
         if self.walked is not None:
-            found = self.walked.timestamp.tolist()
+            found: Sequence[int] = self.walked.timestamp.tolist()
+            if self.walked.timestamp.min(initial=0) >= 0:
+                return found
         else:
             _, stamps = self._skimmed()
             found = stamps[self._first : self._behind]

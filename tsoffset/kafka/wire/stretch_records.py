@@ -38,7 +38,7 @@ class StretchRecords(LazyRecords):
     @property
     def timestamps(self) -> Sequence[int | None]:
         """In the order of the offsets, without digests. Raises UnreadableRecords."""
-        return [stamp for part in self._parts for stamp in part.timestamps]
+        return list(chain.from_iterable(part.timestamps for part in self._parts))
 
     @classmethod
     def walk(cls, many: Sequence[Self]) -> None:
