@@ -1,22 +1,30 @@
 """What Spark's settings allow for."""
 
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 from tsoffset.spark.limits import result_bytes, slots
 
 
-class Settings(dict[str, str]):
-    """Spark's settings, without a Spark."""
+@dataclass(eq=False)
+class Context:
+    """A session's context, without a session: it has come to so many cores so far."""
+
+    defaultParallelism: int  # noqa: N815 (Spark's name)
+    conf: SparkConf = field(default_factory=lambda: SparkConf(loadDefaults=False))
+
+    def getConf(self) -> SparkConf:  # noqa: N802 (Spark's name)
+        return self.conf
 
 
 def context(cores: int, **settings: str) -> SparkContext:
-    """A session's context that has come to so many cores so far."""
-    found = Settings({f"spark.{name.replace('_', '.')}": value for name, value in settings.items()})
-    return cast(SparkContext, SimpleNamespace(defaultParallelism=cores, getConf=lambda: found))
+    found = Context(cores)
+    for name, value in settings.items():
+        found.conf.set(f"spark.{name.replace('_', '.')}", value)
+    return cast(SparkContext, found)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +89,4 @@ def test_slots_are_those_of_all_executors_that_may_come(
 def test_result_bytes_are_what_the_driver_takes(given: str | None, expected: int | None) -> None:
     """Of one job, as `spark.driver.maxResultSize` says; None for all."""
     settings = {} if given is None else {"driver_maxResultSize": given}
-    assert result_bytes(context(1, **settings).getConf()) == expected
+    assert result_bytes(context(1, **settings)) == expected

@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 
 # Where executors may come without end this many are counted on.
 _ENDLESS = 64
@@ -20,7 +22,7 @@ def slots(context: SparkContext, other_flows: int = 0) -> int:
 
     Its own default counts those that have come so far, and is 2 before the first.
     """
-    conf = context.getConf()
+    conf = _settings(context)
     cores = _number(conf, "spark.executor.cores", 1)
     if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         executors = _number(conf, "spark.dynamicAllocation.maxExecutors", _ENDLESS)
@@ -44,14 +46,21 @@ def processors() -> int:
     return max(1, min(there or 1, allowed))
 
 
-def _number(conf: SparkConf, key: str, default: int) -> int:
-    given = conf.get(key, None)
+@lru_cache(maxsize=1)
+def _settings(context: SparkContext) -> Mapping[str, str]:
+    """A context's settings, which stay as they are. Each is asked of Java: all of them take some
+    twenty milliseconds."""
+    return dict(context.getConf().getAll())
+
+
+def _number(conf: Mapping[str, str], key: str, default: int) -> int:
+    given = conf.get(key)
     return int(given) if given is not None and given.isdecimal() else default
 
 
-def result_bytes(conf: SparkConf) -> int | None:
+def result_bytes(context: SparkContext) -> int | None:
     """How many bytes of results of one job the driver takes; None where it takes all."""
-    given = conf.get("spark.driver.maxResultSize", None)
+    given = _settings(context).get("spark.driver.maxResultSize")
     size = None if given is None else _SIZE.fullmatch(given.strip())
     if size is None:
         return _DEFAULT_RESULT_BYTES

@@ -202,7 +202,7 @@ class SparkSteps:
 
     @property
     def _most_rows(self) -> int:
-        allowed = result_bytes(self._context.getConf())
+        allowed = result_bytes(self._context)
         return sys.maxsize if allowed is None else max(1, allowed // _BYTES_A_ROW)
 
 
