@@ -212,8 +212,8 @@ def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str 
 
 
 class _Recut:
-    """A cluster as if its producers had written smaller batches: what a read answers ends at
-    the next multiple of `cut`, and begins at the one before the offset asked for."""
+    """A cluster as if its producers had written smaller batches: a read begins at the multiple of
+    `cut` before the offset asked for, and one of a single batch ends at the next."""
 
     def __init__(self, cluster: Cluster, cut: int) -> None:
         self._cluster = cluster
@@ -234,7 +234,7 @@ class _Recut:
     def _piece(self, request: ReadFrom, stretch: Stretch) -> Stretch:
         batch = request.offset // self._cut * self._cut
         start = max(stretch.start, batch)
-        end = min(stretch.end, batch + self._cut)
+        end = min(stretch.end, batch + self._cut) if request.max_bytes == 1 else stretch.end
         records = tuple(record for record in stretch.records if start <= record.offset < end)
         return replace(stretch, start=start, end=end, records=records)
 
