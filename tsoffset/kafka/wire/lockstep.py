@@ -164,7 +164,7 @@ def _long_steps(content: _Bytes, at: Numbers) -> Numbers:
 
 
 def _heads(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Of the records at these places: where the key begins, the timestamp, and the offset."""
+    """Where the keys of the records at these places begin, their timestamps and their offsets."""
     # Three numbers of at most two bytes and the attributes fit into eight bytes.
     word = np.ndarray(len(content) - 7, "<i8", content, strides=(1,))[at]
     size = _SIZE[word & 0xFFFF]
