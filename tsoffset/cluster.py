@@ -16,6 +16,7 @@ from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     ClusterDescription,
     CommittedOffset,
     Failed,
@@ -43,6 +44,17 @@ def all_failed(error: ClusterUnreachable) -> Failed:
     return Failed(kind, str(error))
 
 
+def leaderless(alias: str, partitions: Collection[int]) -> Failed:
+    """The failure to list the groups in these partitions of `__consumer_offsets`."""
+    some = "partition" if len(partitions) == 1 else "partitions"
+    numbers = ", ".join(map(str, sorted(partitions)))
+    return Failed(
+        FailureKind.NO_LEADER,
+        f"list groups, cluster {alias}: no broker leads {some} {numbers} of {GROUP_OFFSETS_TOPIC},"
+        " so the groups in there are not listed; restart a broker that has a replica",
+    )
+
+
 class Cluster(Protocol):
     @property
     def alias(self) -> str:
@@ -58,8 +70,9 @@ class Cluster(Protocol):
         with `missing`. Raises ClusterUnreachable."""
 
     def groups(self) -> GroupListings:
-        """All groups except those of elections, with their state, by one request per broker. Raises
-        ClusterUnreachable."""
+        """All groups except those of elections, with their state, by one request per broker, and
+        why some may be missing. Partitions of `__consumer_offsets` without a leader are noticed if
+        this client may DESCRIBE that topic. Raises ClusterUnreachable."""
 
     def committed(
         self,
