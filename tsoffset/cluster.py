@@ -46,12 +46,13 @@ def all_failed(error: ClusterUnreachable) -> Failed:
 
 def leaderless(alias: str, partitions: Collection[int]) -> Failed:
     """The failure to list the groups in these partitions of `__consumer_offsets`."""
-    some = "partition" if len(partitions) == 1 else "partitions"
+    noun, them = ("partition", "it") if len(partitions) == 1 else ("partitions", "them")
     numbers = ", ".join(map(str, sorted(partitions)))
     return Failed(
         FailureKind.NO_LEADER,
-        f"list groups, cluster {alias}: no broker leads {some} {numbers} of {GROUP_OFFSETS_TOPIC},"
-        " so the groups in there are not listed; restart a broker that has a replica",
+        f"list groups, cluster {alias}: no broker leads {noun} {numbers} of {GROUP_OFFSETS_TOPIC},"
+        f" so no broker lists the groups in {them}; restart the brokers that have replicas of"
+        f" {them}",
     )
 
 
