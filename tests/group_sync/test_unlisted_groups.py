@@ -1,5 +1,6 @@
 """Groups that no broker lists, because their partition of `__consumer_offsets` has no leader."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     FailureKind,
+    GroupListing,
     GroupListings,
+    GroupType,
     OutcomeKind,
     TopicPartition,
 )
@@ -135,6 +138,20 @@ def test_nothing_is_concluded_without_the_topic(plans: Plans) -> None:
     plans.estate["A"].delete_topic(GROUP_OFFSETS_TOPIC)
     assert plans.estate["A"].groups().failures == ()
     assert plans.verdicts() == WELL
+
+
+def test_an_incomplete_listing_adds_those_of_the_last_one(plans: Plans) -> None:
+    """With what is known of each, such as its type; a group may have no cached translation."""
+    listed = plans.estate["A"].groups()
+    share = GroupListing("share", GroupType.SHARE, "Empty")
+    before = replace(listed, groups={**listed.groups, "share": share})
+    carry_over = FlowCarryOver()
+    carry_over.keep_listing(before, 1.0)
+    plans.lead("A", None)
+    for now in (2.0, 3.0):
+        found = carry_over.keep_listing(plans.estate["A"].groups(), now)
+        assert found.groups == before.groups
+        assert found.failures
 
 
 def test_a_complete_listing_adds_no_group() -> None:
