@@ -16,6 +16,7 @@ from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSet
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     FailureKind,
     GroupType,
@@ -249,6 +250,18 @@ def after_each(cluster: MemoryCluster, call: str, change: Callable[[Any], Any]) 
         return found if changed is None else changed
 
     setattr(cluster, call, answer)
+
+
+def unused_partition(cluster: MemoryCluster, groups: set[str]) -> TopicPartition:
+    """A partition of `__consumer_offsets` in which none of the groups is."""
+    for number in cluster.partition_numbers(GROUP_OFFSETS_TOPIC):
+        partition = TopicPartition(GROUP_OFFSETS_TOPIC, number)
+        cluster.elect_leader(partition, None)
+        listed = set(cluster.groups().groups)
+        cluster.elect_leader(partition, 0)
+        if groups <= listed:
+            return partition
+    raise AssertionError("each partition has one of the groups")
 
 
 def mirrored_estate(

@@ -16,6 +16,7 @@ from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     ClusterDescription,
     CommittedOffset,
     Failed,
@@ -43,6 +44,18 @@ def all_failed(error: ClusterUnreachable) -> Failed:
     return Failed(kind, str(error))
 
 
+def leaderless(alias: str, partitions: Collection[int]) -> Failed:
+    """The failure to list the groups in these partitions of `__consumer_offsets`."""
+    noun, them = ("partition", "it") if len(partitions) == 1 else ("partitions", "them")
+    numbers = ", ".join(map(str, sorted(partitions)))
+    return Failed(
+        FailureKind.NO_LEADER,
+        f"list groups, cluster {alias}: no broker leads {noun} {numbers} of {GROUP_OFFSETS_TOPIC},"
+        f" so no broker lists the groups in {them}; restart the brokers that have replicas of"
+        f" {them}",
+    )
+
+
 class Cluster(Protocol):
     @property
     def alias(self) -> str:
@@ -58,8 +71,9 @@ class Cluster(Protocol):
         with `missing`. Raises ClusterUnreachable."""
 
     def groups(self) -> GroupListings:
-        """All groups except those of elections, with their state, by one request per broker. Raises
-        ClusterUnreachable."""
+        """All groups except those of elections, with their state, by one request per broker, and
+        why some may be missing. Partitions of `__consumer_offsets` without a leader are noticed if
+        this client may DESCRIBE that topic. Raises ClusterUnreachable."""
 
     def committed(
         self,

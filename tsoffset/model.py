@@ -12,6 +12,7 @@ from enum import StrEnum
 from tsoffset.printable import shortened
 
 LONGEST_MESSAGE = 2_000
+GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Side(StrEnum):
@@ -280,10 +281,21 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupListings:
-    """All groups of a cluster, and the brokers that did not list their groups."""
+    """All groups of a cluster, and why some may be missing.
+
+    `failed_brokers` did not list their groups. `leaderless` names the partitions of
+    `__consumer_offsets` that no broker leads: no broker lists the groups in them.
+    """
 
     groups: Mapping[str, GroupListing]
     failed_brokers: Mapping[int, Failed] = field(default_factory=dict)
+    leaderless: Failed | None = None
+
+    @property
+    def failures(self) -> tuple[Failed, ...]:
+        """Why groups may be missing. If it is empty, a group that is not listed does not exist."""
+        unlisted = () if self.leaderless is None else (self.leaderless,)
+        return (*self.failed_brokers.values(), *unlisted)
 
     @property
     def share_groups(self) -> frozenset[str]:

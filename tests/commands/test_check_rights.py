@@ -40,7 +40,14 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.security.principal import principal
 from tsoffset.lab.embedded.certificates import Authority
-from tsoffset.model import CommittedOffset, Operation, Resource, Side, TopicPartition
+from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
+    CommittedOffset,
+    Operation,
+    Resource,
+    Side,
+    TopicPartition,
+)
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 READ, DESCRIBE, CONFIGS = Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
@@ -193,6 +200,12 @@ def test_names_that_rights_hide_are_told_from_those_that_do_not_exist():
         (ERROR, "topics hidden by rights"),
         (WARNING, "groups that do not exist"),
     }
+    # A group that no broker lists may exist.
+    source.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
+    source.elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, 0), None)
+    unlisted = worst(checked(NARROW, source, target))
+    assert (ERROR, f"topic {GROUP_OFFSETS_TOPIC}") in unlisted
+    assert (WARNING, "groups that do not exist") not in unlisted
 
 
 def test_a_listing_that_may_lack_some_is_told():

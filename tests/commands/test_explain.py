@@ -40,6 +40,7 @@ from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     Basis,
     CommittedOffset,
     Failed,
@@ -473,6 +474,15 @@ def test_a_group_may_be_with_a_broker_that_lists_none():
     assert (one.row.group, one.row.reason) == ("nobody", FailureKind.TIMEOUT)
     assert one.row.message == late.message
     assert found.exit_status == 1
+
+
+def test_a_group_without_a_leader_is_not_said_to_be_missing():
+    """Neither its broker nor another one lists it; that it cannot be read is the row."""
+    estate = mirrored_estate(100, billing=45)
+    estate["A"].create_topic(GROUP_OFFSETS_TOPIC, internal=True)
+    estate["A"].elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, 0), None)
+    row = the_one(estate).row
+    assert (row.group, row.reason) == ("billing", FailureKind.COORDINATOR)
 
 
 def test_a_target_broker_that_lists_none_is_a_warning():

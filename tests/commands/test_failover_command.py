@@ -26,11 +26,19 @@ from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
-from tsoffset.model import Failed, FailureKind, GroupType, OutcomeKind, Reason
+from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
+    Failed,
+    FailureKind,
+    GroupType,
+    OutcomeKind,
+    Reason,
+    TopicPartition,
+)
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.testing.memory_cluster import Verb
+from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 PAUSED = "A-%3EB.paused"
 
@@ -158,6 +166,21 @@ class FailingOver:
     out: io.StringIO = field(default_factory=io.StringIO)
 
 
+def silent_broker(cluster: MemoryCluster) -> Callable[[], None]:
+    """A broker does not list its groups, until the returned function is called."""
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    fault = cluster.fail(late, verb=Verb.GROUPS, broker=0)
+    return lambda: cluster.heal(fault)
+
+
+def no_leader(cluster: MemoryCluster) -> Callable[[], None]:
+    """The groups' partition has no leader, until the returned function is called."""
+    cluster.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
+    partition = TopicPartition(GROUP_OFFSETS_TOPIC, 0)
+    cluster.elect_leader(partition, None)
+    return lambda: cluster.elect_leader(partition, 0)
+
+
 @pytest.fixture
 def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver:
     estate = mirrored()
@@ -217,15 +240,14 @@ def test_it_waits_for_what_is_still_moving(failing_over):
     assert failing_over.verdicts == {"billing": ("ready", None)}
 
 
-def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(failing_over):
-    """A broker that cannot be asked for its groups before a cycle, and can be in it: the group is
-    ready only once it was listed, and the flow is not paused before."""
-    source = failing_over.estate["A"]
-    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
-    fault = source.fail(late, verb=Verb.GROUPS, broker=0)
+@pytest.mark.parametrize("unlisted", [silent_broker, no_leader])
+def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(failing_over, unlisted):
+    """A group that cannot be listed before a cycle, and can be in it: it is ready only once it was
+    listed, and the flow is not paused before."""
+    listed_again = unlisted(failing_over.estate["A"])
 
     def happen(_: int) -> None:
-        source.heal(fault)
+        listed_again()
 
     failing_over.cycles.happen = happen
     assert failing_over.run(timeout_seconds=0) == 1
@@ -429,15 +451,17 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert not (failing_over.directory / PAUSED).exists()
 
 
-def test_with_the_source_error_a_broker_that_lists_no_groups_is_told(failing_over):
-    """Groups of it that no cycle has known would be missing without a word."""
+@pytest.mark.parametrize(
+    ("unlisted", "reason"), [(silent_broker, "TIMEOUT"), (no_leader, "NO_LEADER")]
+)
+def test_with_the_source_error_groups_that_are_not_listed_are_told(failing_over, unlisted, reason):
+    """Groups that no cycle has known would be missing without a word."""
     estate = failing_over.estate
     estate.sync()
-    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
-    estate["B"].fail(late, verb=Verb.GROUPS, broker=0)
+    unlisted(estate["B"])
     estate["A"].unreachable = True
     assert failing_over.run(pause=False) == 3
-    assert failing_over.verdicts[None] == ("not_ready", "TIMEOUT")
+    assert failing_over.verdicts[None] == ("not_ready", reason)
 
 
 def test_without_the_target_there_is_nothing_to_resume_from(failing_over):

@@ -21,7 +21,7 @@ from polars.exceptions import PanicException
 from structlog.testing import capture_logs
 
 from tests.memory_flows import flow as memory_flow
-from tests.memory_flows import mirrored_estate
+from tests.memory_flows import mirrored_estate, unused_partition
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.config.overrides import ListChange, Overrides
@@ -38,7 +38,7 @@ from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit, Jav
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.in_process import cycle
-from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason, Row
+from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.sessions import Sessions
 from tsoffset.testing.memory_cluster import MemoryCluster
@@ -206,7 +206,7 @@ class MemoryCycles:
     """Cycles on clusters in memory."""
 
     def __init__(self, clusters: Mapping[str, MemoryCluster]):
-        self._clusters = clusters
+        self.clusters = clusters
         self.next_error: BaseException | None = None
         self.also: list[Row] = []
 
@@ -214,8 +214,8 @@ class MemoryCycles:
         error, self.next_error = self.next_error, None
         if error is not None:
             raise error
-        source = self._clusters[flow.source.alias]
-        target = self._clusters[flow.target.alias]
+        source = self.clusters[flow.source.alias]
+        target = self.clusters[flow.target.alias]
         rows: list[Row]
         try:
             rows = cycle(flow, source, target, commit=flow.commits)
@@ -325,6 +325,24 @@ def test_rows_that_nobody_has_to_look_at_are_not_told() -> None:
     assert [(event["reason"], event["message"], event["rows"]) for event in told] == [
         (reason, f"{reason} it is", 1) for reason in reasons[1:]
     ]
+
+
+def test_groups_that_nobody_lists_are_told_and_degrade_the_flow() -> None:
+    """Of both clusters, though the two rows have no group. Such a cycle is not complete."""
+    estate = Estate()
+    for cluster in estate.backend.clusters.values():
+        cluster.group("billing")
+        cluster.create_topic(GROUP_OFFSETS_TOPIC, 2, internal=True)
+        cluster.elect_leader(unused_partition(cluster, {"billing"}), None)
+    logs = estate.cycle()
+    told = [event["message"] for event in logs if event["event"] == "rows_need_attention"]
+    assert [message.split(":")[0] for message in told] == [
+        "list groups, cluster A",
+        "list groups, cluster B",
+    ]
+    assert (logs[-1]["committed"], logs[-1]["failed"]) == (1, 2)
+    assert estate.status.state is FlowState.DEGRADED
+    assert estate.status.last_success_at is None
 
 
 def test_what_was_told_is_not_told_again_until_it_comes_back() -> None:

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +19,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal import row_columns
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.row_columns import encoded, tally_of
+from tsoffset.terminal.row_columns import encoded, readiness_of, tally_of
 
 names = st.text() | st.text("a,\"'\\/\r\n\t\0 \x7f\x85\u2028é漢😀", max_size=5) | st.just("null")
 numbers = st.none() | st.integers(-(2**61), 2**61)
@@ -90,6 +92,64 @@ def test_sums_do_not_depend_on_how_arrow_holds_the_rows(
 ) -> None:
     """Outcomes, reasons, failures, bounds on re-reads, and which groups are in place."""
     assert tally_of(data.draw(tables(rows))) == tally_of(rows_table(rows))
+
+
+# Whether a group with a row of this outcome is in sync now, and after a sync.
+IN_SYNC = {
+    OutcomeKind.COMMITTED: (True, True),
+    OutcomeKind.WOULD_COMMIT: (False, True),
+    OutcomeKind.UNCHANGED: (True, True),
+    OutcomeKind.SKIPPED: (False, False),
+    OutcomeKind.FAILED: (False, False),
+}
+REASONS = (*Reason, *FailureKind, "A_REASON_OF_A_LATER_VERSION", None)
+
+
+def with_words(outcome: str | None, reason: str | None) -> pa.Table:
+    """One row of a group, with any text as its outcome and reason."""
+    table = rows_table([replace(COMMITTED, group="billing")])
+    for name, word in (("outcome", outcome), ("reason", reason)):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([word], pa.string()))
+    return table
+
+
+def test_each_outcome_says_whether_a_group_is_in_sync():
+    """A new outcome needs a decision in the table above. The reason changes nothing, and no reason
+    is unknown: it is the one by which the group is counted."""
+    assert set(IN_SYNC) == set(OutcomeKind)
+    for (outcome, decisions), reason in product(IN_SYNC.items(), REASONS):
+        for after_sync, in_sync in zip((False, True), decisions, strict=True):
+            found = readiness_of(with_words(outcome, reason), after_sync=after_sync)
+            expected = Counter() if in_sync else Counter([reason or outcome])
+            assert (found.groups, found.not_in_place) == (1, expected), (outcome, reason)
+
+
+@pytest.mark.parametrize("outcome", ["an_outcome_of_a_later_version", None])
+@pytest.mark.parametrize("after_sync", [False, True])
+def test_a_group_with_an_unknown_outcome_is_not_in_sync(outcome: str | None, after_sync: bool):
+    """Rows of the history may be of another version."""
+    for reason in REASONS:
+        found = readiness_of(with_words(outcome, reason), after_sync=after_sync)
+        assert found.not_in_place.total() == 1
+
+
+def test_the_first_reason_of_a_group_counts():
+    """Failures before skips before planned commits; within these the order of the reasons. What is
+    unknown counts before all others."""
+    ordered = [
+        (OutcomeKind.FAILED, "A_REASON_OF_A_LATER_VERSION"),
+        (OutcomeKind.FAILED, FailureKind.AUTHENTICATION),
+        (OutcomeKind.FAILED, FailureKind.INTERNAL),
+        (OutcomeKind.SKIPPED, Reason.UNSUPPORTED_GROUP),
+        (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE),
+        (OutcomeKind.WOULD_COMMIT, None),
+        (OutcomeKind.UNCHANGED, None),
+    ]
+    for better, worse in pairwise(reversed(ordered)):
+        rows = pa.concat_tables([with_words(*better), with_words(*worse)])
+        outcome, reason = worse
+        assert readiness_of(rows).not_in_place == Counter([reason or outcome])
 
 
 def test_csv_has_one_header_for_all_flows():

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.hostile_broker import (
+    API_VERSIONS,
     FETCH,
     FIND_COORDINATOR,
     LIST_OFFSETS,
@@ -35,10 +36,12 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     Failed,
     FailureKind,
     FirstAtTime,
+    GroupListings,
     GroupOffsets,
     Isolation,
     ReadFrom,
@@ -51,6 +54,7 @@ pytestmark = pytest.mark.timeout(60)
 
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
 COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
+TOPIC_DENIED, UNKNOWN_TOPIC, NO_LEADER_YET = 29, 3, 5
 DAYS_MS = 2**31 - 1
 TP = TopicPartition("orders", 0)
 SEVEN = CommittedOffset(7, "m")
@@ -115,6 +119,82 @@ def connect(brokers: Brokers) -> Iterator[Connect]:
 def cluster(connect: Connect) -> KafkaCluster:
     """An adapter that waits 200 ms for a log that goes on."""
     return connect(admin_timeout_ms=20_000, poll_timeout_ms=200)
+
+
+def metadata_to(version: int) -> Lie:
+    """The answer of a broker that knows Metadata up to this version."""
+    return change(
+        lambda answer: [
+            setattr(key, "max_version", version)
+            for key in answer.api_keys
+            if key.api_key == METADATA
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("leader", "missing"), [(None, "partition 1"), (7, "partition 1"), (1, None)]
+)
+@pytest.mark.parametrize(("version", "requests"), [(12, 1), (10, 1), (9, 2), (8, 2)])
+def test_a_partition_of_groups_that_no_broker_leads_is_named(
+    memory: MemoryCluster,
+    brokers: Brokers,
+    cluster: KafkaCluster,
+    leader: int | None,
+    missing: str | None,
+    version: int,
+    requests: int,
+) -> None:
+    """Without a leader, or with one that is not among the brokers. The request for the brokers
+    describes the topic; where that would create it, a second one does once there is a group."""
+    memory.create_topic(GROUP_OFFSETS_TOPIC, 2, internal=True)
+    memory.elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, 1), leader)
+    for number in range(8):
+        memory.group(f"g{number}")
+    brokers.lies.append((None, API_VERSIONS, metadata_to(version)))
+    found = cluster.groups()
+    assert brokers.requests[METADATA] == requests
+    assert found.failed_brokers == {}
+    if missing is None:
+        assert found.failures == ()
+    else:
+        assert found.leaderless is not None
+        assert f"no broker leads {missing} of {GROUP_OFFSETS_TOPIC}" in found.leaderless.message
+        assert found.leaderless.kind is FailureKind.NO_LEADER
+
+
+@pytest.mark.parametrize(("version", "asked"), [(10, [[GROUP_OFFSETS_TOPIC]]), (9, [[]])])
+def test_a_cluster_without_groups_is_not_asked_for_more(
+    brokers: Brokers, cluster: KafkaCluster, version: int, asked: list[list[str]]
+) -> None:
+    """The topic of group offsets does not exist yet: nothing is concluded. An old broker, which
+    would create a topic that is named, is not asked for it."""
+    names: list[list[str]] = []
+
+    def noted(one: Asked) -> bytes:
+        names.append([topic.name for topic in one.request.topics])
+        return one.frame()
+
+    brokers.lies += [(None, API_VERSIONS, metadata_to(version)), (None, METADATA, noted)]
+    assert cluster.groups() == GroupListings({})
+    assert names == asked
+
+
+@pytest.mark.parametrize("code", [TOPIC_DENIED, UNKNOWN_TOPIC, NO_LEADER_YET])
+def test_a_topic_of_group_offsets_that_is_not_described_proves_nothing(
+    memory: MemoryCluster, brokers: Brokers, cluster: KafkaCluster, code: int
+) -> None:
+    """This client may not see it, it does not exist yet, or is just being made."""
+    memory.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
+    memory.group("a")
+
+    def refuse(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.error_code, topic.partitions = code, []
+
+    brokers.lies.append((None, METADATA, change(refuse)))
+    found = cluster.groups()
+    assert (set(found.groups), found.failures) == ({"a"}, ())
 
 
 def read(cluster: KafkaCluster, offset: int) -> Stretch | Failed:

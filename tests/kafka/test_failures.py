@@ -17,10 +17,12 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     Failed,
     FailureKind,
     FirstAtTime,
+    GroupListings,
     Isolation,
     LogRange,
     PartitionDescription,
@@ -100,6 +102,10 @@ def described(cluster: KafkaCluster, tp: TopicPartition) -> PartitionDescription
     return found.partitions[tp.partition]
 
 
+def described_brokers(cluster: KafkaCluster) -> list[int]:
+    return [broker.node_id for broker in cluster.describe().brokers]
+
+
 def leader(cluster: KafkaCluster, tp: TopicPartition) -> int | None:
     return described(cluster, tp).leader
 
@@ -128,7 +134,7 @@ def test_leaders_on_several_brokers_are_all_asked(
         assert not isinstance(found, Failed)
         assert found is not None
         assert found.offset == 4
-    assert not cluster.groups().failed_brokers
+    assert not cluster.groups().failures
 
 
 def test_a_leader_that_moved_is_looked_up_again(
@@ -219,6 +225,63 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
         assert isinstance(failed, Failed)
         assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
     wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
+
+
+@pytest.fixture
+def groups_on_both(contents: Contents, unique: Callable[[str], str]) -> Iterator[list[str]]:
+    """Groups whose offsets lie on node 1 alone, or on node 2 alone, while the test runs."""
+    topic = contents.create_topic(unique("topic"))
+    groups = [unique("group") for _ in range(8)]
+    for group in groups:
+        contents.commit_offsets(group, {(topic, 0): 0})
+    (described,) = contents.admin.describe_topics([GROUP_OFFSETS_TOPIC])
+    places = [
+        KafkaTopicPartition(GROUP_OFFSETS_TOPIC, each["partition_index"])
+        for each in described["partitions"]
+    ]
+
+    def move(nodes: tuple[int, int]) -> None:
+        wanted = {place: [nodes[place.partition % 2]] for place in places}
+        contents.admin.alter_partition_reassignments(wanted)
+        wait_until(lambda: not contents.admin.list_partition_reassignments(), "all is moved")
+
+    move((1, 2))
+    yield groups
+    move((1, 1))
+
+
+def test_groups_of_a_fenced_broker_do_not_vanish_silently(
+    connect: Connect, second: EmbeddedBroker, groups_on_both: list[str]
+) -> None:
+    """A broker that hangs is fenced after its session and leaves the metadata. Nobody lists the
+    groups whose offsets only it has: the listing names their partitions while these have no
+    leader. Never is a group missing from a listing without a reason."""
+    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=6_000)
+
+    def listed() -> GroupListings:
+        found = cluster.groups()
+        assert found.failures or set(groups_on_both) <= set(found.groups)
+        return found
+
+    wait_until(lambda: not listed().failures, "all groups are listed")
+    cluster.describe()
+    asked = cluster.requests["metadata"]
+    groups = listed().groups
+    coordinators = {group: groups[group].coordinator for group in groups_on_both}
+    assert set(coordinators.values()) == {1, 2}
+    assert cluster.requests["metadata"] == asked, "the request of `describe` is enough"
+    with stopped(second.pid):
+        wait_until(lambda: described_brokers(cluster) == [1], "node 2 is fenced")
+        fenced = listed()
+    assert not fenced.failed_brokers
+    assert fenced.leaderless is not None
+    assert fenced.leaderless.kind is FailureKind.NO_LEADER
+    assert f"list groups, cluster A: no broker leads partitions 1, 3 of {GROUP_OFFSETS_TOPIC}" in (
+        fenced.leaderless.message
+    )
+    here = {group for group, node in coordinators.items() if node == 1}
+    assert set(groups_on_both) & set(fenced.groups) == here
+    wait_until(lambda: not listed().failures, "all groups are listed again")
 
 
 @pytest.mark.parametrize("heard_last", [0, 1], ids=["hanging", "answering"])

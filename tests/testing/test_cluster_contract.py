@@ -957,7 +957,7 @@ def test_many_groups_are_answered_in_one_call(stand: Stand, cluster: Cluster) ->
     assert answers == {group: dict.fromkeys(offsets) for group, offsets in commits.items()}
     assert cluster.committed(list(commits), require_stable=True).by_group() == commits
     listings = cluster.groups()
-    assert not listings.failed_brokers
+    assert not listings.failures
     assert set(commits) <= set(listings.groups)
     nodes = {broker.node_id for broker in cluster.describe().brokers}
     assert {listings.groups[group].coordinator for group in commits} <= nodes

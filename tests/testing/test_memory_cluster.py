@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     Failed,
     FailureKind,
@@ -19,6 +20,7 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
+    Resource,
     TimedOffset,
     TopicPartition,
 )
@@ -82,6 +84,43 @@ def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
     assert left.failed_brokers == {1: BROKEN}
     assert 0 < len(left.groups) < 20
     assert {listing.coordinator for listing in left.groups.values()} == {0}
+
+
+def test_groups_without_a_leader_are_not_listed_and_do_not_answer():
+    """The leader of a group's partition of `__consumer_offsets` coordinates it. Without one, the
+    listing names the partition, and reading and committing the group's offsets fails."""
+    cluster = MemoryCluster("A", brokers=2)
+    cluster.create_topic("orders")
+    cluster.create_topic(GROUP_OFFSETS_TOPIC, 4, internal=True)
+    for number in range(20):
+        cluster.group(f"g{number}")
+    listed = cluster.groups().groups
+    assert {listing.coordinator for listing in listed.values()} == {0, 1}
+    for number in (1, 3):
+        cluster.elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, number), None)
+    left = cluster.groups()
+    unlisted = set(listed) - set(left.groups)
+    assert unlisted == {name for name, listing in listed.items() if listing.coordinator == 1}
+    assert left.failed_brokers == {}
+    assert left.leaderless is not None
+    assert left.failures == (left.leaderless,)
+    assert left.leaderless.kind is FailureKind.NO_LEADER
+    assert "no broker leads partitions 1, 3 of __consumer_offsets" in left.leaderless.message
+    answers = cluster.committed(list(listed), require_stable=True).by_group()
+    committed = cluster.commit({name: {ORDERS: CommittedOffset(0)} for name in listed})
+    for name in listed:
+        for answer in (answers[name], committed[name][ORDERS]):
+            refused = isinstance(answer, Failed) and answer.kind is FailureKind.COORDINATOR
+            assert refused == (name in unlisted)
+
+
+def test_who_may_not_see_the_topic_of_group_offsets_is_not_told_of_its_leaders():
+    """As on brokers: the topic's description is refused."""
+    cluster = MemoryCluster("A")
+    cluster.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
+    cluster.elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, 0), None)
+    cluster.allowed.restrict(Resource.TOPIC, GROUP_OFFSETS_TOPIC)
+    assert cluster.groups().failures == ()
 
 
 # --- groups -------------------------------------------------------------------------------

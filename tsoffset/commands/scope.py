@@ -39,8 +39,8 @@ NamesOf = Callable[["FlowSettings"], Names | None]
 def on_cluster(
     narrowing: Narrowing, connect: "Connect" = kafka_cluster, side: Side = Side.SOURCE
 ) -> NamesOf:
-    """The names on one cluster of a flow. They are unknown if it cannot be reached or a broker does
-    not list its groups; the command reports that itself."""
+    """The names on one cluster of a flow. They are unknown if it cannot be reached or does not
+    list all groups; the command reports that itself."""
 
     def names(flow: "FlowSettings") -> Names | None:
         settings = flow.source if side is Side.SOURCE else flow.target
@@ -50,7 +50,7 @@ def on_cluster(
                 topics = () if narrowing.topics is None else tuple(cluster.topics())
         except ClusterUnreachable:
             return None
-        if listings.failed_brokers:
+        if listings.failures:
             return None
         return Names(f"Cluster {settings.alias}", listings.groups, topics)
 

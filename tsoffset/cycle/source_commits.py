@@ -68,7 +68,7 @@ class SourceCommit:
 class Preflight:
     """What a cycle starts from.
 
-    `failures` say what could not be listed (a broker's groups); `warnings` what a person
+    `failures` say which groups could not be listed (those of a broker); `warnings` what a person
     should know although nothing failed. `cluster_ids` are those of source and target.
     """
 
@@ -102,7 +102,7 @@ def preflight(
         described = {source.alias: source.describe()}
         here = (list_groups or source.groups)()
         described[target.alias], there = asked.result()
-    failures = [*here.failed_brokers.values(), *there.failed_brokers.values()]
+    failures = (*here.failures, *there.failures)
     warnings = [
         f"cluster {alias}: {address} does not answer; remove it from "
         f"{alias}.bootstrap.servers or repair it"
@@ -120,7 +120,7 @@ def preflight(
             for group in sorted(here.groups)
             if flow.group_filter.should_replicate_group(group)
         ),
-        tuple(failures),
+        failures,
         tuple(warnings),
         (described[source.alias].cluster_id, described[target.alias].cluster_id),
     )

@@ -59,11 +59,9 @@ class CycleLog:
 
     def _log_rows(self, rows: Iterable[Row]) -> None:
         # Compared without the message, which may contain numbers that change.
-        found = {(row.reason, row.group, row.source_topic, row.partition): row for row in rows}
-        new = Counter(
-            (row.reason, row.message) for key, row in found.items() if key not in self._rows
-        )
-        self._rows = frozenset(found)
+        found = [((row.reason, row.group, row.source_topic, row.partition), row) for row in rows]
+        new = Counter((row.reason, row.message) for key, row in found if key not in self._rows)
+        self._rows = frozenset(key for key, _ in found)
         for (reason, message), number in list(new.items())[:_MESSAGES_PER_CYCLE]:
             log.warning(
                 "rows_need_attention",

@@ -5,7 +5,7 @@ that is not whole, of another version or of something else is as good as none, s
 clusters alone answer, too. It holds names, offsets and times; nothing of what records hold.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -21,7 +21,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
 from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS
-from tsoffset.model import GroupListings
+from tsoffset.model import GroupListing, GroupListings, GroupType
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 VERSION = 3
@@ -35,8 +35,9 @@ _PAIRS, _PARTITIONS = arrow_schema(CACHE), arrow_schema(PARTITIONS)
 class FlowCarryOver(CarryOver):
     """What the driver keeps of a flow between cycles; all of it may be lost at any time.
 
-    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock); `rows`
-    how many rows the last cycle came to. `binding` says of which clusters and settings all this is.
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock), see
+    `keep_listing`; `rows` how many rows the last cycle came to. `binding` says of which clusters
+    and settings all this is.
     """
 
     listing: GroupListings | None = None
@@ -53,6 +54,18 @@ class FlowCarryOver(CarryOver):
             self.listing = self.rows = None
         self.binding = binding
         return kept
+
+    def keep_listing(self, listing: GroupListings, now: float) -> GroupListings:
+        """Keep the source's groups as just listed, and return them. To an incomplete listing the
+        groups known from earlier cycles are added: a group that no broker lists may still exist, so
+        the cycle reads it by name. Then it fails by name, or is deleted and has no offsets."""
+        if listing.failures:
+            cached = self.pairs["group"].unique().to_list()
+            groups = {name: GroupListing(name, GroupType.UNKNOWN, None) for name in cached}
+            groups |= {} if self.listing is None else self.listing.groups
+            listing = replace(listing, groups={**groups, **listing.groups})
+        self.listing, self.listed_at = listing, now
+        return listing
 
 
 @dataclass(frozen=True, slots=True)

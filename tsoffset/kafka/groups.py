@@ -8,16 +8,23 @@ from kafka.errors import CoordinatorNotAvailableError, KafkaError
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
+from tsoffset.cluster import leaderless
 from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
-from tsoffset.kafka.topology import Topology
+from tsoffset.kafka.topology import TopicAnswer, Topology
 from tsoffset.kafka.wire import list_groups_codec
 from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsAnswer, ListGroupsFrames
-from tsoffset.model import Failed, GroupListing, GroupListings
+from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
+    Failed,
+    GroupListing,
+    GroupListings,
+    TopicDescription,
+)
 
 LIST_GROUPS = Api(
     "list_groups",
@@ -46,12 +53,11 @@ class GroupLookup:
     # --- listing ---------------------------------------------------------------------------
 
     def listings(self, deadline: Deadline) -> GroupListings:
-        """All groups except those of elections, which never commit; one request per broker. Brokers
-        that do not answer are named."""
+        """See `Cluster.groups`. Groups of elections never commit."""
         find_brokers = partial(self._topology.brokers, deadline)
-        found = as_a_whole(self._connections, find_brokers, deadline)
+        brokers = as_a_whole(self._connections, find_brokers, deadline)
         attempt = partial(self._list_round, deadline=deadline)
-        answers = in_rounds(self._connections, found, attempt, "list groups", deadline)
+        answers = in_rounds(self._connections, brokers.nodes, attempt, "list groups", deadline)
         groups: dict[str, GroupListing] = {}
         failed: dict[int, Failed] = {}
         for node, answer in sorted(answers.items()):
@@ -59,7 +65,18 @@ class GroupLookup:
                 failed[node] = answer
             else:
                 groups.update((one.group, one) for one in answer if one.protocol_type != ELECTION)
-        return GroupListings(dict(sorted(groups.items())), failed)
+        offsets_topic = brokers.group_offsets
+        if offsets_topic is None and groups and not failed:
+            # An old broker would create the topic; where there is a group, the topic exists.
+            describe = partial(self._topology.describe, [GROUP_OFFSETS_TOPIC], deadline)
+            described = as_a_whole(self._connections, describe, deadline)
+            offsets_topic = described.get(GROUP_OFFSETS_TOPIC)
+        unlisted = _without_leader(offsets_topic, brokers.nodes)
+        return GroupListings(
+            dict(sorted(groups.items())),
+            failed,
+            leaderless(self._connections.alias, unlisted) if unlisted else None,
+        )
 
     async def _list_round(
         self, nodes: Collection[int], deadline: Deadline
@@ -148,6 +165,14 @@ class GroupLookup:
         """Look up the coordinators of these groups again before they are used next."""
         for group in groups:
             self._coordinators.pop(group, None)
+
+
+def _without_leader(topic: TopicAnswer | Again | None, brokers: Collection[int]) -> list[int]:
+    """The partitions that none of the brokers leads. None if the topic cannot be described: it may
+    not exist yet, or this client may not see it."""
+    if not isinstance(topic, TopicDescription):
+        return []
+    return [number for number, one in topic.partitions.items() if one.leader not in brokers]
 
 
 def _is_final(response: Any) -> bool:

@@ -27,6 +27,7 @@ from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_RETRY_SECONDS, Again, answer_to
 from tsoffset.kafka.security.failures import TokenUnavailable
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     Failed,
     FailureKind,
     PartitionDescription,
@@ -45,6 +46,8 @@ _PATIENT_WAIT_MS = 30_000
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 TOPICS_PER_REQUEST = 2_000
+# Brokers before 2.8 create an internal topic that a request names.
+_INTERNAL_TOPICS_SINCE = 10
 # A caller that asks for the brokers has usually just got them.
 _A_MOMENT_SECONDS = 1.0
 _NO_TOPIC_ID = UUID(int=0)
@@ -56,6 +59,16 @@ TopicAnswer = TopicDescription | Failed
 class Leader:
     node: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerList:
+    """The brokers of a cluster, and the description of `__consumer_offsets` in the same response;
+    None if the request could not name this topic."""
+
+    nodes: Sequence[int] = ()
+    group_offsets: "TopicAnswer | Again | None" = None
+    since: float = float("-inf")
 
 
 @dataclass(slots=True)
@@ -72,8 +85,7 @@ class Topology:
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
         self._cluster_id: str | None = None
-        self._brokers: Sequence[int] = ()
-        self._brokers_since = float("-inf")
+        self._brokers = BrokerList()
         # The number of running calls that may use the bootstrap addresses.
         self._asking = 0
 
@@ -90,7 +102,8 @@ class Topology:
         """One Metadata response from any broker: connected ones are asked first, the one with the
         latest answer before the others, then known ones, then the bootstrap addresses.
 
-        `topics` None asks for all; with `with_rights` also for the rights on each. With
+        `topics` None asks for all, an empty collection for the brokers and, where that creates
+        nothing, for `__consumer_offsets`; with `with_rights` also for the rights on each. With
         `drop_addresses`, connections to bootstrap addresses are closed when no call uses them any
         more. Raises ClusterUnreachable if none answers, or only brokers of another cluster than
         before.
@@ -118,8 +131,8 @@ class Topology:
                         connections.pool.drop(node)
                     continue
                 connections.pool.learn_brokers(response)
-                self._brokers = [broker.node_id for broker in response.brokers]
-                self._brokers_since = time.monotonic()
+                if topics is not None and not topics:
+                    self._brokers = self._broker_list(response)
                 return response
         finally:
             self._asking -= 1
@@ -127,11 +140,20 @@ class Topology:
                 connections.pool.drop(node)
         raise self._unreachable(causes, addresses, deadline)
 
-    async def brokers(self, deadline: Deadline) -> Sequence[int]:
+    async def brokers(self, deadline: Deadline) -> BrokerList:
         """The current brokers, or those of a moment ago. Raises ClusterUnreachable."""
-        if time.monotonic() - self._brokers_since > _A_MOMENT_SECONDS:
+        if time.monotonic() - self._brokers.since > _A_MOMENT_SECONDS:
             await self.metadata((), deadline)
         return self._brokers
+
+    def _broker_list(self, response: Any) -> BrokerList:
+        topics = {topic.name: topic for topic in response.topics or ()}
+        described = topics.get(GROUP_OFFSETS_TOPIC)
+        return BrokerList(
+            [broker.node_id for broker in response.brokers],
+            None if described is None else self._learn(described),
+            time.monotonic(),
+        )
 
     def _attempts(
         self, bootstrap: list[Node], causes: Mapping[Node, KafkaError]
@@ -306,6 +328,8 @@ def _partition(partition: Any) -> PartitionDescription:
 
 
 def _request(topics: Collection[str] | None, version: int, *, with_rights: bool) -> Any:
+    if topics is not None and not topics and version >= _INTERNAL_TOPICS_SINCE:
+        topics = (GROUP_OFFSETS_TOPIC,)
     return MetadataRequest(
         topics=None
         if topics is None

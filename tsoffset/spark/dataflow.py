@@ -261,10 +261,7 @@ def _preflight(
         listing = _remembered_listing(flow, carry_over)
         if listing is None:
             now = time.monotonic()
-            listing = source.groups()
-            # A broker that could not be asked is asked again in the next cycle.
-            carry_over.listing = None if listing.failed_brokers else listing
-            carry_over.listed_at = now
+            listing = carry_over.keep_listing(source.groups(), now)
         return listing
 
     start = preflight(flow, source, target, list_groups=list_groups)
@@ -279,6 +276,8 @@ def _preflight(
 
 
 def _remembered_listing(flow: FlowSettings, carry_over: FlowCarryOver) -> GroupListings | None:
+    if carry_over.listing is None or carry_over.listing.failures:
+        return None
     age = time.monotonic() - carry_over.listed_at
     if flow.refresh_groups_enabled and age >= flow.refresh_groups_interval_seconds:
         return None

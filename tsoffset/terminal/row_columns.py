@@ -18,12 +18,10 @@ from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_lin
 
 # A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
-# Why a group is not in sync; of its rows the first in this order counts.
-_WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
-    (outcome, reason)
-    for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
-    for reason in (*Reason, *FailureKind, None)
-)
+# Why a group is not in sync: of its rows the first in this order counts. An outcome or reason that
+# is not listed comes first.
+_OUTCOMES = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
+_REASONS = (*Reason, *FailureKind, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,11 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     rows = rows.filter(rows["group"].is_valid())
     in_place = in_place_of(rows, after_sync=after_sync)
     again = reread_of(rows, after_sync=after_sync)
-    words = [f"{outcome} {reason or ''}" for outcome, reason in _WHY_NOT]
-    reasons = pc.binary_join_element_wise(
-        rows["outcome"].cast(pa.string()), rows["reason"].cast(pa.string()).fill_null(""), " "
-    )
-    why = pc.if_else(in_place, None, pc.index_in(reasons, value_set=pa.array(words)))
+    outcome, reason = (rows[name].cast(pa.string()).fill_null("") for name in ("outcome", "reason"))
+    why_not = pc.if_else(in_place, None, pc.binary_join_element_wise(outcome, reason, " "))
+    # The order is of the rows' own words: a row that is not in place always has a number in it.
+    ordered = sorted(why_not.unique().drop_null().to_pylist(), key=_why_not_rank)
+    why = pc.index_in(why_not, value_set=pa.array(ordered, pa.string()))
     unusable = pc.and_(pc.invert(in_place), pc.and_(again.is_null(), rows["partition"].is_valid()))
     groups = (
         pa.table(
@@ -114,9 +112,18 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
             in_sync_reread += one["again_sum_sum"] or 0
         else:
             others_reread += one["again_sum_sum"] or 0
-            outcome, reason = _WHY_NOT[one["why_min"]]
+            outcome, _, reason = ordered[one["why_min"]].partition(" ")
             reasons_of[reason or outcome] += one["count_all"]
     return Readiness(total, in_sync_reread, others_reread, reasons_of, without)
+
+
+def _why_not_rank(why_not: str) -> tuple[int, int]:
+    """The place of an outcome and a reason, which a space separates."""
+    outcome, _, reason = why_not.partition(" ")
+    return (
+        _OUTCOMES.index(outcome) if outcome in _OUTCOMES else -1,
+        _REASONS.index(reason) if reason in _REASONS else -1,
+    )
 
 
 def encoded(rows: pa.Table, format: Format) -> Iterator[str]:

@@ -159,7 +159,7 @@ class _FlowCheck:
         flow, rights, at = self.flow, survey.rights, self._at_source
         granting = Granting(flow.source, rights.answer.principal)
         yield from missing_rights(at, Side.SOURCE, granting, rights.topics, rights.groups)
-        complete = not survey.listings.failed_brokers
+        complete = not survey.listings.failures
         for resource, unseen, answers in (
             (Resource.TOPIC, rights.unseen_topics, rights.answer.topics),
             (Resource.GROUP, rights.unseen_groups, rights.answer.groups),

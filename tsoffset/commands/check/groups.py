@@ -17,6 +17,7 @@ from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     Failed,
     GroupListings,
@@ -38,7 +39,7 @@ def source_groups(
     """Report which groups are selected, of which types, and which committed offsets are unreadable.
     `all_flows` are those that may select the others."""
     at = Scope(flow.name, flow.source.alias)
-    yield from _failed_brokers(at, survey.listings)
+    yield from _unlisted_groups(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
     found = f"{len(passing)} of {len(survey.listings.groups)} groups selected"
     selects = [
@@ -92,7 +93,7 @@ def target_groups(
 ) -> Iterator[Finding]:
     """Report the groups of the flow that have another type or active members on the target."""
     at = Scope(flow.name, flow.target.alias)
-    yield from _failed_brokers(at, survey.listings)
+    yield from _unlisted_groups(at, survey.listings)
     known = [
         survey.listings.groups[group.group]
         for group in passing_groups(flow, source)
@@ -167,9 +168,11 @@ def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message:
     )
 
 
-def _failed_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:
+def _unlisted_groups(at: Scope, listings: GroupListings) -> Iterator[Finding]:
     for node, failed in sorted(listings.failed_brokers.items()):
         yield at.failure(f"broker {node}", failed)
+    if listings.leaderless is not None:
+        yield at.failure(f"topic {GROUP_OFFSETS_TOPIC}", listings.leaderless)
 
 
 def skipped_commits(

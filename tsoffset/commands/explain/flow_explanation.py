@@ -114,8 +114,8 @@ class _FlowExplanation:
         flow, source = self.flow, self.opened.source
         listings = source.groups()
         found = self.opened.commits(self._preflight(listings).groups)
-        if not found and listings.failed_brokers and self.options.group not in listings.groups:
-            failed = next(iter(listings.failed_brokers.values()))
+        if not found and listings.failures and self.options.group not in listings.groups:
+            failed = listings.failures[0]
             row = replace(failed_row(flow.name, failed), group=self.options.group)
             return [Explanation(row, flow.commits)]
         commits = self._selected(found, listings.share_groups)
@@ -141,7 +141,7 @@ class _FlowExplanation:
     def _preflight(self, listings: GroupListings) -> Preflight:
         group, flow, source = self.options.group, self.flow, self.opened.source
         listed = listings.groups.get(group)
-        if listed is None and not listings.failed_brokers:
+        if listed is None and not listings.failures:
             raise _NothingToExplain(
                 f"flow {flow.name}: group {group} does not exist on {source.alias}, which has"
                 f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"

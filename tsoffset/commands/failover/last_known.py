@@ -47,7 +47,7 @@ def unverified(
     flow: FlowSettings, target: Cluster, known: Mapping[Pair, KnownOffset], now: float
 ) -> list[GroupVerdict]:
     """A verdict for each group that has committed offsets of the flow on the target, or had some
-    in past cycles; one without a group for each broker that did not list its groups. Raises
+    in past cycles; one without a group for each reason why groups are not listed. Raises
     ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
@@ -56,7 +56,7 @@ def unverified(
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False
     )
-    found = [_not_ready(flow, None, failed) for failed in listed.failed_brokers.values()]
+    found = [_not_ready(flow, None, failed) for failed in listed.failures]
     for group in wanted:
         committed = offsets[group]
         if isinstance(committed, Failed):

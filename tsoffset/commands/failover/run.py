@@ -199,7 +199,7 @@ def final_cycles(
             return None
         rows = list(result.rows)
         active = {name for name, one in listings.groups.items() if one.active}
-        if listings.failed_brokers:
+        if listings.failures:
             # Groups that no broker listed may have consumers, too.
             active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
         found = verdicts(flow.name, rows, active, in_utc(time.time() * 1000))

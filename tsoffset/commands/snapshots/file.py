@@ -169,7 +169,7 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     """
     cluster_id = target.describe().cluster_id
     listings = target.groups()
-    for failed in listings.failed_brokers.values():
+    for failed in listings.failures:
         raise _incomplete(target, failed)
     names = sorted(filter(flow.group_filter.should_replicate_group, listings.groups))
     commits = []

@@ -58,12 +58,13 @@ class RestoredCommit:
 @dataclass(frozen=True, slots=True)
 class TargetState:
     """The target now: committed offsets of groups, groups with members, topics with their ids
-    (None: brokers without ids), and logs."""
+    (None: brokers without ids), and logs. `unlisted` says why other groups may be missing."""
 
     offsets: Mapping[str, GroupOffsets | Failed]
     active: frozenset[str]
     topics: Mapping[str, str | None]
     ranges: Mapping[TopicPartition, LogRange | Failed]
+    unlisted: tuple[Failed, ...] = ()
 
 
 def read_target(
@@ -93,7 +94,8 @@ def read_target(
     places = {commit.place for commit in commits if commit.topic in topics}
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
     active = frozenset(name for name, one in listings.items() if one.active)
-    return replace(snapshot, commits=commits), TargetState(offsets, active, topics, ranges)
+    now = TargetState(offsets, active, topics, ranges, listed.failures)
+    return replace(snapshot, commits=commits), now
 
 
 def plan(snapshot: Snapshot, now: TargetState) -> list[RestoredCommit]:

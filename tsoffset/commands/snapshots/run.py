@@ -110,6 +110,8 @@ def run_restore(
         snapshot, now = read_target(
             snapshot, target, is_group=is_group, is_topic=is_topic, was_in_scope=was_in_scope
         )
+        for failed in now.unlisted:
+            notices.warning("groups_not_listed", failed.message)
         rows = plan(snapshot, now)
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
         if not flow.commits and not dry_run:

@@ -5,10 +5,11 @@ from typing import Self, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 from zlib import crc32
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, leaderless
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     Broker,
     ClusterDescription,
     CommittedOffset,
@@ -33,7 +34,12 @@ from tsoffset.model import (
 )
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
-from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length, not_sent
+from tsoffset.testing.memory_cluster.groups import (
+    RETRY_SECONDS,
+    MemoryGroup,
+    metadata_length,
+    not_sent,
+)
 from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
 from tsoffset.testing.memory_cluster.rights import MemoryRights
 from tsoffset.testing.memory_cluster.topics import DEFAULT_CONFIGS, MemoryPartition, MemoryTopic
@@ -192,7 +198,10 @@ class MemoryCluster(Cluster):
         return {name: self._described(name) for name in wanted}
 
     def groups(self) -> GroupListings:
-        """All groups, and the brokers that were made to fail."""
+        """All groups, and the brokers that were made to fail.
+
+        If there is a topic `__consumer_offsets`, the leader of a group's partition coordinates it.
+        """
         self._asked(Verb.GROUPS, ())
         failed = {}
         for node in range(self._brokers):
@@ -205,7 +214,9 @@ class MemoryCluster(Cluster):
             if everything or self.allowed.on(Resource.GROUP, group.group)
         )
         return GroupListings(
-            {it.group: it for it in listings if it.coordinator not in failed}, failed
+            {it.group: it for it in listings if it.coordinator not in (None, *failed)},
+            failed,
+            self._leaderless(),
         )
 
     def committed(
@@ -328,8 +339,28 @@ class MemoryCluster(Cluster):
             raise KeyError(partition)
         return partitions[partition.partition]
 
-    def _coordinator(self, group: str) -> int:
-        return crc32(group.encode()) % self._brokers
+    def _coordinator(self, group: str) -> int | None:
+        """None if the group's partition of `__consumer_offsets` has no leader."""
+        number = crc32(group.encode())
+        topic = self._topics.get(GROUP_OFFSETS_TOPIC)
+        if topic is None:
+            return number % self._brokers
+        return topic.partitions[number % len(topic.partitions)].leader
+
+    def _leaderless(self) -> Failed | None:
+        topic = self._topics.get(GROUP_OFFSETS_TOPIC)
+        if topic is None or not self.allowed.on(Resource.TOPIC, GROUP_OFFSETS_TOPIC):
+            return None
+        numbers = [n for n, partition in enumerate(topic.partitions) if partition.leader is None]
+        return leaderless(self.alias, numbers) if numbers else None
+
+    def _no_coordinator(self, verb: Verb, group: str) -> Failed:
+        return Failed(
+            FailureKind.COORDINATOR,
+            f"{verb}, group {group}, cluster {self.alias}: the group's coordinator is not ready; "
+            f"elect a leader of its partition of {GROUP_OFFSETS_TOPIC}",
+            retry_seconds=RETRY_SECONDS,
+        )
 
     def _described(self, name: str) -> TopicDescription | Failed:
         if fault := self._faults.on(Verb.TOPICS, topic=name):
@@ -373,6 +404,8 @@ class MemoryCluster(Cluster):
         broker = self._coordinator(name)
         if fault := self._faults.on(Verb.COMMITTED, group=name, broker=broker):
             return fault.failed
+        if broker is None:
+            return self._no_coordinator(Verb.COMMITTED, name)
         if refusal := self._refusal(Verb.COMMITTED, Resource.GROUP, name, Operation.DESCRIBE):
             return refusal
         group = self._groups.get(name)
@@ -465,6 +498,8 @@ class MemoryCluster(Cluster):
         fault = self._faults.on(Verb.COMMIT, partition=partition, group=name, broker=broker)
         if fault is not None and not fault.takes_effect:
             return fault.failed
+        if broker is None:
+            return self._no_coordinator(Verb.COMMIT, name)
         if refusal := group.refusal(self.alias, as_share_group=as_share_group):
             return refusal
         for resource, one in ((Resource.GROUP, name), (Resource.TOPIC, partition.topic)):

@@ -13,7 +13,7 @@ from tsoffset.model import (
 )
 
 # How long a broker's same answer is worth a retry.
-_RETRY_SECONDS = 2.5
+RETRY_SECONDS = 2.5
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class MemoryGroup:
     pending: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     acknowledged: dict[TopicPartition, int] = field(default_factory=dict)
 
-    def listing(self, coordinator: int) -> GroupListing:
+    def listing(self, coordinator: int | None) -> GroupListing:
         """The group as ListGroups shows it."""
         return GroupListing(self.group, self.type, self.state, self.protocol_type, coordinator)
 
@@ -48,7 +48,7 @@ class MemoryGroup:
                     FailureKind.COORDINATOR,
                     f"read committed offset, group {self.group}, {partition}, cluster {alias}: "
                     "a transaction with this offset is open; try again once it has ended",
-                    retry_seconds=_RETRY_SECONDS,
+                    retry_seconds=RETRY_SECONDS,
                 )
         return answer
 
@@ -85,7 +85,7 @@ def not_sent(group: str, alias: str) -> Failed:
     return Failed(
         FailureKind.TIMEOUT,
         f"commit offsets, group {group}, cluster {alias}: not sent; read its offsets and try again",
-        retry_seconds=_RETRY_SECONDS,
+        retry_seconds=RETRY_SECONDS,
     )
 
 
