@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parsed_openmetrics,
@@ -138,7 +137,7 @@ def busy_cycle(world: World) -> None:
 
 
 @pytest.mark.parametrize("accept", [None, OPENMETRICS])
-def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
+def test_what_is_told_is_what_the_table_declares(accept):
     """After a cycle every metric of the table is there, with its type, labels and meaning, and
     no other but those of any process. In both formats."""
     world = World()
@@ -158,7 +157,7 @@ def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
             assert set(sample.labels) - {"le"} == set(metric.labels), name
 
 
-def test_format_is_the_one_that_is_asked_for() -> None:
+def test_format_is_the_one_that_is_asked_for():
     """OpenMetrics to who takes it, the text format to all others, whatever they ask for."""
     metrics = World().metrics
     for accept in (None, "", "*/*", "text/html", "text/plain;version=x.y;escaping=none"):
@@ -169,7 +168,7 @@ def test_format_is_the_one_that_is_asked_for() -> None:
         assert text.endswith(b"# EOF\n")
 
 
-def test_page_lists_the_metrics() -> None:
+def test_page_lists_the_metrics():
     """docs/metrics.md has the table, row by row."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `tsoffset_")]
@@ -187,7 +186,7 @@ def rows_of_the_table() -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")
-def test_prometheus_finds_nothing_to_improve() -> None:
+def test_prometheus_finds_nothing_to_improve():
     """`promtool check metrics`: names, units and help are as Prometheus advises."""
     world = World()
     busy_cycle(world)
@@ -201,7 +200,7 @@ def test_prometheus_finds_nothing_to_improve() -> None:
 # --- cycles -----------------------------------------------------------------------------
 
 
-def test_before_the_first_cycle_counters_are_zero() -> None:
+def test_before_the_first_cycle_counters_are_zero():
     """So that the first failure is an increase; nothing has succeeded since the start."""
     world = World()
     for result in RESULTS:
@@ -211,7 +210,7 @@ def test_before_the_first_cycle_counters_are_zero() -> None:
     assert world.value("flow_without_success_seconds") == NOW - STARTED
 
 
-def test_cycles_are_counted_by_what_they_came_to() -> None:
+def test_cycles_are_counted_by_what_they_came_to():
     """All rows well, some failed, a cluster away, too long, nothing at all; the last success
     stays."""
     world = World()
@@ -236,7 +235,7 @@ def test_cycles_are_counted_by_what_they_came_to() -> None:
     assert states == {state: state is FlowState.FAILED for state in FlowState}
 
 
-def test_what_cycles_cost_adds_up() -> None:
+def test_what_cycles_cost_adds_up():
     """By side, by where positions were answered, and by stage; what no stage took is other."""
     world = World()
     busy_cycle(world)
@@ -255,7 +254,7 @@ def test_what_cycles_cost_adds_up() -> None:
     assert world.value("cycle_stage_duration_seconds_sum", stage="other") == 1
 
 
-def test_rows_and_groups_are_told_by_outcome_and_reason() -> None:
+def test_rows_and_groups_are_told_by_outcome_and_reason():
     """Rows as the log counts them; a group once, by the worst of its pairs."""
     world = World()
     no_proof = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.NO_PROOF}
@@ -284,7 +283,7 @@ def test_rows_and_groups_are_told_by_outcome_and_reason() -> None:
 # --- how good what a failover would use is ----------------------------------------------
 
 
-def test_lag_is_told_of_flow_topic_and_group() -> None:
+def test_lag_is_told_of_flow_topic_and_group():
     """Records as of the last cycle, seconds up to now; a pair of which something is not known is
     counted apart, and leaves the others' sums as they are."""
     world = World()
@@ -318,7 +317,7 @@ def test_lag_is_told_of_flow_topic_and_group() -> None:
     assert world.value("group_last_success_timestamp_seconds", group="b") == NOW + 30
 
 
-def test_lag_in_seconds_grows_while_nothing_comes_to_rows() -> None:
+def test_lag_in_seconds_grows_while_nothing_comes_to_rows():
     """A cluster that is away leaves what was known, which becomes older."""
     world = World()
     world.cycle([row("a")])
@@ -329,7 +328,7 @@ def test_lag_in_seconds_grows_while_nothing_comes_to_rows() -> None:
     assert world.value("cycle_rows", outcome="failed", reason="UNREACHABLE") == 1
 
 
-def test_instance_on_standby_tells_nothing_of_pairs() -> None:
+def test_instance_on_standby_tells_nothing_of_pairs():
     """What it knew when it had the lead grows old; the one that has it tells what is."""
     world = World()
     busy_cycle(world)
@@ -339,7 +338,7 @@ def test_instance_on_standby_tells_nothing_of_pairs() -> None:
     assert not [name for name, _ in world.samples() if name.endswith(("_pairs", "_rows"))]
 
 
-def test_replication_lag_is_told_of_flow_and_topic() -> None:
+def test_replication_lag_is_told_of_flow_and_topic():
     """Its sum, its bound, and the partitions of which nothing is proven."""
     world = World()
     busy_cycle(world)
@@ -352,7 +351,7 @@ def test_replication_lag_is_told_of_flow_and_topic() -> None:
 # --- how many series there are ----------------------------------------------------------
 
 
-def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
+def test_a_lag_that_nobody_knows_any_more_is_absent():
     """With the source away: no lag in records once two intervals have passed, but since when it is
     not known, what it was, and what consumers have read since at their last rate; ages grow on."""
     world = World()
@@ -379,7 +378,7 @@ def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
     assert world.value("flow_stale_lag_records") is None
 
 
-def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
+def test_series_are_bounded_whatever_the_groups_and_topics():
     """The first by name have series of their own, the same in every process; it is told how many
     have none, and the sums have all."""
     world = World(groups_max=2, topics_max=1)
@@ -394,12 +393,12 @@ def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
     assert world.value("flow_lag_records") == 50
 
 
-def test_pairs_are_summed_up_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_summed_up_once_a_cycle(monkeypatch):
     """However often is scraped."""
     summed = []
     once = collector.sums_of
 
-    def counted(pairs: pa.Table, *more: Any, **limits: Any) -> Any:
+    def counted(pairs, *more, **limits):
         summed.append(len(pairs))
         return once(pairs, *more, **limits)
 
@@ -414,7 +413,7 @@ def test_pairs_are_summed_up_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> No
     assert summed == [1, 2]
 
 
-def test_names_of_any_kind_are_told_as_they_are() -> None:
+def test_names_of_any_kind_are_told_as_they_are():
     """Quotes, backslashes, line ends, other scripts: no name ends a line or becomes another."""
     names = ['a"b', "a\\b", "a\nb", "a\\nb", "größe", "グループ", "{x}", "#", " ", "\x01"]
     world = World()
@@ -423,7 +422,7 @@ def test_names_of_any_kind_are_told_as_they_are() -> None:
         assert world.value("group_pairs", group=name) == 1, name
 
 
-def test_flow_that_is_gone_has_no_series_any_more() -> None:
+def test_flow_that_is_gone_has_no_series_any_more():
     """After a reload that left it out."""
     world = World()
     busy_cycle(world)

@@ -20,7 +20,7 @@ from tsoffset.testing.memory_cluster import Verb
 
 
 @pytest.fixture(autouse=True)
-def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_java(monkeypatch) -> None:
     """Spark, if it is started, does not start."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

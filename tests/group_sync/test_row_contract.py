@@ -183,7 +183,7 @@ def test_consumer_lag_is_the_source_log_end_less_the_committed_offset(isolation)
         estate.commit(f"g{offset:03}", "orders", offset)
     carry_over = CarryOver()
 
-    def lags() -> dict[int | None, int | None]:
+    def lags():
         rows = estate.sync(settings, commit=False, carry_over=carry_over)
         return {row.source_offset: row.consumer_lag for row in rows}
 

@@ -187,7 +187,7 @@ def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
     file = StateFile(tmp_path, "A->B")
     others: list[str | None] = []
 
-    def other_writes(_: int) -> None:
+    def other_writes(_):
         monkeypatch.undo()
         others.append(file.save(carry_over(8)))
 
@@ -202,10 +202,10 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
     """Half a file that is an hour old goes with the next write; a younger one may be another
     process's, which is still at it, and another flow's is not ours."""
 
-    def killed(_: int) -> None:
+    def killed(_):
         raise SystemExit
 
-    def left_by(one: StateFile) -> Path:
+    def left_by(one):
         before = set(tmp_path.iterdir())
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", killed)

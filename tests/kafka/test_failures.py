@@ -1,6 +1,6 @@
 """The adapter on a cluster of two nodes whose second one hangs, dies, or gives up leaders."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
@@ -37,7 +37,7 @@ Connect = Callable[..., KafkaCluster]
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def nodes(tmp_path_factory) -> Iterator[EmbeddedCluster]:
     """Two nodes; the first one controls and holds the groups' offsets.
 
     A silent one counts as gone after four seconds, and quotas look back no further.
@@ -54,19 +54,17 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]
 
 
 @pytest.fixture(scope="module")
-def contents(nodes: EmbeddedCluster) -> Iterator[Contents]:
+def contents(nodes) -> Iterator[Contents]:
     with closing(Contents(nodes.bootstrap)) as made:
         yield made
 
 
 @pytest.fixture
-def connect(nodes: EmbeddedCluster) -> Iterator[Connect]:
+def connect(nodes) -> Iterator[Connect]:
     """A function that makes an adapter to both nodes; all are closed when the test ends."""
     with ExitStack() as made:
 
-        def start(
-            client: Mapping[str, str] | None = None, admin_timeout_ms: int = 60_000
-        ) -> KafkaCluster:
+        def start(client=None, admin_timeout_ms=60000):
             settings = ClusterSettings(
                 "A",
                 tuple(nodes.bootstrap.split(",")),
@@ -79,7 +77,7 @@ def connect(nodes: EmbeddedCluster) -> Iterator[Connect]:
 
 
 @pytest.fixture
-def second(nodes: EmbeddedCluster) -> Iterator[EmbeddedBroker]:
+def second(nodes) -> Iterator[EmbeddedBroker]:
     """The second node, to be stopped by the test and running again after it."""
     node = nodes.nodes[1]
     yield node
@@ -108,9 +106,7 @@ def both_answer(cluster: KafkaCluster, partitions: list[TopicPartition]) -> bool
     return cluster.log_ranges(partitions, UNCOMMITTED) == {tp: LogRange(0, 10) for tp in partitions}
 
 
-def test_leaders_on_several_brokers_are_all_asked(
-    connect: Connect, contents: Contents, unique: Callable[[str], str]
-) -> None:
+def test_leaders_on_several_brokers_are_all_asked(connect, contents, unique):
     """Each broker is asked for what it leads, and all groups for those that it has."""
     first, second = one_on_each(contents, unique)
     cluster = connect()
@@ -131,9 +127,7 @@ def test_leaders_on_several_brokers_are_all_asked(
     assert not cluster.groups().failed_brokers
 
 
-def test_a_leader_that_moved_is_looked_up_again(
-    connect: Connect, contents: Contents, unique: Callable[[str], str]
-) -> None:
+def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     """The old leader's refusal leads to the new one, within one call; the new leader's epoch is
     higher, by which a cache knows that the log may have lost its end."""
     topic = contents.create_topic(unique("topic"), replicas={0: [1]})
@@ -153,12 +147,7 @@ def test_a_leader_that_moved_is_looked_up_again(
 
 
 @pytest.mark.thorough
-def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
-    connect: Connect,
-    contents: Contents,
-    unique: Callable[[str], str],
-    second: EmbeddedBroker,
-) -> None:
+def test_a_broker_that_dies_midway_takes_only_its_own_partitions(connect, contents, unique, second):
     """What it led fails as values while the rest answers; first it cannot be connected to,
     then the cluster knows that the partition has no leader; back again, it is asked again."""
     partitions = one_on_each(contents, unique)
@@ -194,11 +183,8 @@ def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
 
 
 def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
-    connect: Connect,
-    contents: Contents,
-    unique: Callable[[str], str],
-    second: EmbeddedBroker,
-) -> None:
+    connect, contents, unique, second
+):
     """Its connection is open and silent: that ends with the request's time, in the deadline. Where
     it does not list its groups it is named, and the groups of the others are listed."""
     partitions, group = one_on_each(contents, unique), unique("group")
@@ -223,12 +209,8 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
 
 @pytest.mark.parametrize("heard_last", [0, 1], ids=["hanging", "answering"])
 def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
-    connect: Connect,
-    contents: Contents,
-    unique: Callable[[str], str],
-    second: EmbeddedBroker,
-    heard_last: int,
-) -> None:
+    connect, contents, unique, second, heard_last
+):
     """Whoever was heard last is asked first, and nobody is waited for as long as a request may
     take while there are others to ask."""
     here, there = one_on_each(contents, unique)
@@ -242,9 +224,7 @@ def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     assert cluster.requests["metadata"] == asked + (1 if heard_last else 2)
 
 
-def test_a_throttled_reader_is_patient(
-    connect: Connect, contents: Contents, unique: Callable[[str], str]
-) -> None:
+def test_a_throttled_reader_is_patient(connect, contents, unique):
     """A broker that throttles leaves the data out, which is no answer: it is asked again
     until everything is read, at the quota's pace, which is slower here than a call's deadline
     allows for."""
@@ -287,8 +267,8 @@ def test_a_throttled_reader_is_patient(
 
 @pytest.mark.thorough
 def test_a_cluster_that_dies_as_a_whole_is_unreachable_until_it_is_back(
-    connect: Connect, nodes: EmbeddedCluster, contents: Contents, unique: Callable[[str], str]
-) -> None:
+    connect, nodes, contents, unique
+):
     """The same adapter finds it again, at its bootstrap addresses if need be."""
     partitions = one_on_each(contents, unique)
     cluster = connect()

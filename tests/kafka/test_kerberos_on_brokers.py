@@ -97,9 +97,7 @@ def running_realm(folder: Path) -> Iterator[Realm]:
             kdc.kill()
 
 
-def test_gssapi_enters_by_keytab_and_by_ticket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gssapi_enters_by_keytab_and_by_ticket(tmp_path, monkeypatch):
     """Where it does not, the message names what is wrong and what to look at."""
     pytest.importorskip("gssapi")
     with running_realm(tmp_path) as realm:

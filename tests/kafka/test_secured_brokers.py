@@ -10,7 +10,6 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from tests.embedded_cluster import EmbeddedCluster
 from tests.java_stores import write_jks
-from tests.secured import Secured
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import (
     Access,
@@ -22,7 +21,7 @@ from tsoffset.lab.embedded import (
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
-def test_nodes_of_a_secured_cluster_copy_from_each_other(tmp_path: Path) -> None:
+def test_nodes_of_a_secured_cluster_copy_from_each_other(tmp_path):
     """Nodes enter each other by the administrator's listener, and clients by the others."""
     users = {"carol": "carols-secret"}
     listener = BrokerListener("SASL", "SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-512",))
@@ -42,7 +41,7 @@ def test_nodes_of_a_secured_cluster_copy_from_each_other(tmp_path: Path) -> None
             assert producer.send("orders", b"value").get(20).offset == 0
 
 
-def test_stores_are_read_by_kafkas_own_client(secured: Secured, tmp_path: Path) -> None:
+def test_stores_are_read_by_kafkas_own_client(secured, tmp_path):
     """PEM, PKCS #12, and JKS with a password of the key's own."""
     alice, word, key_word = secured.authority.issue("alice"), "store-secret", "key-secret"
     trust = secured.authority.write_pkcs12(tmp_path / "trust.p12", word)
@@ -98,7 +97,7 @@ def _java_lists_topics(properties: dict[str, str], folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-def test_what_holds_passwords_is_for_its_owner_alone(secured: Secured) -> None:
+def test_what_holds_passwords_is_for_its_owner_alone(secured):
     """Nothing that the broker was told is readable by others, and the file for the format is
     gone."""
     broker = secured.broker

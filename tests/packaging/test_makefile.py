@@ -44,14 +44,14 @@ def make_java(home: Path | None, on_path: Path) -> subprocess.CompletedProcess[s
         ("1.8.0_392", "is 8; set JAVA_HOME"),
     ],
 )
-def test_a_java_of_17_or_later_will_do(tmp_path: Path, version: str, told: str) -> None:
+def test_a_java_of_17_or_later_will_do(tmp_path, version, told):
     """However its version goes on; an older one is named, with what to do."""
     made = make_java(None, java_that_says(tmp_path, version))
     assert (made.returncode == 0) is told.startswith("Java")
     assert told in made.stdout + made.stderr
 
 
-def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+def test_java_home_comes_before_the_path(tmp_path):
     """A newer Java in JAVA_HOME will do though the PATH's is too old, and the other way round
     it will not; a JAVA_HOME that leads to none counts as absent."""
     old, new = (java_that_says(tmp_path / name, name) for name in ("11", "21"))
@@ -61,7 +61,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     assert make_java(none, new).returncode == 0
 
 
-def test_ci_runs_as_on_a_strangers_machine(tmp_path: Path) -> None:
+def test_ci_runs_as_on_a_strangers_machine(tmp_path):
     """Each target gets an empty home and no variable of this machine, but those by which it reaches
     packages: PYTHONUNBUFFERED and SSL_CERT_FILE have hidden mistakes."""
     kept, found = tmp_path / "home of this machine", tmp_path / "found"

@@ -13,7 +13,7 @@ from tsoffset.lab.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="package")
-def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flows]:
+def estate(tmp_path_factory) -> Iterator[Flows]:
     """All topics filled and mirrored between A and B, which no other test uses. X and Y are further
     names of them, for flows that keep the topics' names.
 

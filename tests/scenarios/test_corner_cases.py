@@ -64,7 +64,7 @@ def tiered_properties(jar: Path, folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def tiered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contents | None]:
+def tiered(tmp_path_factory) -> Iterator[Contents | None]:
     """A cluster with tiered storage; None where its jar cannot be fetched."""
     try:
         jar = storage_jar()
@@ -85,12 +85,7 @@ def tiered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contents | None
 
 
 @pytest.fixture(scope="module")
-def flows(
-    source: Contents,
-    target: Contents,
-    tiered: Contents | None,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Flows]:
+def flows(source, target, tiered, tmp_path_factory) -> Iterator[Flows]:
     """All topics filled and mirrored."""
     clusters = {"here": source, "there": target}
     topics = {FLOW: [DELETED, SOURCE_ANEW, TARGET_ANEW]}
@@ -131,7 +126,7 @@ def fill(contents: Contents, topic: str, count: int, first: int = 0) -> None:
     contents.delete_records(topic, TRIMMED)
 
 
-def test_records_deleted_on_both_sides(flows: Flows) -> None:
+def test_records_deleted_on_both_sides(flows):
     """DeleteRecords, inside batches: a group below the source's start is told, for there its
     own auto.offset.reset decides; below the target's start a group resumes at that; from there
     on at its record. With nothing left on the target a group that has read all goes to its end,
@@ -163,7 +158,7 @@ def test_records_deleted_on_both_sides(flows: Flows) -> None:
             assert found.reason is Reason.NOT_MIRRORED
 
 
-def test_source_made_anew(flows: Flows) -> None:
+def test_source_made_anew(flows):
     """The source's topic is deleted and made anew, with fewer records, which the replicator
     copies behind those of the first one. A group that has not noticed and commits where it was
     is past the log's end; every other position is exact, and never leads among the records of
@@ -194,7 +189,7 @@ def test_source_made_anew(flows: Flows) -> None:
     logs.fail_over()
 
 
-def test_target_made_anew(flows: Flows) -> None:
+def test_target_made_anew(flows):
     """The copy is deleted, and MirrorMaker 2 makes it anew, but goes on where it was: what was
     copied before is gone, and the groups' commits with it. Groups that stand in that part
     resume at the first record there is, the others at theirs."""
@@ -216,9 +211,7 @@ def test_target_made_anew(flows: Flows) -> None:
     logs.fail_over()
 
 
-def test_log_whose_older_segments_are_in_another_tier(
-    flows: Flows, tiered: Contents | None
-) -> None:
+def test_log_whose_older_segments_are_in_another_tier(flows, tiered):
     """Closed segments leave the disks of both sides for remote storage; records are fetched and
     times looked up there, and every position is exact."""
     if tiered is None:

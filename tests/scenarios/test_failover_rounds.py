@@ -2,9 +2,7 @@
 by content what they get."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -88,13 +86,7 @@ class Rounds:
 
 
 @pytest.fixture
-def rounds(
-    source: Contents,
-    target: Contents,
-    mirror: Callable[..., MirrorMaker],
-    unique: Callable[[str], str],
-    tmp_path: Path,
-) -> Rounds:
+def rounds(source, target, mirror, unique, tmp_path) -> Rounds:
     topic = source.create_topic(unique("orders"), PARTITIONS)
     names = {"A": topic, "B": f"A.{topic}"}
     file = properties_file(
@@ -110,7 +102,7 @@ def rounds(
     return Rounds({"A": source, "B": target}, mirror(topic), settings, names)
 
 
-def test_three_rounds_skip_nothing_and_read_again_what_was_stated(rounds: Rounds) -> None:
+def test_three_rounds_skip_nothing_and_read_again_what_was_stated(rounds):
     """Three groups, of which one is ahead of the mirror when it moves, and another comes back to
     what was not mirrored by then: each gets every record, and none more often than its rows had
     said. The group that the mirror always was ahead of reads nothing twice."""

@@ -105,9 +105,7 @@ def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
         (GroupType.SHARE, "Stable", False, False),
     ],
 )
-def test_who_may_commit_depends_on_the_groups_state(
-    kind: GroupType, state: str, accepted: bool, active: bool
-):
+def test_who_may_commit_depends_on_the_groups_state(kind, state, accepted, active):
     """The group coordinator's table for commits from outside (kafka-facts.md section 1)."""
     cluster = filled()
     cluster.group("g", kind).state = state
@@ -191,12 +189,7 @@ appends = st.tuples(
     st.sampled_from([COMMITTED, UNCOMMITTED]),
 )
 def test_reads_chain_over_all_records_and_lookups_find_the_first(
-    written: list[tuple[str, list[Message], int]],
-    compacted: float,
-    keep_empty_batches: bool,
-    trimmed: int,
-    max_bytes: int,
-    isolation: Isolation,
+    written, compacted, keep_empty_batches, trimmed, max_bytes, isolation
 ):
     """Reading on from each stretch's end meets every record that is left, once and in order;
     a lookup in one segment answers the first offset at or after the time, in log order."""
