@@ -58,9 +58,7 @@ def refused(*lines: str) -> str:
 
 
 def tls(*lines: str) -> Tls:
-    found = of_source("security.protocol = SSL", *lines).tls
-    assert found is not None
-    return found
+    return of_source("security.protocol = SSL", *lines).tls
 
 
 def sasl(mechanism: str, *lines: str) -> tuple[str, ...]:

@@ -50,7 +50,6 @@ def _running(folder: Path, worker: str) -> Iterator[tuple[str, Path]]:
             stderr=error,
         ) as process,
     ):
-        assert process.stdout is not None
         yield process.stdout.read(number(process.stdout)).decode(), said
 
 

@@ -97,15 +97,11 @@ def check(row: Row, *, commits: bool) -> None:
     # Never backwards.
     current, offset = row.current_target_offset, row.target_offset
     if row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT) and current is not None:
-        assert offset is not None
         assert current < offset
-    if row.outcome is OutcomeKind.UNCHANGED or row.reason in OF_THE_COMMIT_RULE - {
-        Reason.GROUP_ACTIVE
-    }:
+    stays = row.reason in OF_THE_COMMIT_RULE - {Reason.GROUP_ACTIVE}
+    if row.outcome is OutcomeKind.UNCHANGED or stays:
         assert current is not None
-    if row.reason in OF_THE_COMMIT_RULE - {Reason.GROUP_ACTIVE}:
-        assert offset is not None
-        assert current is not None
+    if stays:
         assert current > offset
 
 

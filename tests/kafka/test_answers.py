@@ -162,12 +162,10 @@ def test_an_empty_answer_below_the_log_s_end_is_asked_again(brokers, cluster):
     never taken for the log's end; at the end, nothing is the answer."""
     brokers.lies = [(None, FETCH, first(emptied))]
     answer = read(cluster, 4)
-    assert isinstance(answer, Stretch)
     assert answer.records[0].offset == 4
     assert brokers.requests[FETCH] == 2
     brokers.lies = [(None, FETCH, emptied)]
     answer = read(cluster, 4)
-    assert isinstance(answer, Failed)
     assert answer.kind is FailureKind.TIMEOUT
     assert f"read {TP}@4, cluster A" in answer.message
     assert brokers.requests[FETCH] == 4
@@ -179,7 +177,6 @@ def test_a_damaged_batch_is_not_asked_for_again(brokers, cluster):
     """Its checksum tells; nothing of it is taken for content."""
     brokers.lies = [(None, FETCH, damaged)]
     answer = read(cluster, 4)
-    assert isinstance(answer, Failed)
     assert answer.kind is FailureKind.CORRUPT_BATCH
     assert brokers.requests[FETCH] == 1
 
@@ -224,7 +221,6 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(brokers, cluster, lie):
     back a group that has gone on since. The failure says so, unless the answer is no answer."""
     brokers.lies = [(None, OFFSET_COMMIT, lie)]
     failed = cluster.commit({"billing": {TP: SEVEN}})["billing"][TP]
-    assert isinstance(failed, Failed)
     assert failed.retry_seconds > 0 or lie is shortened
     assert brokers.requests[OFFSET_COMMIT] == 1
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
@@ -255,7 +251,6 @@ def test_a_coordinator_that_loads_is_waited_for_a_few_seconds(brokers, memory, c
     brokers.lies = [(None, OFFSET_FETCH, last_group_refused(COORDINATOR_LOADS))]
     answers = cluster.committed(names, require_stable=False).by_group()
     failed = answers["b-loading"]
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.COORDINATOR
     assert "still loading" in failed.message
     assert answers["a-ready"] == {TP: SEVEN}
@@ -277,7 +272,6 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
     brokers.lies = [(None, OFFSET_FETCH, slow)]
     requests = brokers.requests[OFFSET_FETCH]
     failed = offsets_of(cluster, "billing", within_seconds=2)
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.TIMEOUT
     assert failed.retry_seconds > 0
     assert brokers.requests[OFFSET_FETCH] == requests + 1
@@ -331,7 +325,6 @@ def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(brokers, clu
     brokers.lies = [(None, LIST_OFFSETS, shortened)]
     asked = FirstAtTime(TP, 0)
     failed = cluster.first_at_times([asked], Isolation.READ_UNCOMMITTED)[asked]
-    assert isinstance(failed, Failed)
     assert f"look up a time in {TP}, cluster A" in failed.message
     brokers.lies.clear()
     assert times_of(cluster) == ALL_TIMES
@@ -402,7 +395,6 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, a
     assert isinstance(read(cluster, 0), Stretch)
     brokers.lies = [(None, api, first(bound(lie, DAYS_MS)))]
     failed = call(cluster)
-    assert failed is not None
     assert failed.kind is FailureKind.TIMEOUT
     assert "the broker throttles this client" in failed.message
     assert cluster.throttle_seconds <= 1

@@ -31,9 +31,7 @@ SENT = st.lists(
 
 
 def read(raw: bytes | bytearray, offset: int = 0) -> Stretch:
-    found = stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
-    assert found is not None
-    return found
+    return stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
 
 
 def by_the_library(raw: bytes | bytearray) -> list[Record]:

@@ -286,7 +286,6 @@ def test_one_answer_that_cannot_be_taken_leaves_its_neighbours_alone(
     answers = connect().read(asked, UNCOMMITTED)
     assert [n for n in range(40) if not isinstance(answers[asked[n]], Stretch)] == [5]
     failed = answers[asked[5]]
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.INTERNAL
 
 
@@ -299,7 +298,6 @@ def test_an_offset_outside_the_log_is_told_with_the_range(connect, source, uniqu
     assert isinstance(answers[ReadFrom(tp, 1)], Stretch)
     for offset in (0, 9):
         failed = answers[ReadFrom(tp, offset)]
-        assert isinstance(failed, Failed)
         assert f"read {tp}@{offset}, cluster A: the offset is outside the log (1 to 4)" in (
             failed.message
         )
@@ -313,7 +311,6 @@ def test_a_topic_made_anew_is_noticed(connect, source, unique):
     assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 6)}
     source.delete_topic(tp.topic)
     gone = cluster.log_ranges([tp], UNCOMMITTED)[tp]
-    assert isinstance(gone, Failed)
     assert gone.missing
     source.create_topic(tp.topic)
     source.produce(tp.topic, numbered(1))

@@ -25,7 +25,6 @@ from tsoffset.model import (
     LogRange,
     PartitionDescription,
     ReadFrom,
-    TopicDescription,
     TopicPartition,
 )
 from tsoffset.records import Stretch
@@ -94,7 +93,6 @@ def one_on_each(contents: Contents, unique: Callable[[str], str]) -> list[TopicP
 
 def described(cluster: KafkaCluster, tp: TopicPartition) -> PartitionDescription:
     found = cluster.topics([tp.topic])[tp.topic]
-    assert isinstance(found, TopicDescription)
     return found.partitions[tp.partition]
 
 
@@ -117,12 +115,10 @@ def test_leaders_on_several_brokers_are_all_asked(connect, contents, unique):
     assert both_answer(cluster, [first, second])
     for tp in (first, second):
         answer = cluster.read([ReadFrom(tp, 3)], UNCOMMITTED)[ReadFrom(tp, 3)]
-        assert isinstance(answer, Stretch)
         assert len(answer.records) == 10
         request = FirstAtTime(tp, 1_004)
         found = cluster.first_at_times([request], UNCOMMITTED)[request]
         assert not isinstance(found, Failed)
-        assert found is not None
         assert found.offset == 4
     assert not cluster.groups().failed_brokers
 
@@ -159,7 +155,6 @@ def test_a_broker_that_dies_midway_takes_only_its_own_partitions(connect, conten
     answers = cluster.read([ReadFrom(tp, 0) for tp in partitions], UNCOMMITTED)
     assert isinstance(answers[ReadFrom(here, 0)], Stretch)
     failed = answers[ReadFrom(there, 0)]
-    assert isinstance(failed, Failed)
     assert failed.kind in (FailureKind.UNREACHABLE, FailureKind.NO_LEADER)
     assert f"read {there}@0, cluster A" in failed.message
     group = unique("group")
@@ -170,11 +165,9 @@ def test_a_broker_that_dies_midway_takes_only_its_own_partitions(connect, conten
     ranges = patient.log_ranges(partitions, UNCOMMITTED)
     assert ranges[here] == LogRange(0, 10)
     failed = ranges[there]
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.NO_LEADER
     request = FirstAtTime(there, 0)
     failed = patient.first_at_times([request], UNCOMMITTED)[request]
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.NO_LEADER
     assert patient.describe().dead_addresses == (second.bootstrap,)
 
@@ -202,7 +195,6 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
     assert group in listings.groups
     assert set(listings.failed_brokers) == {2}
     for failed in (ranges[there], listings.failed_brokers[2]):
-        assert isinstance(failed, Failed)
         assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
     wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
 

@@ -15,7 +15,7 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.library_codec import library_codec
-from tsoffset.model import OutcomeKind, Precision, Row, TopicDescription, TopicPartition
+from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
 from tsoffset.testing.memory_cluster import Message
 
 MEGABYTE = 1_000_000
@@ -71,7 +71,6 @@ def test_metadata_of_100_000_partitions_is_read():
         cluster = connected(stack, estate, "A", with_many_partitions(vast))
         before = getrusage(RUSAGE_SELF).ru_maxrss
         found = cluster.topics()["vast"]
-        assert isinstance(found, TopicDescription)
         assert len(found.partitions) == 100_000
         assert getrusage(RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
         assert len(cluster.log_ranges([TopicPartition("orders", 0)], flow().isolation)) == 1

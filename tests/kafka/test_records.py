@@ -81,9 +81,7 @@ def read(
     isolation: Isolation = UNCOMMITTED,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> Stretch:
-    found = stretch(memoryview(raw), offset, log_start, end, isolation, aborted)
-    assert found is not None
-    return found
+    return stretch(memoryview(raw), offset, log_start, end, isolation, aborted)
 
 
 def offsets(found: Stretch) -> list[int]:
@@ -265,7 +263,6 @@ def test_what_no_reader_sees_is_not_unpacked():
     log = sealed(aborted) + marker(1, 1, abort=True) + batch(sent(1), 2)
     assert offsets(read(log, isolation=COMMITTED, aborted=[(1, 0)])) == [2]
     found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED, [(1, 0)])
-    assert found is not None
     assert found.records == (RawRecord(2, 1_000, b"k0", b"v0"),)
 
 
@@ -277,7 +274,6 @@ def test_what_records_hold_is_read_up_to_a_damaged_batch(codec):
     damaged[-1] ^= 1
     log = batch(held, 0, codec) + damaged
     found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED)
-    assert found is not None
     assert found.end == 2
     assert found.records == (RawRecord(0, 1_000, None, b""), RawRecord(1, 1_001, b"", None))
 

@@ -90,7 +90,6 @@ def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of():
     assert set(instructions("FROM")) == {"${BASE} AS build", "${BASE}"}
     (apt,) = [run for run in instructions("RUN") if "apt-get install" in run]
     packages = re.search(r"recommends (.*?) &&", apt)
-    assert packages is not None
     assert all("=" in package for package in shlex.split(packages[1]))
     assert any("--require-hashes" in run for run in instructions("RUN"))
 

@@ -127,7 +127,6 @@ class _Daemons:
 
     def cycles(self, more: int) -> None:
         """Wait for so many more cycles."""
-        assert self._now is not None
         before = len(named(self._now.events(), "cycle_finished", FLOW))
         self._now.wait_for(
             lambda events: len(named(events, "cycle_finished", FLOW)) >= before + more

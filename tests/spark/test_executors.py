@@ -78,8 +78,6 @@ def check_after_a_loss(world: World, event: str) -> None:
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed)) == len(rows)
     for row in rows.values():
-        assert row.group is not None
-        assert row.partition is not None
         assert world.offset(row.group, row.partition) == row.target_offset
 
 

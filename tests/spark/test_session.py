@@ -354,7 +354,6 @@ def test_java_does_not_outlive_a_killed_program():
     """A program that is killed outright takes its Java along."""
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", KILLED], cwd=ROOT, **streams) as program:
-        assert program.stdout is not None
         told = next(line for line in program.stdout if line.startswith(b"java"))
         program.kill()
     wait_until(lambda: not runs(int(told.split()[1])))

@@ -155,9 +155,7 @@ def offsets_of(cluster: Cluster, group: str, require_stable: bool = True) -> obj
 
 def share_offsets_of(cluster: Cluster, group: str) -> Mapping[TopicPartition, CommittedOffset]:
     found = cluster.committed([group], share_groups=[group], require_stable=True)
-    offsets = the_one(found.by_group(), group)
-    assert isinstance(offsets, dict)
-    return offsets
+    return the_one(found.by_group(), group)
 
 
 def set_share_offset(
@@ -201,7 +199,6 @@ def test_topics_named_are_described(stand, cluster):
     topic = stand.create_topic(partitions=3)
     described = cluster.topics([topic])
     description = described[topic]
-    assert isinstance(description, TopicDescription)
     assert description.topic == topic
     assert bool(description.topic_id) == (stand.version >= TOPIC_IDS)
     assert not description.internal
@@ -239,8 +236,6 @@ def test_a_topic_made_anew_has_another_id(stand, cluster):
     stand.delete_topic(topic)
     stand.create_topic(name=topic)
     after = cluster.topics([topic])[topic]
-    assert isinstance(before, TopicDescription)
-    assert isinstance(after, TopicDescription)
     assert before.topic_id != after.topic_id
 
 
@@ -248,7 +243,6 @@ def test_kafkas_own_topics_are_internal(stand, cluster):
     """`__consumer_offsets` is described as internal."""
     name = stand.internal_topic()
     description = cluster.topics([name])[name]
-    assert isinstance(description, TopicDescription)
     assert description.internal
 
 
@@ -385,7 +379,6 @@ def test_more_bytes_read_whole_batches_one_after_another(stand, cluster):
     padded = [Message(m.timestamp_ms, m.key, bytes(100)) for m in numbered(range(60))]
     stand.append(partition, padded, batch_size=5)
     one_batch = read(cluster, partition, 0)
-    assert isinstance(one_batch, Stretch)
     assert one_batch.bytes_read > 500
     position, stretches = 0, 0
     while position < 60:
@@ -410,7 +403,6 @@ def test_records_keep_their_time_and_are_known_by_digests(stand, cluster):
     ]
     stand.append(partition, written)
     answer = read(cluster, partition, 0)
-    assert isinstance(answer, Stretch)
     assert answer.timestamp_type is TimestampType.CREATE_TIME
     assert answer.records == tuple(
         Record(
@@ -447,7 +439,6 @@ def test_a_header_tells_where_a_record_came_from(stand, cluster):
         ],
     )
     answer = read(cluster, partition, 0)
-    assert isinstance(answer, Stretch)
     assert [record.source_offset for record in answer.records] == [7, None, None, None, 2**40]
 
 
@@ -474,15 +465,12 @@ def test_a_raw_read_is_the_same_stretch_with_what_it_holds(stand, cluster, isola
     stand.append(partition, numbered(range(3)))
     stand.delete_records(partition, 1)
     log = log_range(cluster, partition, isolation)
-    assert isinstance(log, LogRange)
     held = {}
     for offset in range(log.start, log.end + 1):
         for size in (1, WIDE):
             digests = read(cluster, partition, offset, isolation, size)
             request = ReadFrom(partition, offset, size)
             raw = cluster.read_raw([request], isolation)[request]
-            assert isinstance(digests, Stretch)
-            assert isinstance(raw, RawStretch)
             assert (raw.start, raw.end) == (digests.start, digests.end)
             assert [
                 (r.offset, r.timestamp_ms, content_digest(r.key), content_digest(r.value))
@@ -526,7 +514,6 @@ def test_offsets_outside_the_log_fail(stand, cluster, offset):
     bad = ReadFrom(partition, offset)
     answers = cluster.read([bad, good], UNCOMMITTED)
     failed = answers[bad]
-    assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.INTERNAL
     assert not failed.missing
     assert isinstance(answers[good], Stretch)
@@ -662,7 +649,6 @@ def test_records_may_have_no_timestamp(stand, cluster):
     times = [None, -500, NOW_MS, None, 0]
     stand.append(partition, [Message(time, b"k%d" % n) for n, time in enumerate(times)])
     answer = read(cluster, partition, 0)
-    assert isinstance(answer, Stretch)
     stamps = [record.timestamp_ms for record in answer.records]
     assert stamps == [None, None, NOW_MS, None, 0]
     assert lookup(cluster, partition, 0) == TimedOffset(2, NOW_MS)
@@ -677,7 +663,6 @@ def test_compressed_batches_read_like_others(stand, cluster, codec):
     ]
     stand.append(partition, messages, codec=codec)
     answer = read(cluster, partition, 30)
-    assert isinstance(answer, Stretch)
     assert (answer.start, answer.end) == (0, 50)
     assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in answer.records] == [
         (
@@ -714,12 +699,10 @@ def test_a_broker_may_stamp_records_itself(stand, cluster):
     long_ago = 1_000_000
     stand.append(partition, [Message(long_ago + n, b"k%d" % n) for n in range(3)])
     answer = read(cluster, partition, 0)
-    assert isinstance(answer, Stretch)
     assert answer.timestamp_type is TimestampType.LOG_APPEND_TIME
     times = {record.timestamp_ms for record in answer.records}
     assert len(times) == 1
     appended = times.pop()
-    assert appended is not None
     assert appended > long_ago + 2
     assert lookup(cluster, partition, long_ago) == TimedOffset(0, appended)
     assert lookup(cluster, partition, appended) == TimedOffset(0, appended)
@@ -735,8 +718,6 @@ def test_control_records_tell_nothing_of_who_stamps(stand, cluster):
     kinds = {}
     for isolation in BOTH:
         data, marker = (read(cluster, partition, offset, isolation) for offset in (0, 2))
-        assert isinstance(data, Stretch)
-        assert isinstance(marker, Stretch)
         kinds[isolation] = (data.timestamp_type, marker.timestamp_type)
     assert kinds == {
         UNCOMMITTED: (TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME),
@@ -819,7 +800,6 @@ def test_a_log_that_stamps_batches_answers_the_first_of_one(stand, cluster):
     partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
     stand.append(partition, numbered(range(3)))
     first = lookup(cluster, partition, NOW_MS)
-    assert isinstance(first, TimedOffset)
     assert youngest(cluster, partition) == TimedOffset(0, first.timestamp_ms)
 
 
@@ -834,7 +814,6 @@ def test_the_youngest_record_may_be_no_data(stand, cluster, end):
         getattr(transaction, end)()
     for isolation in BOTH:
         marker = youngest(cluster, partition, isolation)
-        assert isinstance(marker, TimedOffset)
         assert marker.offset == 2
         assert marker == lookup(cluster, partition, NOW_MS + 2, isolation)
     with stand.transaction(partition) as transaction:
@@ -997,7 +976,6 @@ def test_a_group_with_members_refuses_commits(stand, cluster, kind):
     def offset_of_group():
         found = cluster.committed([group], share_groups=share_groups, require_stable=True)
         offsets = the_one(found.by_group(), group)
-        assert isinstance(offsets, dict)
         return offsets.get(partition)
 
     with stand.members(group, partition.topic, kind):
@@ -1006,7 +984,6 @@ def test_a_group_with_members_refuses_commits(stand, cluster, kind):
         assert listing.type is kind
         answers = commit(5, group, idle)
         refused = answers[group][partition]
-        assert isinstance(refused, Failed)
         assert refused.group_active
         assert refused.kind is FailureKind.COORDINATOR
         assert refused.message
@@ -1061,7 +1038,6 @@ def test_a_group_is_not_moved_as_one_of_another_type(stand, cluster):
     for group, share_groups in ((sharing, ()), (consumers, (consumers,))):
         moved = {group: {partition: CommittedOffset(7)}}
         refused = cluster.commit(moved, share_groups=share_groups)[group][partition]
-        assert isinstance(refused, Failed)
         assert refused.kind is FailureKind.COORDINATOR
         assert not refused.group_active
         assert not refused.retry_seconds
@@ -1082,11 +1058,9 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand, cluster):
         with stand.impatient() as impatient:
             answers = impatient.committed([group], require_stable=True).by_group()[group]
         unstable = answers if isinstance(answers, Failed) else answers[partition]
-        assert isinstance(unstable, Failed)
         assert unstable.kind is FailureKind.COORDINATOR
         pending.commit()
     stable = offsets_of(cluster, group)
-    assert isinstance(stable, dict)
     assert stable[partition].offset == 6
 
 
@@ -1103,13 +1077,11 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand, cluster):
         assert answers[other] == commits[other]
         there = answers[group]
         unstable = there if isinstance(there, Failed) else there[partition]
-        assert isinstance(unstable, Failed)
         assert unstable.kind is FailureKind.COORDINATOR
         assert 2 <= unstable.retry_seconds <= 3
         pending.commit()
     found = cluster.committed([group], require_stable=True, within_seconds=30)
     stable = found.by_group()[group]
-    assert isinstance(stable, Mapping)
     assert isinstance(stable[partition], CommittedOffset)
 
 
@@ -1130,7 +1102,6 @@ def test_a_commit_that_may_not_be_sent_is_not(stand, cluster):
     assert sorted(asked) == sorted(groups)
     assert answers[groups[0]] == answers[groups[2]] == {partition: None}
     refused = answers[groups[1]][partition]
-    assert isinstance(refused, Failed)
     assert refused.kind is FailureKind.TIMEOUT
     assert refused.retry_seconds > 0
     there = cluster.committed(groups, require_stable=True).by_group()
@@ -1246,7 +1217,6 @@ def answers(cluster: Cluster, partition: TopicPartition) -> dict[object, object]
     told: dict[object, object] = {}
     for isolation in BOTH:
         reached = log_range(cluster, partition, isolation)
-        assert isinstance(reached, LogRange)
         told[isolation] = reached
         numbers = range(reached.end + 2)
         reads = [ReadFrom(partition, number, size) for number in numbers for size in (1, WIDE)]

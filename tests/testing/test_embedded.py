@@ -304,7 +304,6 @@ def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert starter.stdout is not None
     return starter, int(starter.stdout.readline())
 
 
@@ -340,7 +339,6 @@ print("the copy is gone", flush=True)
 sys.stdin.read()
 """
     starter, pid = run_starter(tmp_path, then)
-    assert starter.stdout is not None
     assert starter.stdout.readline() == "the copy is gone\n"
     assert runs(pid)
     starter.communicate(timeout=WAIT_SECONDS)

@@ -219,7 +219,6 @@ def test_reads_chain_over_all_records_and_lookups_find_the_first(
     position, met = log.start, []
     while position < log.end:
         stretch = log.read(position, max_bytes, isolation)
-        assert stretch is not None
         assert log.start <= stretch.start <= position < stretch.end
         met += [record.offset for record in stretch.records if record.offset >= position]
         position = stretch.end
