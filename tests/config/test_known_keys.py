@@ -153,7 +153,6 @@ def test_a_file_in_operation_makes_no_noise():
 
 @pytest.mark.parametrize("name", ["mm2.properties", "mirror-group-offset.json"])
 def test_examples_hold(name):
-    """An example resolves without a warning and has one flow to run."""
     settings = Configuration.read(ROOT / "examples" / name).resolve()
     assert settings.warnings == ()
     assert [flow.name for flow in settings.select()] == ["primary->backup"]
@@ -212,7 +211,6 @@ def test_what_connections_do_by_themselves_is_what_the_table_shows():
 
 
 def test_no_key_is_listed_twice():
-    """One key, one meaning."""
     names = [*ACCEPTED_KEYS]
     names += [*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS]
     assert sorted(names) == sorted(set(names))

@@ -69,7 +69,6 @@ def sasl(mechanism: str, *lines: str) -> tuple[str, ...]:
 
 
 def test_nothing_is_secured_where_nothing_is_said():
-    """Kafka's default is PLAINTEXT."""
     assert of_source() == Security()
     assert of_source("security.protocol = plaintext") == Security()
 
@@ -261,7 +260,6 @@ def test_passwords(mechanism):
 
 
 def test_a_login_without_tls():
-    """As Kafka's users may want it inside a network of their own."""
     lines = ("security.protocol = SASL_PLAINTEXT", "sasl.mechanism = PLAIN")
     found = of_source(*lines, f"sasl.jaas.config = {PLAIN}")
     assert (found.tls, found.protocol) == (None, "SASL_PLAINTEXT")

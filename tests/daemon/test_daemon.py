@@ -144,7 +144,6 @@ def test_a_signal_stops_the_work_in_order(number):
 
 
 def test_a_hang_up_ends_nothing():
-    """SIGHUP is told to the work, which goes on."""
     work = Work()
     signal_once(work.started, signal.SIGHUP)
     assert supervised(work, "hang_up") is Ending.CLEAN
@@ -160,7 +159,6 @@ def test_work_that_does_not_stop_is_cancelled():
 
 
 def test_work_that_nothing_ends_is_abandoned():
-    """A cycle that hangs for good does not hold up the end."""
     work = Work()
     signal_once(work.started, signal.SIGTERM)
     ending = supervised(work, "nothing", finish_seconds=0.05, cancel_seconds=0.05)
@@ -295,7 +293,6 @@ def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error):
 
 
 def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing():
-    """The cycle finishes with a failed row, and the next one is well again."""
     estate = Estate()
     estate.target.unreachable = True
     away = estate.cycle()
@@ -783,7 +780,6 @@ GAVE_UP = CycleFailed("Spark gave up")
 
 
 def test_a_session_that_died_is_replaced():
-    """The next cycle runs in a new session; one that lives is kept."""
     opened = Opened()
     sessions = Sessions(opened)
     first = leased(sessions)

@@ -128,13 +128,11 @@ def test_an_address_of_another_instance_is_one(url, kept):
 
 
 def test_nobody_leads_before_the_group_has_agreed(election):
-    """Nothing is known, and nothing is wrong yet."""
     assert (election.leads(), election.leader(), election.others()) == (False, None, ())
     assert election.problem() is None
 
 
 def test_a_follower_knows_who_leads(election, coordinator):
-    """And who else is there."""
     coordinator.others = {"x": metadata(OLD, leads=True), "y": metadata(NEWEST)}
     election.step()
     assert (election.leads(), election.leader()) == (False, OLD)
@@ -211,7 +209,6 @@ def test_a_refusal_is_not_repeated_every_second(election, coordinator):
 
 
 def test_a_mistake_of_ours_is_a_problem_and_no_end(election, coordinator):
-    """The thread goes on."""
     coordinator.answers = [None]
     election.step()
     assert "report this" in (election.problem() or "")

@@ -330,7 +330,6 @@ def test_the_right_to_read_the_group_is_enough(secured, unique):
     "version", [KRAFT, pytest.param(ZOOKEEPER, marks=pytest.mark.long), OLDEST]
 )
 def test_brokers_of_all_versions_hold_elections(hold, broker_of, version):
-    """Joining, following, leaving, taking over."""
     electing = hold(broker_of(version).bootstrap)
     first, second = electing.begin(OLD), electing.begin(NEW)
     first.close()

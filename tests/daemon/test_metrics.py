@@ -168,7 +168,6 @@ def test_format_is_the_one_that_is_asked_for():
 
 
 def test_page_lists_the_metrics():
-    """docs/metrics.md has the table, row by row."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `tsoffset_")]
     assert rows == rows_of_the_table()
@@ -393,7 +392,6 @@ def test_series_are_bounded_whatever_the_groups_and_topics():
 
 
 def test_pairs_are_summed_up_once_a_cycle(monkeypatch):
-    """However often is scraped."""
     summed = []
     once = collector.sums_of
 
@@ -422,7 +420,6 @@ def test_names_of_any_kind_are_told_as_they_are():
 
 
 def test_flow_that_is_gone_has_no_series_any_more():
-    """After a reload that left it out."""
     world = World()
     busy_cycle(world)
     world.board.set_flows([flow("B", "A")])

@@ -109,7 +109,6 @@ def test_an_entry_adds_up_its_rows(rows, key):
 
 @given(st.lists(some_row(), max_size=30).map(distinct))
 def test_totals_add_up_the_entries(rows):
-    """Nothing is counted twice, and nothing left out."""
     made = summary(*rows)
     all_, totals = entries(made), made.totals()
     assert totals.entries == len(all_)
@@ -125,7 +124,6 @@ def test_totals_add_up_the_entries(rows):
 
 @given(st.lists(some_row(), max_size=30).map(distinct))
 def test_a_re_read_is_the_same_on_page_and_command_line(rows):
-    """And so is what has no usable offset on the target."""
     totals, tally = summary(*rows).totals(), tally_of(rows_table(rows))
     assert totals.lag_records == tally.now.reread + tally.now.reread_others
     assert totals.lag_unknown == tally.now.unusable + sum(
@@ -187,7 +185,6 @@ def test_entries_are_wanted_by_name_and_by_what_became_of_them(wanted, found):
 
 
 def test_a_group_that_failed_as_a_whole_has_no_pairs():
-    """Its row is of no pair, and nothing is known of its lag."""
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.COORDINATOR, "message": "away"}
     nothing = dict.fromkeys(
         ("source_offset", "target_offset", "current_target_offset", "precision", "reread_bound")
@@ -209,7 +206,6 @@ def test_no_rows_are_no_entries():
 
 
 def test_the_rows_of_an_entry_are_its_own():
-    """In the order in which they came."""
     made = summary(row("a", partition=2), row("b"), row("a", partition=1))
     place = made.place("a")
     rows = made.rows_at(place)
@@ -236,7 +232,6 @@ def test_a_point_says_what_a_cycle_came_to():
 
 
 def test_a_point_of_a_cycle_without_rows_says_why():
-    """And nothing else."""
     daemon = Daemon()
     daemon.failure("B is away")
     (point,) = daemon.recent.points(FLOW, 0, AT + 1, 10)

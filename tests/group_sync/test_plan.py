@@ -189,7 +189,6 @@ def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
     ],
 )
 def test_warnings_of_the_commit_rule_come_with_a_remedy(case, step):
-    """A skip that a person can end says how."""
     assert step in (rows_for([case])[0].message or "")
 
 
@@ -257,7 +256,6 @@ def test_a_skip_of_the_translation_is_the_rows(reason):
 
 
 def test_a_group_that_fails_before_its_partitions_are_known_has_no_partition():
-    """One row, topic and partition null."""
     commit = SourceCommit("billing", None, None, None, verdict=UNREADABLE)
     work = commit_work([TranslatedCommit(commit)])
     rows = decide(with_current(work, target_commits(CommittedColumns.of({}))))
@@ -310,7 +308,6 @@ floors = st.sampled_from(("none", "log_start"))
 @given(many_cases, floors)
 @settings(deadline=None)
 def test_each_row_is_decided_as_if_it_were_alone(cases, floor):
-    """Whatever stands beside it."""
     alone = [row for case in cases for row in rows_for([case], floor)]
     assert rows_for(cases, floor) == alone
 

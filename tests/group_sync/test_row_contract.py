@@ -138,13 +138,11 @@ def test_a_row_for_each_group_and_partition_with_a_source_commit():
     ],
 )
 def test_what_the_filters_exclude_gives_no_row(changes):
-    """Topics by the source's name, groups by theirs."""
     estate = mirrored_estate(billing=40)
     assert estate.sync(flow(**changes)) == []
 
 
 def test_the_fields_of_a_committed_row():
-    """All that there is to say, under the names that are fixed."""
     estate = mirrored_estate(first_offset=400, billing=40)
     estate.commit("billing", "A.orders", 410, on="B")
     assert estate.sync() == [
@@ -368,7 +366,6 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
 
 
 def test_every_reason_has_a_case():
-    """None is left out."""
     assert set(Reason) == set(REASONS)
 
 
@@ -456,6 +453,5 @@ def test_all_neighbours_that_can_hold_together_have_a_case():
 
 @pytest.mark.parametrize(("first", "second"), list(PAIRS))
 def test_the_first_reason_that_holds_is_named(first, second):
-    """Of two that hold the one that comes first in the contract's list."""
     assert list(Reason).index(first) < list(Reason).index(second)
     assert verdict(PAIRS[first, second]().row()) == skipped(first)

@@ -146,7 +146,6 @@ def test_a_host_name_that_need_not_be_right(secured):
     [("TLSv1.2", ""), ("TLSv1.3", ""), ("", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384")],
 )
 def test_versions_and_cipher_suites_are_agreed_on(secured, protocols, suites):
-    """Whichever is left of what the broker offers."""
     chosen = {"ssl_enabled_protocols": protocols, "ssl_cipher_suites": suites}
     assert seen(secured.by_tls(), **chosen) == []
 
@@ -156,7 +155,6 @@ def test_versions_and_cipher_suites_are_agreed_on(secured, protocols, suites):
 
 @pytest.mark.parametrize("mechanism", [each for each in MECHANISMS if each != "OAUTHBEARER"])
 def test_a_wrong_password_is_named(secured, mechanism):
-    """With the setting to look at, and without what it holds."""
     access = replace(secured.by_password("alice", mechanism), password="c4n4ry")
     before = secured.broker.said().count("Failed authentication")
     said = refused(access)
@@ -197,7 +195,6 @@ def test_one_address_that_is_not_accepted_is_not_the_cluster(secured):
 
 
 def test_another_protocol_is_named(secured):
-    """Whatever the listener expects, the sentence tells what to look at."""
     tls, sasl = secured.by_tls(), secured.by_password("alice", "PLAIN", tls=False)
     for access, why in (
         (replace(tls, bootstrap=sasl.bootstrap), "closed in the handshake of TLS"),
@@ -351,7 +348,6 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path):
 
 
 def test_nothing_is_left_open(secured):
-    """Of connections that were refused, and of those that were closed."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     for access in (secured.by_tls("EXPIRED"), secured.by_tls("MTLS")):
         refused(access)

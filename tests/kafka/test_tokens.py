@@ -47,7 +47,6 @@ def login(theirs: TokenEndpoint, read_timeout_ms: int = 5_000) -> TokenLogin:
 
 
 def test_a_token_is_asked_for_once_until_it_is_due(loop, theirs):
-    """However many connections want it."""
     ahead = [0.0]
     tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
     for _ in range(3):
@@ -162,7 +161,6 @@ def test_pem_text_may_be_on_one_line():
 
 @pytest.mark.parametrize("body", ["ü", "AAAA", "", "-"])
 def test_damaged_pem_is_named(body):
-    """Whatever stands where a certificate should."""
     text = f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----"
     with pytest.raises(StoreUnusable, match="the PEM text: "):
         certificates(CertificateStore(True, certificates=text))

@@ -117,7 +117,6 @@ def clients_say(
 
 
 def test_who_is_no_authority_of_the_system_is_not_trusted(address, tmp_path):
-    """Nobody fetches anything."""
     found = clients_say(address, tmp_path)
     assert {name: REFUSED[name] in said for name, said in found.items()} == dict.fromkeys(
         REFUSED, True
@@ -125,7 +124,6 @@ def test_who_is_no_authority_of_the_system_is_not_trusted(address, tmp_path):
 
 
 def test_ssl_cert_file_names_the_authorities(address, authority, tmp_path):
-    """In the place of the system's."""
     store = authority.write_pem(tmp_path / "authorities.pem")
     found = clients_say(address, tmp_path, SSL_CERT_FILE=str(store))
     assert {name: ANSWERED[name] in said for name, said in found.items()} == dict.fromkeys(

@@ -162,7 +162,6 @@ def test_work_is_spread_over_processes(world, monkeypatch):
 
 
 def test_tasks_max_is_an_upper_limit(world, monkeypatch):
-    """`tasks.max = 1` leaves one worker, however much there is to do."""
     spread(monkeypatch)
     world.store(*mirrored())
     world.cycle(world.task(tasks_max="1"))
@@ -288,7 +287,6 @@ def test_workers_keep_their_connections(world, monkeypatch):
 
 
 def test_polars_has_one_thread_in_a_worker(world, session):
-    """Spark has a worker for each core."""
     world.store(*mirrored())
     world.cycle()
     context = session.sparkContext
@@ -415,7 +413,6 @@ def test_time_for_commits_grows_with_the_work(world, monkeypatch):
 
 
 def test_longest_time_between_reading_and_committing_is_told(shape, world):
-    """That of all tasks; none where nothing was committed."""
     world.store(*mirrored())
     assert 0 < world.cycle().cost.commit_gap_seconds <= FRESH_SECONDS
     assert world.cycle().cost.commit_gap_seconds == 0.0
@@ -501,7 +498,6 @@ def test_flow_whose_syncing_is_off_is_only_planned(shape, world):
 
 
 def test_narrowing_holds_in_the_workers(shape, world):
-    """`--groups` and `--topics` leave out what does not match."""
     source, target = mirrored()
     source.create_topic("payments")
     source.group("g1").offsets[TopicPartition("payments", 0)] = CommittedOffset(0)
@@ -512,7 +508,6 @@ def test_narrowing_holds_in_the_workers(shape, world):
 
 
 def test_no_group_is_no_row(world):
-    """A flow without groups ends well, and without a task."""
     world.store(*mirrored(groups=0))
     result = world.cycle()
     assert list(result.rows) == []
@@ -521,7 +516,6 @@ def test_no_group_is_no_row(world):
 
 
 def test_groups_without_commits_are_no_rows(shape, world):
-    """A group that has committed nothing has nothing to sync."""
     source, target = mirrored(groups=0)
     for number in range(3):
         source.group(f"g{number}")
@@ -532,7 +526,6 @@ def test_groups_without_commits_are_no_rows(shape, world):
 
 
 def test_timestamps_alone_draw_a_warning(world):
-    """Who gives up the proof is told so in every cycle."""
     world.store(*mirrored())
     assert world.cycle().warnings == ()
     (warning,) = world.cycle(world.task(translation_proof="timestamps")).warnings
@@ -540,7 +533,6 @@ def test_timestamps_alone_draw_a_warning(world):
 
 
 def test_progress_is_told(world, monkeypatch):
-    """A caller who asks hears which stage is under way and how far it is."""
     spread(monkeypatch)
     world.store(*mirrored())
     hold = world.folder / f"A.{shared.HOLD}"
@@ -559,7 +551,6 @@ def test_progress_is_told(world, monkeypatch):
 
 
 def test_nothing_of_the_configuration_is_in_sparks_own(world):
-    """What Spark shows of its settings holds nothing of a flow's."""
     world.store(*mirrored())
     world.cycle()
     settings = json.dumps(world.session.sparkContext.getConf().getAll())

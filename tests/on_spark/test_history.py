@@ -82,7 +82,6 @@ def test_stuck_are_those_behind_that_did_not_advance(session, past):
 
 
 def test_worst_has_the_largest_bound_of_each_pair(session, past):
-    """With its time; pairs without a bound have no row."""
     opened(session, past)
     (found,) = ask(session, HistoryQuery.WORST)
     assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
@@ -139,7 +138,6 @@ def test_the_past_is_there_as_it_was_at_any_time(session, past):
 
 
 def test_only_what_is_asked_for_is_read(session, past):
-    """No days before the time, and no other flows."""
     everything = opened(session, past).files
     start = NOON + DAY / 2 + MINUTE
     assert opened(session, past, start=start).files < everything

@@ -104,7 +104,6 @@ def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
 
 
 def test_cluster_that_is_away_is_one_failed_row(session, source, unique, tmp_path):
-    """No address of the target answers: the flow has one row that says so."""
     away = nowhere()
     task = FlowTask(configuration(tmp_path, source.bootstrap, away, unique("none")), "A->B")
     result = run_cycle(session, task, commit=True)

@@ -113,7 +113,6 @@ def test_a_plan_commits_nothing_and_a_sync_does(estate, file):
 
 
 def test_a_flow_that_is_only_planned_commits_nothing(estate, tmp_path):
-    """`sync.group.offsets.enabled = false` holds here, too."""
     file = properties_file(tmp_path, nowhere(), nowhere(), "sync.group.offsets.enabled = false")
     rows = tsoffset.sync(file, connect=estate.connect)
     assert row_of(rows, "billing").outcome is OutcomeKind.WOULD_COMMIT
@@ -183,7 +182,6 @@ def test_checkpoints_are_read_as_mirror_maker_2_wrote_them(estate, file):
 
 
 def test_topics_are_those_of_the_command(estate, file):
-    """Remote topics, and the clusters that they come from."""
     found = tsoffset.topics(file, connect=estate.connect)
     assert {(one.kind.value, one.topic, one.source) for one in found} == {
         ("upstream", None, "A"),

@@ -32,7 +32,6 @@ def test_exponent_is_that_of_a_power_law(power):
 
 
 def test_slope_over_round_trips_counts_waits():
-    """Times that hold twelve round trips have a slope of twelve."""
     assert line([0.0, 0.02, 0.1], [0.5, 0.74, 1.7]) == pytest.approx((12, 0.5))
 
 
@@ -156,14 +155,12 @@ def test_generated_estate_is_translated_exactly():
 
 
 def test_settled_estate_has_nothing_to_commit():
-    """Where the target's groups stand where they belong, no row moves."""
     sizes = Sizes(groups=20, partitions=7, each=3, settled=True)
     rows = cycle(flow(), generated("A", sizes), generated("B", sizes))
     assert {row.outcome for row in rows} == {OutcomeKind.UNCHANGED}
 
 
 def test_generated_target_refuses_a_wrong_commit():
-    """A commit that is not the true one ends the benchmark."""
     target = generated("B", Sizes(groups=1, partitions=1, each=1, settled=False))
     wrong = {TopicPartition(f"A.{TOPIC}", 0): CommittedOffset(RECORDS + 1)}
     with pytest.raises(AssertionError):
@@ -191,7 +188,6 @@ def test_ratio_is_worse_beyond_its_tolerance(name, value, was, worse):
 
 
 def test_guard_names_what_became_worse(capsys):
-    """The status is 1 where one ratio is worse, and its line says so."""
     known = {"bytes_read.cold": 1.0, "fixed_cost.cycle_over_smallest": 1.5}
     assert guard.report(known, {**known, "bytes_read.cold": 1.1}) == 0
     assert "WORSE" not in capsys.readouterr().out
@@ -201,7 +197,6 @@ def test_guard_names_what_became_worse(capsys):
 
 
 def test_ratios_of_sizes_keep_their_size():
-    """A benchmark over several sizes has a ratio for each of them."""
     result = {
         "sizes": [
             {"size": "50x4", "ratios": {"cold": spread([1, 2, 3])}},
@@ -212,7 +207,6 @@ def test_ratios_of_sizes_keep_their_size():
 
 
 def test_table_takes_the_place_of_the_last_one():
-    """What stands between the marks is replaced, the rest of the page stays."""
     marks = page.marks("distance")
     first = placed(page.PAGE.read_text(encoding="utf-8"), "| old |", *marks)
     second = placed(first, "| new |", *marks)
@@ -221,7 +215,6 @@ def test_table_takes_the_place_of_the_last_one():
 
 
 def test_page_without_the_marks_is_refused():
-    """A table that has no place is said, not lost."""
     with pytest.raises(MarksMissing, match="distance"):
         placed("# Performance\n", "| new |", *page.marks("distance"))
 
@@ -240,7 +233,6 @@ def test_committed_results_are_of_full_runs(name):
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_page_shows_the_committed_results(name):
-    """The page's table is the one that the committed results make."""
     for path, tables, _ in page.PAGES:
         if name in tables:
             text = path.read_text(encoding="utf-8")

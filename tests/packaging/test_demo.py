@@ -160,7 +160,6 @@ def test_group_that_goes_on_where_its_row_says_has_no_fault():
 
 
 def test_skipped_record_makes_the_exit_status_one():
-    """One lost record is a failure, of whichever group."""
     lossy = verdict_on(resumed(7, at=row(target_offset=7)))
     status, sentences = conclusion([verdict_on(resumed(6)), lossy], "backup")
     assert status == 1
@@ -171,7 +170,6 @@ def test_skipped_record_makes_the_exit_status_one():
 
 
 def test_skip_of_a_group_that_was_left_alone_counts_too():
-    """No skip is explained away."""
     ahead = row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9)
     status, _ = conclusion([verdict_on(resumed(9, at=ahead))], "backup")
     assert status == 1
@@ -179,7 +177,6 @@ def test_skip_of_a_group_that_was_left_alone_counts_too():
 
 @pytest.mark.parametrize(("bound", "status"), [(2, 0), (1, 1), (0, 1)])
 def test_no_more_is_read_again_than_the_row_announces(bound, status):
-    """The bound of a row is a promise."""
     verdict = verdict_on(resumed(4, at=row(target_offset=4, bound=bound)))
     assert verdict.announced == bound
     assert conclusion([verdict], "backup")[0] == status
@@ -195,13 +192,11 @@ def test_group_that_was_left_alone_announces_nothing():
 
 
 def test_consumer_that_begins_elsewhere_is_a_fault():
-    """A commit that did not arrive shows, even if nothing is skipped."""
     verdict = verdict_on(resumed(0, at=row(bound=6)))
     assert verdict.faults == ("g did not start orders-0 at the offset in its row",)
 
 
 def test_lost_metadata_is_a_fault():
-    """The commit's metadata comes along."""
     verdict = verdict_on(resumed(6, metadata=""), metadata="m")
     assert verdict.faults == ("g has lost its commit's metadata on orders-0",)
 
@@ -264,7 +259,6 @@ def test_hundreds_of_clicks_share_a_timestamp():
     ],
 )
 def test_group_stops_at_a_record(stand, offsets):
-    """A group stops before the first record that it does not process."""
     log = {("orders", n): entries(*range(5), first_offset=100) for n in range(PARTITIONS)}
     assert stops(stand, "orders", log) == dict(enumerate(offsets))
 

@@ -62,7 +62,6 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def test_yaml_is_sound():
-    """yamllint finds nothing in what is shipped."""
     rules = "{extends: default, rules: {line-length: disable, document-start: disable}}"
     succeeds(of_this_environment("yamllint"), "--strict", "-d", rules, DOCKER, EXAMPLES)
 
@@ -78,7 +77,6 @@ def instructions(keyword: str) -> list[str]:
 
 
 def test_dockerfile_is_sound():
-    """hadolint finds nothing, at any level."""
     succeeds(of_this_environment("hadolint"), "--failure-threshold", "style", DOCKERFILE)
 
 
@@ -122,7 +120,6 @@ class Health(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
 def test_health_check_asks_healthz(status, healthy, monkeypatch):
-    """It ends well where the daemon says that it lives, and only there."""
     monkeypatch.setattr(Health, "status", status)
     (line,) = instructions("HEALTHCHECK")
     python, *arguments = json.loads(line.partition("CMD ")[2])
@@ -492,7 +489,6 @@ def test_queries_use_only_metrics_and_labels_that_there_are(of):
 @needs_promtool
 @pytest.mark.parametrize("of", QUERIES)
 def test_queries_are_promql(of, tmp_path):
-    """Prometheus reads each of them."""
     rules = [
         {"record": f"query:{number}", "expr": query} for number, query in enumerate(QUERIES[of])
     ]

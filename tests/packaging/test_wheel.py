@@ -44,13 +44,11 @@ def build(folder: Path) -> Path:
 
 
 def test_two_builds_are_the_same(wheel, tmp_path):
-    """So that anybody can see that a wheel is of this commit."""
     digests = {hashlib.sha256(it.read_bytes()).hexdigest() for it in (wheel, build(tmp_path))}
     assert len(digests) == 1
 
 
 def test_it_holds_the_tree_and_nothing_else(wheel):
-    """Each file under tsoffset/, and what wheels have."""
     files = (path for path in (ROOT / "tsoffset").rglob("*") if path.is_file())
     listed = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
     with ZipFile(wheel) as archive:

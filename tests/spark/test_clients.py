@@ -41,7 +41,6 @@ def connect(settings: ClusterSettings) -> Counted:
 
 
 def test_next_task_finds_the_client_of_the_last_one():
-    """A client is used again for equal settings, by one task at a time."""
     clients = Clients()
     with clients.lease(connect, A) as first, clients.lease(connect, replace(A)) as second:
         assert second is not first
@@ -76,7 +75,6 @@ def test_digest_tells_no_setting():
 
 
 def test_client_of_a_broken_task_is_closed():
-    """A client that was in the middle of something is not handed on."""
     clients = Clients()
     with pytest.raises(RuntimeError), clients.lease(connect, A) as first:
         raise RuntimeError

@@ -67,6 +67,5 @@ def test_task_travels_without_what_its_references_stand_for(tmp_path):
 
 
 def test_unknown_flow_is_bad_usage(tmp_path):
-    """A flow that the configuration does not have cannot be run."""
     with pytest.raises(UsageError):
         FlowTask(configuration(tmp_path, "A->B"), "X->Y").resolve()

@@ -85,6 +85,5 @@ def test_slots_are_those_of_all_executors_that_may_come(cores, settings, expecte
     ],
 )
 def test_result_bytes_are_what_the_driver_takes(given, expected):
-    """Of one job, as `spark.driver.maxResultSize` says; None for all."""
     settings = {} if given is None else {"driver_maxResultSize": given}
     assert result_bytes(context(1, **settings)) == expected

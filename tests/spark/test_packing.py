@@ -18,7 +18,6 @@ def partitions(*counts: int) -> dict[TopicPartition, int]:
 
 @given(WORK, st.integers(1, 10))
 def test_cut_keeps_every_item_and_its_order(work, pieces):
-    """Nothing is lost, doubled or moved, and no piece is empty."""
     found = packing.cut(list(enumerate(work)), pieces, lambda item: item[1])
     assert [item for piece in found for item in piece] == list(enumerate(work))
     assert all(found)
@@ -27,7 +26,6 @@ def test_cut_keeps_every_item_and_its_order(work, pieces):
 
 @given(WORK, st.integers(1, 10))
 def test_cut_is_even_but_for_one_item(work, pieces):
-    """No piece has more than its share and the largest item."""
     found = packing.cut(work, pieces, lambda item: item)
     assert max(map(sum, found)) <= sum(work) / pieces + max(work)
 
@@ -107,7 +105,6 @@ def test_a_group_that_is_known_to_have_much_has_a_task_for_itself():
 
 
 def test_groups_take_no_more_tasks_than_pay():
-    """Few groups take one task."""
     most = 2 * packing.LOOK.least - 1
     assert len(packing.group_tasks([None], [most], 16)) == 1
     assert len(packing.group_tasks([None] * 1_000, [most] * 1_000, 16)) == 200
@@ -115,13 +112,11 @@ def test_groups_take_no_more_tasks_than_pay():
 
 
 def test_one_heavy_partition_has_a_task_for_itself():
-    """Work counts, not the number of partitions."""
     tasks = packing.partition_tasks(partitions(9_000, *[98] * 90), {}, 2)
     assert [len(task) for task in tasks] == [1, 90]
 
 
 def test_partitions_are_packed_by_leader():
-    """A task's partitions have few leaders."""
     work = partitions(*[1_000] * 8)
     leaders = {partition: partition.partition % 2 for partition in work}
     tasks = packing.partition_tasks(work, leaders, 2)
@@ -129,6 +124,5 @@ def test_partitions_are_packed_by_leader():
 
 
 def test_few_positions_take_one_task():
-    """A second task has to pay for itself."""
     assert len(packing.partition_tasks(partitions(1, 2, 3), {}, 8)) == 1
     assert packing.partition_tasks({}, {}, 8) == []

@@ -208,7 +208,6 @@ def test_workers_here_find_this_package():
 
 
 def test_missing_java_is_named(monkeypatch, tmp_path):
-    """Who has no Java is told so, not shown a stack of Spark's."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(JavaMissing, match="install"), spark_session({}):
@@ -351,7 +350,6 @@ with spark_session({"spark.master": "local[1]"}) as session:
 
 @pytest.mark.spark
 def test_java_does_not_outlive_a_killed_program():
-    """A program that is killed outright takes its Java along."""
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", KILLED], cwd=ROOT, **streams) as program:
         told = next(line for line in program.stdout if line.startswith(b"java"))
@@ -366,7 +364,6 @@ class Stop(Exception):
 @pytest.mark.spark
 @pytest.mark.thorough
 def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
-    """A signal in the middle of Spark's start ends what had been started."""
 
     def stop(_number, _frame):
         raise Stop

@@ -240,7 +240,6 @@ def test_a_topic_made_anew_has_another_id(stand, cluster):
 
 
 def test_kafkas_own_topics_are_internal(stand, cluster):
-    """`__consumer_offsets` is described as internal."""
     name = stand.internal_topic()
     description = cluster.topics([name])[name]
     assert description.internal
@@ -678,7 +677,6 @@ def test_compressed_batches_read_like_others(stand, cluster, codec):
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4", "snappy"])
 def test_a_batch_may_be_large_once_decompressed(stand, cluster, codec):
-    """2 MiB of content in one compressed batch are read whole."""
     partition = stand.partition()
     messages = [Message(NOW_MS + n, b"k%d" % n, bytes([n]) * 524_288) for n in range(4)]
     stand.append(partition, messages, codec=codec)
@@ -1123,7 +1121,6 @@ def test_offsets_of_a_deleted_topic_are_gone(stand, cluster):
 
 
 def test_a_cluster_is_its_own_context(stand):
-    """`with` gives the cluster itself and closes it."""
     fresh = stand.another_cluster()
     with fresh as entered:
         assert entered is fresh

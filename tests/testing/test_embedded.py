@@ -90,7 +90,6 @@ def test_no_java_is_said_with_what_to_install(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("line", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16", 16)])
 def test_old_java_is_said_with_its_version(monkeypatch, tmp_path, line, major):
-    """A Java below 17 is refused by the version that it says it has."""
     java = fake_java(tmp_path / "bin" / "java", line)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(java.parent), prepend=os.pathsep)
@@ -136,7 +135,6 @@ def test_folder_that_cannot_be_made_is_said_with_remedy(tmp_path):
 
 
 def test_fetched_jars_are_found_again_without_network(repository, tmp_path):
-    """The second time nobody is asked."""
     for _ in range(2):
         fetch_jars(tmp_path / "jars", PINS)
         assert fetched(tmp_path / "jars") == ALL
@@ -264,7 +262,6 @@ def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id():
 
 @pytest.mark.integration
 def test_port_that_was_asked_for_is_taken(tmp_path):
-    """A port in use is named, and nothing is started."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         broker = EmbeddedBroker(tmp_path, port=port)
@@ -275,7 +272,6 @@ def test_port_that_was_asked_for_is_taken(tmp_path):
 
 @pytest.mark.integration
 def test_broker_that_cannot_start_says_why(tmp_path):
-    """The error holds the words of Kafka's log and the log's path."""
     broker = EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"})
     with pytest.raises(StartFailed, match=r"soon.*log\.retention\.ms") as caught:
         broker.start()
@@ -359,7 +355,6 @@ def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(mirror):
 @pytest.mark.integration
 @pytest.mark.thorough
 def test_wait_for_what_never_comes_says_what_is_missing(source, target, mirror, unique):
-    """The wait ends with its deadline and names the topic."""
     running = mirror(unique("no-such-topic"))
     with pytest.raises(StartFailed, match=r"topic A\.orders.*has 0 of 1 partitions"):
         running.wait_for_topic(target.bootstrap, "A.orders", seconds=1)

@@ -133,7 +133,6 @@ def test_lookup_gives_up_where_only_deleted_records_reach_the_time():
 
 
 def test_records_above_the_high_watermark_are_not_read():
-    """Readers see the log up to the high watermark, whatever the leader has."""
     cluster = filled()
     log = cluster.log("orders")
     log.hold_high_watermark(5)
