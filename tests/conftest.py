@@ -18,12 +18,7 @@ from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
 from tests.zookeeper_broker import ZooKeeperBroker
-from tsoffset.lab.embedded import (
-    KAFKA_VERSION,
-    EmbeddedBroker,
-    MirrorMaker,
-    flow_properties,
-)
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, MirrorMaker, flow_properties
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so

@@ -11,15 +11,7 @@ from tests.memory_flows import flow
 from tests.serving import READ_TOKEN, TOKEN, Daemon, row
 from tsoffset.daemon.status import FlowState, Instance
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.model import (
-    FailureKind,
-    OutcomeKind,
-    Precision,
-    Reason,
-    Row,
-    Skipped,
-    TopicPartition,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Skipped, TopicPartition
 from tsoffset.rule import reasons
 from tsoffset.server.listeners import serve
 

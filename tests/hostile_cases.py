@@ -30,15 +30,7 @@ from tests.hostile_broker import (
     broker,
     partition,
 )
-from tests.kafka.test_records import (
-    ATTRIBUTES_AT,
-    CODECS,
-    CRC_AT,
-    RECORDS_AT,
-    old,
-    sealed,
-    sent,
-)
+from tests.kafka.test_records import ATTRIBUTES_AT, CODECS, CRC_AT, RECORDS_AT, old, sealed, sent
 from tsoffset.kafka.wire.flexible_encoding import unsigned
 
 CALM, HIT = "g4", "g0"

@@ -48,10 +48,7 @@ class LoweringPolicy(DefaultReplicationPolicy):
 
 
 def flow(
-    source: str = "A",
-    target: str = "B",
-    policy: ReplicationPolicy = DEFAULT,
-    **changes: Any,
+    source: str = "A", target: str = "B", policy: ReplicationPolicy = DEFAULT, **changes: Any
 ) -> FlowSettings:
     """A flow with default filters; `changes` are further fields of FlowSettings."""
     settings = FlowSettings(

@@ -18,12 +18,7 @@ from kafka.admin import (
 
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
-from tsoffset.lab.embedded import (
-    Access,
-    BrokerListener,
-    BrokerSecurity,
-    EmbeddedBroker,
-)
+from tsoffset.lab.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
 from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
 
 PASSWORDS = {

@@ -198,10 +198,7 @@ class Traffic:
 
     def logs(self) -> Mapping[tuple[str, int], CopiedPartition]:
         """All partitions, read to the ends that they have now."""
-        with (
-            closing(Contents(self.source)) as source,
-            closing(Contents(self.target)) as target,
-        ):
+        with closing(Contents(self.source)) as source, closing(Contents(self.target)) as target:
             for link in self.links:
                 for number in range(link.partitions):
                     logs = self._logs[link.topic, number]

@@ -278,8 +278,7 @@ def test_a_cycle_is_logged_with_its_counts():
 
 
 @pytest.mark.parametrize(
-    "error",
-    [CycleFailed("Spark gave up"), ZeroDivisionError("ours"), PanicException("of Polars")],
+    "error", [CycleFailed("Spark gave up"), ZeroDivisionError("ours"), PanicException("of Polars")]
 )
 def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error):
     """Whatever a cycle raises, `run` goes on in the same session. A panic is no Exception."""

@@ -32,12 +32,7 @@ def test_what_is_not_set_is_as_in_kafka():
         ("metadata.max.age.ms", " 60000 ", "metadata_max_age_ms", 60_000),
         ("connections.max.idle.ms", "1000", "connections_max_idle_ms", 1_000),
         ("connections.max.idle.ms", "-1", "connections_max_idle_ms", 2**63 - 1),
-        (
-            "socket.connection.setup.timeout.ms",
-            "200",
-            "socket_connection_setup_timeout_ms",
-            200,
-        ),
+        ("socket.connection.setup.timeout.ms", "200", "socket_connection_setup_timeout_ms", 200),
         ("client.dns.lookup", "default", "resolves_canonical_names", False),
         (
             "client.dns.lookup",

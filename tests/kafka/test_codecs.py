@@ -43,11 +43,7 @@ from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
 from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
 from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
-from tsoffset.kafka.wire.offset_fetch_codec import (
-    MANY_SINCE,
-    OffsetFetchAnswer,
-    OffsetFetchFrames,
-)
+from tsoffset.kafka.wire.offset_fetch_codec import MANY_SINCE, OffsetFetchAnswer, OffsetFetchFrames
 from tsoffset.kafka.wire.share_offsets_codec import (
     DescribeShareOffsetsFrames,
     alter_share_offsets_answer,
@@ -218,8 +214,7 @@ def list_offsets_response(version: int, number: int, throttle_ms: int, topics: F
     POSITIVE,
     st.lists(
         st.tuples(
-            POSITIVE,
-            st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3),
+            POSITIVE, st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3)
         ),
         max_size=3,
     ),
@@ -465,12 +460,7 @@ def list_groups_response(
     names = ("group_id", "protocol_type", "group_state", "group_type")
     listed = [dict(zip(names, group, strict=True)) for group in groups]
     return response_body(
-        ListGroupsResponse,
-        version,
-        1,
-        throttle_time_ms=throttle_ms,
-        error_code=code,
-        groups=listed,
+        ListGroupsResponse, version, 1, throttle_time_ms=throttle_ms, error_code=code, groups=listed
     )
 
 

@@ -11,12 +11,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from tests.embedded_cluster import EmbeddedCluster
 from tests.java_stores import write_jks
 from tsoffset.java import find_java
-from tsoffset.lab.embedded import (
-    Access,
-    BrokerListener,
-    BrokerSecurity,
-    resolve_jars,
-)
+from tsoffset.lab.embedded import Access, BrokerListener, BrokerSecurity, resolve_jars
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

@@ -19,15 +19,7 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.processes import runs
 from tests.spark_functions import polars_threads
-from tests.spark_worlds import (
-    PARTITIONS,
-    RECORDS,
-    World,
-    by_place,
-    mirrored,
-    outcomes,
-    spread,
-)
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing

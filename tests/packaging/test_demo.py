@@ -17,14 +17,7 @@ from tests.invoking import invoke
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
 from tsoffset.lab.demo.stopping import remember
-from tsoffset.lab.demo.topics import (
-    CLICKS,
-    GROUPS,
-    PARTITIONS,
-    TOPICS,
-    WRITTEN,
-    DemoRecord,
-)
+from tsoffset.lab.demo.topics import CLICKS, GROUPS, PARTITIONS, TOPICS, WRITTEN, DemoRecord
 from tsoffset.lab.demo.verdict import (
     Count,
     GroupResult,

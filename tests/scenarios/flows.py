@@ -22,18 +22,9 @@ from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import (
-    EmbeddedBroker,
-    MirrorMaker,
-    flow_properties,
-)
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
-from tsoffset.replicators.checkpoints import (
-    Checkpoint,
-    CheckpointKey,
-    decode_key,
-    decode_value,
-)
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 # Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.

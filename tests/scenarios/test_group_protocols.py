@@ -75,10 +75,7 @@ def by_key(of: list[Written]) -> dict[str, int]:
 @pytest.mark.usefixtures("streams")
 @pytest.mark.parametrize(
     ("flow", "protocol", "keeps_state"),
-    [
-        (KEPT, "streams", True),
-        pytest.param(RENAMED, "classic", False, marks=pytest.mark.long),
-    ],
+    [(KEPT, "streams", True), pytest.param(RENAMED, "classic", False, marks=pytest.mark.long)],
 )
 def test_a_streams_application_moves(flows, unique, tmp_path, flow, protocol, keeps_state):
     """It resumes at its next record and gets each record once. It continues with its counts where

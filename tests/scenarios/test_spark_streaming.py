@@ -52,11 +52,7 @@ class Site:
     folder: Path
 
     def records(
-        self,
-        side: Contents,
-        topics: str,
-        at_once: int | None = None,
-        starting: str = "earliest",
+        self, side: Contents, topics: str, at_once: int | None = None, starting: str = "earliest"
     ) -> DataFrame:
         """A stream of the topics, with at most so many records in a batch."""
         reader = self.spark.readStream.format("kafka").option("subscribe", topics)

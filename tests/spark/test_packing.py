@@ -32,15 +32,7 @@ def test_cut_is_even_but_for_one_item(work, pieces):
 
 @pytest.mark.parametrize(
     ("work", "slots", "tasks"),
-    [
-        (0, 8, 1),
-        (10, 8, 1),
-        (11, 8, 2),
-        (1_000, 8, 10),
-        (800, 8, 8),
-        (801, 8, 9),
-        (200, 1, 2),
-    ],
+    [(0, 8, 1), (10, 8, 1), (11, 8, 2), (1_000, 8, 10), (800, 8, 8), (801, 8, 9), (200, 1, 2)],
 )
 def test_tasks_of_a_size(work, slots, tasks):
     """As many as pay, up to those that run at once; more only where a task would hold too much."""

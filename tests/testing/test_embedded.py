@@ -22,12 +22,7 @@ from tests.waiting import wait_until
 from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
-from tsoffset.lab.embedded import (
-    KAFKA_VERSION,
-    EmbeddedBroker,
-    jars,
-    resolve_jars,
-)
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, jars, resolve_jars
 from tsoffset.lab.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
 
 WAIT_SECONDS = 60

@@ -66,11 +66,7 @@ class Stage:
     """The two clusters by their contents, and the flows of one MirrorMaker 2."""
 
     def __init__(
-        self,
-        source: Contents,
-        target: Contents,
-        flows: Flows,
-        rounds: Collection[int],
+        self, source: Contents, target: Contents, flows: Flows, rounds: Collection[int]
     ) -> None:
         """`rounds` are the numbers of those to be played."""
         self.source = source
