@@ -126,18 +126,6 @@ def test_a_plan_has_the_same_rows_with_and_without_spark(most, shape, world, mon
     assert world.asked("B", Verb.COMMIT) == []
 
 
-def test_commit_leaves_the_target_where_the_rows_say(shape, world):
-    """Each committed row stands on the target, with the source commit's metadata."""
-    world.store(*mirrored())
-    result = world.cycle()
-    assert outcomes(result) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
-    with shared.stored(world.folder, "B", change=False) as target:
-        for row in result.rows:
-            there = target.group(row.group).offsets[TopicPartition("A.orders", row.partition)]
-            assert there == CommittedOffset(row.target_offset, f"note {row.group[1:]}")
-    assert outcomes(world.cycle()) == {OutcomeKind.UNCHANGED: 4 * PARTITIONS}
-
-
 def test_work_is_spread_over_processes(world, monkeypatch):
     """A cycle that is worth it reads groups and partitions in several workers at once, none of
     them the driver; a small one has a single worker."""
