@@ -5,21 +5,22 @@ that the cluster under test is only ever asked.
 """
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Self
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents, Written
 from tests.producing import Transaction as OpenTransaction
+from tests.scenarios.flows import member
 from tests.waiting import wait_until
+from tests.zookeeper_broker import version_numbers
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -31,13 +32,7 @@ from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Trans
 
 # A little ago, so that what a broker stamps itself is always later.
 NOW_MS = int(time.time() * 1000) - 60_000
-PATIENCE_SECONDS = 60
 ORIGIN = OffsetHeader("origin")
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """The version in a form that can be compared."""
-    return tuple(map(int, version.split(".")))
 
 
 # --- in memory ----------------------------------------------------------------------------
@@ -294,12 +289,12 @@ class BrokerStand:
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
-        member = {
+        kinds: dict[GroupType, Callable[[str, str], AbstractContextManager[object]]] = {
             GroupType.CLASSIC: self._classic_member,
             GroupType.CONSUMER: self._consumer_member,
             GroupType.SHARE: self._share_member,
-        }[kind]
-        with member(group, topic):
+        }
+        with kinds[kind](group, topic):
             wait_until(lambda: self._state(group) == "Stable", f"{group} is stable")
             yield
 
@@ -349,29 +344,8 @@ class BrokerStand:
                 return str(listed["group_state"])
         return None
 
-    @contextmanager
-    def _classic_member(self, group: str, topic: str) -> Iterator[None]:
-        done = threading.Event()
-
-        def consume() -> None:
-            with closing(
-                KafkaConsumer(
-                    topic,
-                    bootstrap_servers=self._broker.bootstrap,
-                    group_id=group,
-                    enable_auto_commit=False,
-                )
-            ) as consumer:
-                while not done.is_set():
-                    consumer.poll(timeout_ms=50)
-
-        thread = threading.Thread(target=consume, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join(PATIENCE_SECONDS)
+    def _classic_member(self, group: str, topic: str) -> AbstractContextManager[object]:
+        return member(self.contents, group, topic)
 
     def _consumer_member(self, group: str, topic: str) -> AbstractContextManager[None]:
         return self._console(

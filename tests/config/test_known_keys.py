@@ -1,11 +1,11 @@
 """The table of keys: real files make no noise, and the documentation says what holds."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.configured import problems_of_two_clusters, resolved, two_clusters
+from tests.invoking import ROOT
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
@@ -13,7 +13,6 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import client_settings
 from tsoffset.lab.embedded.process import JavaProcess
 
-ROOT = Path(__file__).parents[2]
 # Without these the system or the library decides.
 OF_OTHERS = ("send.buffer.bytes", "receive.buffer.bytes", "client.dns.lookup")
 

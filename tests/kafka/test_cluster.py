@@ -14,6 +14,7 @@ from functools import partial
 
 import pytest
 
+from tests.configured import nowhere
 from tests.hostile_broker import CONNECT, Brokers
 from tests.hostile_cases import says, silent
 from tests.producing import Contents, Written, numbered
@@ -63,9 +64,7 @@ def connect(source_broker) -> Iterator[Connect]:
 @pytest.fixture
 def nobody() -> str:
     """An address at which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return nowhere()
 
 
 @pytest.fixture

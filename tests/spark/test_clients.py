@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.memory_flows import StillTime
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.clients import Clients, Traffic, settings_digest
 from tsoffset.model import Side
@@ -24,16 +25,6 @@ class Counted(MemoryCluster):
 
     def close(self) -> None:
         self.closed = True
-
-
-class Hour:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def connect(settings: ClusterSettings) -> Counted:
@@ -84,14 +75,14 @@ def test_client_of_a_broken_task_is_closed():
 
 def test_client_that_nobody_asks_for_is_closed():
     """An idle client is closed after its time, one that was just used is not."""
-    now = Hour()
-    clients = Clients(idle_seconds=60.0, clock=now)
+    time = StillTime()
+    clients = Clients(idle_seconds=60.0, clock=time.monotonic)
     with clients.lease(connect, A) as old, clients.lease(connect, A) as young:
         pass
-    now.seconds = 59.0
+    time.now = 59.0
     with clients.lease(connect, A) as again:
         assert again is old
-    now.seconds = 61.0
+    time.now = 61.0
     clients.close_idle()
     assert (old.closed, young.closed) == (False, True)
     clients.close_idle(all_of_them=True)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import javaproperties
 import pytest
@@ -16,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 
 from tests import stored_clusters as shared
-from tests.invoking import logging_kept
+from tests.invoking import ROOT, logging_kept
 from tests.processes import children, is_java, runs
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
@@ -28,8 +27,6 @@ from tsoffset.spark import keep_workers
 from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.jvm import Jvm, pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
-
-ROOT = Path(__file__).parents[2]
 
 
 def settings(**given: str) -> dict[str, str]:

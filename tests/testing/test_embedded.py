@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.invoking import ROOT
 from tests.processes import runs
 from tests.producing import Contents, numbered
 from tests.waiting import wait_until
@@ -24,14 +25,9 @@ from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken,
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, jars, resolve_jars
 from tsoffset.lab.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
+from tsoffset.lab.embedded.ports import free_port
 
 WAIT_SECONDS = 60
-ROOT = Path(__file__).parents[2]
-
-
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 JARS = {
@@ -112,7 +108,7 @@ def fake_java(path: Path, version: str) -> Path:
 def test_unreachable_repository_is_said_with_version_folder_and_remedy(monkeypatch, tmp_path):
     """No cache and no way to a repository: the error says what, where to, why, and what next."""
     monkeypatch.setattr(jars, "_RETRIES", 0)
-    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
+    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{free_port()}/")
     with pytest.raises(JarsUnavailable) as caught:
         resolve_jars(tmp_path / "cache")
     text = str(caught.value)
@@ -222,7 +218,7 @@ def test_mirror_of_mavens_own_settings_is_used(repository, monkeypatch, tmp_path
 def test_broker_takes_commits_right_after_its_start_and_leaves_nothing():
     """At the port that was asked for: whatever the group's name, its first commit is taken. The end
     of the block ends the process and removes its folder."""
-    port = unused_port()
+    port = free_port()
     with EmbeddedBroker(port=port) as broker, closing(Contents(broker.bootstrap)) as contents:
         assert broker.bootstrap.endswith(f":{port}")
         contents.create_topic("events", 2)
