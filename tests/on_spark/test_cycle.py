@@ -67,11 +67,25 @@ def troubled() -> tuple[MemoryCluster, MemoryCluster]:
     return source, target
 
 
+def rewritten(source: MemoryCluster, target: MemoryCluster) -> None:
+    """A topic of which one partition shows that the target rewrites timestamps."""
+    source.create_topic("payments", PARTITIONS)
+    target.create_topic("A.payments", PARTITIONS)
+    target.log("A.payments", 1).timestamp_type = TimestampType.LOG_APPEND_TIME
+    for partition in range(PARTITIONS):
+        place = TopicPartition("payments", partition)
+        records = [Message(2_000 + n, b"p%d" % n, b"v") for n in range(RECORDS)]
+        source.log("payments", partition).append(records)
+        source.group("g1").offsets[place] = CommittedOffset(10 + partition)
+    mirror(source, target, {"payments": "A.payments"})
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     """Spark changes where the stages run, not what comes of them: a group or partition that cannot
     be asked costs its own rows there, too."""
     source, target = troubled()
+    rewritten(source, target)
     source.group("g1").type = GroupType.SHARE
     source.group("g1").acknowledged[TopicPartition("orders", 0)] = 2
     source.log("orders", 1).delete_records(5)
@@ -93,6 +107,9 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     reasons = {row.reason for row in result.rows} - {None}
     assert reasons >= {Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD, Reason.TARGET_MISSING}
     assert reasons >= {FailureKind.COORDINATOR, FailureKind.NO_LEADER}
+    assert [r.reason for r in result.rows if r.source_topic == "payments"] == [
+        Reason.TARGET_REWRITES_TIMESTAMPS
+    ] * PARTITIONS
     assert [(r.group, r.source_topic, r.partition) for r in result.rows] == sorted(expected)
 
 
@@ -401,31 +418,6 @@ def test_longest_time_between_reading_and_committing_is_told(shape, world):
 # --- across tasks ------------------------------------------------------------------------
 
 
-def test_topic_whose_target_rewrites_timestamps_is_left_as_a_whole(shape, world):
-    """One partition tells for the topic, also where other tasks translate and settle the rest;
-    another topic of the same groups is synced."""
-    source, target = mirrored()
-    source.create_topic("payments", PARTITIONS)
-    target.create_topic("A.payments", PARTITIONS)
-    target.log("A.payments", 1).timestamp_type = TimestampType.LOG_APPEND_TIME
-    for partition in range(PARTITIONS):
-        source.log("payments", partition).append(
-            Message(2_000 + n, b"p%d" % n, b"v") for n in range(RECORDS)
-        )
-        for number in range(4):
-            place = TopicPartition("payments", partition)
-            source.group(f"g{number}").offsets[place] = CommittedOffset(10 + number)
-    mirror(source, target, {"payments": "A.payments"})
-    world.store(source, target)
-    result = world.cycle()
-    by_topic = {
-        topic: {row.reason for row in result.rows if row.source_topic == topic}
-        for topic in ("orders", "payments")
-    }
-    assert by_topic == {"orders": {None}, "payments": {Reason.TARGET_REWRITES_TIMESTAMPS}}
-    assert not any("payments" in item for item in world.asked("B", "commit"))
-
-
 def test_two_flows_that_write_the_same_leave_it_to_neither(shape, world):
     """Under Identity a group that has the topic on both sources is not synced; the other
     groups are."""
@@ -487,22 +479,17 @@ def test_narrowing_holds_in_the_workers(shape, world):
     assert set(found) == {(g, "orders", p) for g in ("g1", "g2") for p in range(PARTITIONS)}
 
 
-def test_no_group_is_no_row(world):
-    world.store(*mirrored(groups=0))
-    result = world.cycle()
-    assert list(result.rows) == []
-    assert (result.groups, result.positions) == (0, 0)
-    assert shared.asked(world.folder, "A", "committed") == []
-
-
-def test_groups_without_commits_are_no_rows(shape, world):
+@pytest.mark.parametrize("groups", [0, 3])
+def test_groups_without_commits_are_no_rows(groups, shape, world):
+    """Nor are none; these take no task."""
     source, target = mirrored(groups=0)
-    for number in range(3):
+    for number in range(groups):
         source.group(f"g{number}")
     world.store(source, target)
     result = world.cycle()
     assert list(result.rows) == []
-    assert (result.groups, result.positions) == (3, 0)
+    assert (result.groups, result.positions) == (groups, 0)
+    assert groups or shared.asked(world.folder, "A", "committed") == []
 
 
 def test_timestamps_alone_draw_a_warning(world):
