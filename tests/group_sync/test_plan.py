@@ -159,6 +159,7 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         # log still has: below the log's start its consumers would be reset.
         (Case(current=80, rewind_from=80), WOULD_COMMIT),
         (Case(current=80, rewind_from=80, last_commit=(90, 80)), WOULD_COMMIT),
+        (Case(current=100, rewind_from=100), WOULD_COMMIT),
         (Case(current=80, rewind_from=80, active=True), ACTIVE),
         (Case(current=81, rewind_from=80), AHEAD),
         (Case(current=79, rewind_from=80), AHEAD),
