@@ -14,16 +14,6 @@ def made(**client: str) -> ClientSettings:
     return client_settings(ClusterSettings("A", ("localhost:9092",), named))
 
 
-def test_what_is_not_set_is_as_in_kafka():
-    """Kafka's own defaults."""
-    settings = made()
-    assert settings.request_timeout_ms == 30_000
-    assert settings.metadata_max_age_ms == 300_000
-    assert (settings.backoff_ms, settings.backoff_max_ms) == (100, 1_000)
-    assert settings.connections_max_idle_ms == 540_000
-    assert settings.socket_connection_setup_timeout_ms == 10_000
-
-
 @pytest.mark.parametrize(
     ("key", "text", "name", "value"),
     [

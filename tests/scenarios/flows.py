@@ -2,6 +2,7 @@
 and what a group's consumer gets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,17 @@ def prepare_mirror(
     path = folder / "mm2.properties"
     path.write_text(javaproperties.dumps(wanted | dict(overrides or {}), timestamp=None))
     return MirrorMaker(path, folder, name=name)
+
+
+@contextmanager
+def two_brokers(folder: Path) -> Iterator[list[EmbeddedBroker]]:
+    """Two clusters, A and B, which compact soon."""
+    quick = {"log.cleaner.backoff.ms": "100"}
+    pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
+    with ExitStack() as running, ThreadPoolExecutor() as pool:
+        for broker in pair:
+            running.callback(broker.stop)
+        yield list(pool.map(EmbeddedBroker.start, pair))
 
 
 class Rows:

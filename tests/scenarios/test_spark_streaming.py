@@ -4,8 +4,7 @@ migrated by `tsoffset translate`, started again on the target while records go o
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.invoking import invoke
 from tests.producing import Contents, Written
+from tests.scenarios.flows import two_brokers
 from tests.waiting import wait_until
 from tsoffset.lab.embedded import (
     EmbeddedBroker,
@@ -102,14 +102,8 @@ def wait_for_batches(query: StreamingQuery, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory) -> Iterator[list[EmbeddedBroker]]:
-    """A and B, which compact soon."""
-    quick = {"log.cleaner.backoff.ms": "100"}
-    folder = tmp_path_factory.mktemp("clusters")
-    pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
-    with ExitStack() as running, ThreadPoolExecutor() as pool:
-        for broker in pair:
-            running.callback(broker.stop)
-        yield list(pool.map(EmbeddedBroker.start, pair))
+    with two_brokers(tmp_path_factory.mktemp("clusters")) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
