@@ -65,15 +65,12 @@ class MemoryStand:
     def partition(
         self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
     ) -> TopicPartition:
-        """The only partition of a new topic."""
         return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
 
     def delete_topic(self, topic: str) -> None:
-        """Return once it is gone."""
         self.cluster.delete_topic(topic)
 
     def internal_topic(self) -> str:
-        """The name of a topic that is Kafka's own."""
         self.cluster.create_topic("__consumer_offsets", internal=True)
         return "__consumer_offsets"
 
@@ -109,7 +106,6 @@ class MemoryStand:
         return partition
 
     def delete_records(self, partition: TopicPartition, before: int) -> None:
-        """Move the log's start to `before`."""
         self.cluster.log(partition.topic, partition.partition).delete_records(before)
 
     @contextmanager
@@ -120,17 +116,14 @@ class MemoryStand:
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
-        """Keep a member in the group while the block runs."""
         self.cluster.group(group, kind).state = "Stable"
         yield
         self.cluster.group(group).state = "Empty"
 
     def wait_until_empty(self, group: str) -> None:
-        """Return once the group has no members."""
         assert self.cluster.group(group).state == "Empty"
 
     def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
-        """Return once the group has no offset for this partition."""
         assert partition not in self.cluster.group(group).offsets
 
     @contextmanager

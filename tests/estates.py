@@ -165,7 +165,6 @@ def lags(seed: int) -> list[tuple[str, int, int, int]]:
 
 
 def main() -> None:
-    """Serve until interrupted."""
     daemon = rich(ServerSettings(listeners=("http://127.0.0.1:8084",), token=TOKEN))
     with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as addresses:
         print(*addresses, f"token to change: {TOKEN}", f"to read: {READ_TOKEN}", sep="\n")  # noqa: T201

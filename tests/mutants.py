@@ -97,7 +97,6 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
 
 
 def _changes(node: ast.AST) -> Sequence[int]:
-    """The numbers of the changes that fit a node."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return ()
@@ -130,7 +129,6 @@ def _apply(node: ast.AST, change: int) -> str:
 
 
 def all_mutants() -> Iterator[Mutant]:
-    """Those of all modules."""
     for place in PLACES:
         paths = sorted((ROOT / "tsoffset").glob(place))
         assert paths, f"no module is called {place}"

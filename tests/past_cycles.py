@@ -95,7 +95,6 @@ class Past:
 
 
 def files(directory: Path) -> list[Path]:
-    """All files of history."""
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 

@@ -54,7 +54,6 @@ class Secured:
         return Access(address, "SSL", self.trust_store, key_store)
 
     def by_password(self, user: str, mechanism: str, *, tls: bool = True) -> Access:
-        """How a user enters by SASL."""
         listener, protocol = ("SASL_TLS", "SASL_SSL") if tls else ("SASL", "SASL_PLAINTEXT")
         return Access(
             self.broker.bootstrap_at(listener),

@@ -112,7 +112,6 @@ class Daemon:
         return self._ended(flow, **{**fields, "facts": {"flow": flow, "seconds": 1.0}, **more})
 
     def failure(self, error: str, flow: str = FLOW) -> Cycle:
-        """A cycle has come to nothing."""
         return self._ended(flow, error=error)
 
     def _ended(self, flow: str, **fields: Any) -> Cycle:
@@ -149,7 +148,6 @@ class Daemon:
 
 
 def bearing(token: str) -> dict[str, str]:
-    """The header that shows a token."""
     return {"authorization": f"Bearer {token}"}
 
 

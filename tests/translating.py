@@ -228,5 +228,4 @@ class _Recut:
 
 
 def silence_logs() -> None:
-    """Let only what is worth a warning be logged."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))

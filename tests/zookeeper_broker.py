@@ -11,7 +11,6 @@ from tsoffset.lab.embedded.server import Server
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """The version in a form that can be compared."""
     return tuple(map(int, version.split(".")))
 
 

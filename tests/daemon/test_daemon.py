@@ -47,7 +47,6 @@ from tsoffset.testing.memory_cluster import MemoryCluster
 
 
 def starts(interval: float, durations: Sequence[float]) -> list[float]:
-    """When cycles that take so long begin."""
     schedule, found, now = Schedule(interval, 0.0), [], 0.0
     for seconds in durations:
         now = max(now, schedule.due)

@@ -118,7 +118,6 @@ class World:
         }
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The value of one series of the flow."""
         return self.samples().get((f"tsoffset_{name}", frozenset({"flow": FLOW, **labels}.items())))
 
 

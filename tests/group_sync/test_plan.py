@@ -107,7 +107,6 @@ def row_for(
     floor: str = "none",
     **changes: Any,
 ) -> Row:
-    """The row of one such group."""
     return rows_for([Case(outcome, current, **changes)], floor)[0]
 
 

@@ -371,7 +371,6 @@ def many_lookups(cluster: KafkaCluster) -> Failed | None:
 
 
 def one_read(cluster: KafkaCluster) -> Failed | None:
-    """What a read fails with; None if it does not."""
     answer = read(cluster, 4)
     return answer if isinstance(answer, Failed) else None
 

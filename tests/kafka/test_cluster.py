@@ -63,7 +63,6 @@ def connect(source_broker) -> Iterator[Connect]:
 
 @pytest.fixture
 def nobody() -> str:
-    """An address at which nothing listens."""
     return nowhere()
 
 

@@ -135,7 +135,6 @@ def play(estate, clusters) -> Iterator[Play]:
 
 
 def deadline_ms(case: Case, side: str) -> int:
-    """How long a call may take."""
     hangs = case.lie is silent or any(word in getattr(case, side) for word in TIME_IS_UP)
     return SHORT_MS if hangs else LONG_MS
 

@@ -46,7 +46,6 @@ class Realm:
         return self.folder / "krb5.conf"
 
     def keytab(self, principal: str) -> Path:
-        """A new principal's keys."""
         path = self.folder / f"{principal.replace('/', '-')}.keytab"
         self._administer(f"addprinc -randkey {principal}")
         self._administer(f"ktadd -k {path} {principal}")
@@ -62,7 +61,6 @@ class Realm:
         self.run(program("kadmin.local"), "-q", command)
 
     def run(self, *words: str | Path) -> None:
-        """Run one of its programs to the end."""
         done = subprocess.run(
             words, env=self.environment(), capture_output=True, text=True, timeout=30, check=False
         )
@@ -146,7 +144,6 @@ def test_gssapi_enters_by_keytab_and_by_ticket(tmp_path, monkeypatch):
 
 
 def topics(address: str, options: str, service: str = "kafka") -> list[str]:
-    """The topics that a client with this login sees."""
     settings = {
         "bootstrap.servers": address,
         "security.protocol": "SASL_PLAINTEXT",

@@ -42,13 +42,11 @@ def cluster(access: Access, **settings: str) -> KafkaCluster:
 
 
 def seen(access: Access, **settings: str) -> list[str]:
-    """The topics that the adapter gets to see."""
     with cluster(access, **settings) as entered:
         return sorted(entered.topics())
 
 
 def refused(access: Access, **settings: str) -> str:
-    """What is said where it does not get in."""
     with cluster(access, **settings) as entered, pytest.raises(ClusterRefused) as caught:
         entered.topics()
     return str(caught.value)

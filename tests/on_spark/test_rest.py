@@ -20,7 +20,6 @@ LONG_REST = 75
 
 
 def worker(session: SparkSession) -> int:
-    """The process of a worker."""
     return int(session.sparkContext.parallelize([0], 1).map(process).collect()[0])
 
 

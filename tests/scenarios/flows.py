@@ -105,7 +105,6 @@ class Rows:
         }
 
     def with_reason(self, reason: Reason) -> list[Row]:
-        """The rows skipped for `reason`."""
         return [row for row in self.all if row.reason is reason]
 
 
@@ -118,7 +117,6 @@ class Flows:
         self.settings = Configuration.read(mirror_maker.properties_path).resolve()
 
     def sides(self, flow: str) -> tuple[Contents, Contents]:
-        """Source and target of a flow."""
         source, _, target = flow.partition("->")
         return self.contents[source], self.contents[target]
 

@@ -55,7 +55,6 @@ class Peers:
 
     @property
     def remote(self) -> str:
-        """The topic's name on the target."""
         return f"{SOURCE}.{self.topic}"
 
 

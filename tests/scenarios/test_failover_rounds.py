@@ -46,7 +46,6 @@ class Rounds:
         self.written += count
 
     def wait(self) -> None:
-        """Until the mirror has all of it."""
         sides = (self.clusters[alias].bootstrap for alias in "AB")
         self.mirror.wait_until_mirrored(*sides, {self.topics["A"]: self.topics["B"]})
 

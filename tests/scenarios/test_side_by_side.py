@@ -50,7 +50,6 @@ class Run:
     counts: Mapping[str, int]
 
     def figures(self) -> str:
-        """What came of it, for a person."""
         verdicts = Counter(one["verdict"] for one in self.pairs)
         return (
             f"{dict(self.actions)}, {dict(self.counts)}; {self.commits_judged} commits judged, "
@@ -126,14 +125,12 @@ class _Daemons:
         self._now.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
 
     def cycles(self, more: int) -> None:
-        """Wait for so many more cycles."""
         before = len(named(self._now.events(), "cycle_finished", FLOW))
         self._now.wait_for(
             lambda events: len(named(events, "cycle_finished", FLOW)) >= before + more
         )
 
     def end(self, *, kill: bool = False) -> None:
-        """End it in order or at once."""
         if self._now is None:
             return
         if kill:

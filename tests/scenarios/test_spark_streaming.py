@@ -66,7 +66,6 @@ class Site:
         self.mirror.wait_until_mirrored(self.a.bootstrap, self.b.bootstrap, names)
 
     def migrate(self, old: Path, new: Path, flow: str = "A->B") -> Result:
-        """Translate a checkpoint by `tsoffset translate`."""
         return self.translate(flow, "--spark-checkpoint", str(old), "-o", str(new))
 
     def translate(self, flow: str, *words: str) -> Result:

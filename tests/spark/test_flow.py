@@ -14,7 +14,6 @@ from tsoffset.spark.flow import FlowTask, Rows
 
 
 def row(group: str, source_offset: int) -> Row:
-    """Of one commit that stays where it is."""
     place = (group, "orders", 0, source_offset, None, "A.orders", None, None)
     return Row("A->B", *place, OutcomeKind.UNCHANGED)
 

@@ -135,7 +135,6 @@ class Run:
                 continue
 
     def found(self, canaries: Iterable[str]) -> list[str]:
-        """Where a canary is, in whichever form."""
         forms = {form: canary for canary in canaries for form in forms_of(canary)}
         places = [(f"a process, {number}", seen) for number, seen in enumerate(self.seen)]
         for path in self.folder.rglob("*"):

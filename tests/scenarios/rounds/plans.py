@@ -110,7 +110,6 @@ def few(seed: str) -> Sequence[int]:
 
 
 def plan(seed: str, number: int) -> Plan:
-    """The round of that number."""
     block, place = divmod(number, ROUNDS)
 
     def dealt(deck: str, cards: Sequence[tuple[_Card, int]]) -> _Card:
