@@ -1,6 +1,5 @@
 """The adapter beyond the contract: addresses, pipelining, versions, damage, its own ending."""
 
-import contextlib
 import logging
 import signal
 import socket
@@ -45,20 +44,13 @@ Connect = Callable[..., KafkaCluster]
 
 
 @pytest.fixture
-def connect(source_broker) -> Iterator[Connect]:
-    """A function that makes an adapter to the source; all are closed when the test ends."""
-    with contextlib.ExitStack() as made:
+def connect(source_broker, adapter) -> Connect:
+    """A function that makes an adapter to the source, or to these addresses."""
 
-        def start(*addresses, client=None, admin_timeout_ms=60000):
-            settings = ClusterSettings(
-                "A",
-                addresses or (source_broker.bootstrap,),
-                client or {},
-                admin_timeout_ms=admin_timeout_ms,
-            )
-            return made.enter_context(KafkaCluster(settings))
+    def start(*addresses, **settings):
+        return adapter(*(addresses or (source_broker.bootstrap,)), **settings)
 
-        yield start
+    return start
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """The adapter on a cluster of two nodes whose second one hangs, dies, or gives up leaders."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
+from functools import partial
 
 import pytest
 from kafka import TopicPartition as KafkaTopicPartition
@@ -13,7 +14,6 @@ from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.digests import content_digest
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
@@ -59,20 +59,9 @@ def contents(nodes) -> Iterator[Contents]:
 
 
 @pytest.fixture
-def connect(nodes) -> Iterator[Connect]:
-    """A function that makes an adapter to both nodes; all are closed when the test ends."""
-    with ExitStack() as made:
-
-        def start(client=None, admin_timeout_ms=60000):
-            settings = ClusterSettings(
-                "A",
-                tuple(nodes.bootstrap.split(",")),
-                client or {},
-                admin_timeout_ms=admin_timeout_ms,
-            )
-            return made.enter_context(KafkaCluster(settings))
-
-        yield start
+def connect(nodes, adapter) -> Connect:
+    """A function that makes an adapter to both nodes."""
+    return partial(adapter, *nodes.bootstrap.split(","))
 
 
 @pytest.fixture
@@ -183,7 +172,7 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
     partitions, group = one_on_each(contents, unique), unique("group")
     here, there = partitions
     contents.commit_offsets(group, {(here.topic, 0): 0})
-    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
+    cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert both_answer(cluster, partitions)
     assert group in cluster.groups().groups
     with stopped(second.pid):
@@ -242,7 +231,8 @@ def test_a_throttled_reader_is_patient(connect, contents, unique):
     )
     answer = contents.admin._manager.run(contents._send, quota, None)
     assert [entry.error_code for entry in answer.entries] == [0]
-    cluster = connect({"client.id": client_id, "request.timeout.ms": "1500"}, 2_000)
+    client = {"client.id": client_id, "request.timeout.ms": "1500"}
+    cluster = connect(client=client, admin_timeout_ms=2_000)
     tp = TopicPartition(topic, 0)
     asked = [ReadFrom(tp, offset) for offset in range(20)]
     answers = cluster.read(asked, UNCOMMITTED)
