@@ -14,11 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 
 from tests.invoking import ROOT
 from tests.memory_flows import flow
+from tests.serving import AT, FLOW, Daemon
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.schema import table
 from tsoffset.cycle.values import rows_table
 from tsoffset.cycle.work import Cost
-from tsoffset.daemon.status import Board, Cycle, FlowState, Instance
+from tsoffset.daemon.status import FlowState
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics import collector
@@ -30,8 +31,7 @@ from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.row_columns import tally_of
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
-STARTED, NOW = 1_000_000.0, 1_000_100.0
-FLOW = "A->B"
+STARTED, NOW = AT - 100, AT
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -66,46 +66,24 @@ def row(
     )
 
 
-class World:
-    """The flow A->B, with cycles that a test makes up."""
+class World(Daemon):
+    """The flow A->B, with cycles of two seconds that a test makes up."""
+
+    seconds = 2.0
 
     def __init__(self, **limits: int) -> None:
-        self.board = Board(Instance("me", "here", 1, STARTED), now=lambda: self.now)
-        self.now = NOW
+        super().__init__()
         self.board.set_flows([flow()])
         self.metrics = Metrics(self.board, MetricsSettings(**limits))
-        self.cycles = 0
+        self.observers = [self.metrics]
 
-    def cycle(
-        self,
-        rows: Iterable[Row] | None,
-        error: str | None = None,
-        *,
-        over_limit: bool = False,
-        **more: Any,
-    ) -> None:
-        """A cycle that took two seconds and ends now; None: it came to nothing."""
-        self.cycles += 1
-        result = tally = None
-        if rows is not None:
-            rows = list(rows)
-            result = CycleResult(
-                **{
-                    "flow": FLOW,
-                    "rows": Rows(rows_table(rows)),
-                    "warnings": (),
-                    "unreachable": False,
-                    "seconds": 2.0,
-                    "groups": len({one.group for one in rows}),
-                    "positions": len(rows),
-                    **more,
-                }
-            )
-            tally = tally_of(rows_table(rows))
-        started = self.now - 2.0
-        cycle = Cycle(FLOW, self.cycles, started, 2.0, True, result, tally, error, over_limit)
-        status = self.board.cycle_ended(cycle)
-        self.metrics.cycle_ended(cycle, status)
+    def cycle(self, rows: Iterable[Row], **more: Any) -> None:
+        """A cycle ends now with these rows; `more` are fields of its result."""
+        rows = list(rows)
+        table = rows_table(rows)
+        groups = len({one.group for one in rows})
+        result = CycleResult(FLOW, Rows(table), (), False, self.seconds, groups, len(rows))
+        self._ended(FLOW, result=replace(result, **more), tally=tally_of(table))
 
     def samples(self) -> Samples:
         """What is scraped, but for what is told of any process."""
@@ -216,9 +194,9 @@ def test_cycles_are_counted_by_what_they_came_to():
     world.cycle([row("a", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT)])
     away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
     world.cycle([away], unreachable=True)
-    world.cycle(None, "it took too long", over_limit=True)
-    world.cycle(None, "Spark gave up")
-    world.cycle(None, "Spark gave up")
+    world.failure("it took too long", over_limit=True)
+    world.failure("Spark gave up")
+    world.failure("Spark gave up")
     found = {result: world.value("cycles_total", result=result) for result in RESULTS}
     assert found == dict(zip(RESULTS, (1, 1, 1, 1, 2), strict=True))
     assert world.value("cycle_duration_seconds_count") == 6
