@@ -5,21 +5,22 @@ that the cluster under test is only ever asked.
 """
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Self
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents, Written
 from tests.producing import Transaction as OpenTransaction
+from tests.scenarios.flows import member
 from tests.waiting import wait_until
+from tests.zookeeper_broker import version_numbers
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -31,13 +32,7 @@ from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Trans
 
 # A little ago, so that what a broker stamps itself is always later.
 NOW_MS = int(time.time() * 1000) - 60_000
-PATIENCE_SECONDS = 60
 ORIGIN = OffsetHeader("origin")
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """The version in a form that can be compared."""
-    return tuple(map(int, version.split(".")))
 
 
 # --- in memory ----------------------------------------------------------------------------
@@ -70,15 +65,12 @@ class MemoryStand:
     def partition(
         self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
     ) -> TopicPartition:
-        """The only partition of a new topic."""
         return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
 
     def delete_topic(self, topic: str) -> None:
-        """Return once it is gone."""
         self.cluster.delete_topic(topic)
 
     def internal_topic(self) -> str:
-        """The name of a topic that is Kafka's own."""
         self.cluster.create_topic("__consumer_offsets", internal=True)
         return "__consumer_offsets"
 
@@ -114,7 +106,6 @@ class MemoryStand:
         return partition
 
     def delete_records(self, partition: TopicPartition, before: int) -> None:
-        """Move the log's start to `before`."""
         self.cluster.log(partition.topic, partition.partition).delete_records(before)
 
     @contextmanager
@@ -125,17 +116,14 @@ class MemoryStand:
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
-        """Keep a member in the group while the block runs."""
         self.cluster.group(group, kind).state = "Stable"
         yield
         self.cluster.group(group).state = "Empty"
 
     def wait_until_empty(self, group: str) -> None:
-        """Return once the group has no members."""
         assert self.cluster.group(group).state == "Empty"
 
     def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
-        """Return once the group has no offset for this partition."""
         assert partition not in self.cluster.group(group).offsets
 
     @contextmanager
@@ -294,12 +282,12 @@ class BrokerStand:
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
-        member = {
+        kinds: dict[GroupType, Callable[[str, str], AbstractContextManager[object]]] = {
             GroupType.CLASSIC: self._classic_member,
             GroupType.CONSUMER: self._consumer_member,
             GroupType.SHARE: self._share_member,
-        }[kind]
-        with member(group, topic):
+        }
+        with kinds[kind](group, topic):
             wait_until(lambda: self._state(group) == "Stable", f"{group} is stable")
             yield
 
@@ -349,29 +337,8 @@ class BrokerStand:
                 return str(listed["group_state"])
         return None
 
-    @contextmanager
-    def _classic_member(self, group: str, topic: str) -> Iterator[None]:
-        done = threading.Event()
-
-        def consume() -> None:
-            with closing(
-                KafkaConsumer(
-                    topic,
-                    bootstrap_servers=self._broker.bootstrap,
-                    group_id=group,
-                    enable_auto_commit=False,
-                )
-            ) as consumer:
-                while not done.is_set():
-                    consumer.poll(timeout_ms=50)
-
-        thread = threading.Thread(target=consume, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join(PATIENCE_SECONDS)
+    def _classic_member(self, group: str, topic: str) -> AbstractContextManager[object]:
+        return member(self.contents, group, topic)
 
     def _consumer_member(self, group: str, topic: str) -> AbstractContextManager[None]:
         return self._console(

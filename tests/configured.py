@@ -31,7 +31,6 @@ def properties_file(
 
 
 def nowhere() -> str:
-    """An address where nothing answers."""
     return f"127.0.0.1:{free_port()}"
 
 

@@ -13,17 +13,11 @@ import structlog
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
-from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
-from tests.zookeeper_broker import ZooKeeperBroker
-from tsoffset.lab.embedded import (
-    KAFKA_VERSION,
-    EmbeddedBroker,
-    MirrorMaker,
-    flow_properties,
-)
+from tests.zookeeper_broker import ZooKeeperBroker, version_numbers
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, MirrorMaker, flow_properties
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so

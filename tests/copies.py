@@ -58,7 +58,6 @@ class CopiedPartition:
 
     @property
     def repeated(self) -> int:
-        """How many copies the replicator made again."""
         return sum(len(offsets) - 1 for offsets in self.copies.values())
 
     def skipped(self, committed: int, target_offset: int) -> list[int]:

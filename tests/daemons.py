@@ -65,5 +65,4 @@ class Daemon:
 def named(
     events: list[dict[str, Any]], event: str, flow: str | None = None
 ) -> list[dict[str, Any]]:
-    """The events of that name, of one flow or of all."""
     return [each for each in events if each["event"] == event and flow in (None, each.get("flow"))]

@@ -79,7 +79,6 @@ class EmbeddedCluster:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """See `EmbeddedBroker`."""
         with ExitStack() as stack:
             for node in self.nodes:
                 stack.callback(node.__exit__, kind)

@@ -11,15 +11,7 @@ from tests.memory_flows import flow
 from tests.serving import READ_TOKEN, TOKEN, Daemon, row
 from tsoffset.daemon.status import FlowState, Instance
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.model import (
-    FailureKind,
-    OutcomeKind,
-    Precision,
-    Reason,
-    Row,
-    Skipped,
-    TopicPartition,
-)
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Skipped, TopicPartition
 from tsoffset.rule import reasons
 from tsoffset.server.listeners import serve
 
@@ -173,7 +165,6 @@ def lags(seed: int) -> list[tuple[str, int, int, int]]:
 
 
 def main() -> None:
-    """Serve until interrupted."""
     daemon = rich(ServerSettings(listeners=("http://127.0.0.1:8084",), token=TOKEN))
     with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as addresses:
         print(*addresses, f"token to change: {TOKEN}", f"to read: {READ_TOKEN}", sep="\n")  # noqa: T201

@@ -95,11 +95,9 @@ class Asked:
         return frame
 
     def send(self, data: bytes) -> None:
-        """Send so much before the rest."""
         self.client.sendall(data)
 
     def wait(self, seconds: float) -> None:
-        """Let so much time go by, or the test end."""
         self.brokers.closing.wait(seconds)
 
 

@@ -30,15 +30,7 @@ from tests.hostile_broker import (
     broker,
     partition,
 )
-from tests.kafka.test_records import (
-    ATTRIBUTES_AT,
-    CODECS,
-    CRC_AT,
-    RECORDS_AT,
-    old,
-    sealed,
-    sent,
-)
+from tests.kafka.test_records import ATTRIBUTES_AT, CODECS, CRC_AT, RECORDS_AT, old, sealed, sent
 from tsoffset.kafka.wire.flexible_encoding import unsigned
 
 CALM, HIT = "g4", "g0"
@@ -101,7 +93,6 @@ def half(asked: Asked) -> bytes:
 
 
 def cut_off(asked: Asked) -> bytes | None:
-    """Half of the answer, and the end."""
     asked.send(half(asked))
     return None
 
@@ -119,7 +110,6 @@ def lengthened(asked: Asked) -> bytes:
 
 
 def slow(asked: Asked) -> bytes:
-    """A byte now and then."""
     frame = asked.frame()
     for number in range(40):
         asked.send(frame[number : number + 1])
@@ -142,7 +132,6 @@ def body_of(content: bytes, asked: Asked) -> bytes:
 
 
 def changed(change: Callable[[Any], None], asked: Asked) -> bytes:
-    """The answer with something else in it."""
     change(asked.answer)
     return asked.frame()
 
@@ -208,7 +197,6 @@ def itself(asked: Asked) -> bytes:
 
 
 def of_victim(does: Callable[[Any], None]) -> Lie:
-    """Of the victim's topic in Metadata."""
 
     def change_topic(answer: Any) -> None:
         for topic in answer.topics:
@@ -258,7 +246,6 @@ def other_cluster(answer: Any) -> None:
 
 
 def renamed(api_name: bytes, other: bytes) -> Lie:
-    """The same bytes for a name, whatever they are."""
 
     def lie(asked: Asked) -> bytes:
         return asked.frame().replace(api_name, other)
@@ -309,7 +296,6 @@ def many_groups(asked: Asked) -> bytes:
 
 
 def of_offsets(does: Callable[[Any], None]) -> Lie:
-    """Of each offset in an OffsetFetch answer."""
 
     def change_offsets(answer: Any) -> None:
         for group in answer.groups:
@@ -355,7 +341,6 @@ def backwards(asked: Asked) -> bytes:
 
 
 def of_fetch(does: Callable[[Any], None]) -> Lie:
-    """Of the one partition in a Fetch answer."""
 
     def change_partition(answer: Any) -> None:
         does(answer.responses[0].partitions[0])
@@ -473,7 +458,6 @@ def old_length(raw: bytearray) -> None:
 
 
 def elsewhere(topic: str, number: int) -> Lie:
-    """The answer for another partition."""
 
     def change_place(answer: Any) -> None:
         answer.responses[0].topic = topic
@@ -836,7 +820,6 @@ CASES = (
 
 
 def table() -> str:
-    """The cases as Markdown."""
     lines = ["| a broker that | of the source | of the target |", "|---|---|---|"]
     for case in CASES:
         both = " (hits both groups)" if case.everybody else ""

@@ -17,7 +17,6 @@ def message(kind: Any, /, **values: Any) -> Any:
 def request_frame(
     kind: Any, version: int, number: int, client: str = "client", **values: Any
 ) -> bytes:
-    """The whole frame of a request."""
     request = message(kind, version=version, **values)
     request.with_header(correlation_id=number, client_id=client)
     return bytes(request.encode(framed=True, header=True))

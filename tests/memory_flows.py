@@ -49,10 +49,7 @@ class LoweringPolicy(DefaultReplicationPolicy):
 
 
 def flow(
-    source: str = "A",
-    target: str = "B",
-    policy: ReplicationPolicy = DEFAULT,
-    **changes: Any,
+    source: str = "A", target: str = "B", policy: ReplicationPolicy = DEFAULT, **changes: Any
 ) -> FlowSettings:
     """A flow with default filters; `changes` are further fields of FlowSettings."""
     settings = FlowSettings(
@@ -66,7 +63,6 @@ def flow(
 
 
 def identity_flow(source: str = "A", target: str = "B", **changes: Any) -> FlowSettings:
-    """A flow whose topics keep their names."""
     return flow(source, target, IdentityReplicationPolicy(source), **changes)
 
 
@@ -207,7 +203,6 @@ class Estate:
         competing_flows: Sequence[FlowSettings] = (),
         carry_over: CarryOver | None = None,
     ) -> list[Row]:
-        """One cycle of a flow (A->B)."""
         settings = settings or flow()
         return cycle(
             settings,
@@ -284,7 +279,6 @@ def mirrored_estate(
 
 
 def with_floor() -> TranslationSettings:
-    """`translation.floor = log_start`."""
     return TranslationSettings(floor="log_start")
 
 
@@ -313,10 +307,8 @@ UNCHANGED = (OutcomeKind.UNCHANGED, None)
 
 
 def failed(kind: FailureKind) -> tuple[OutcomeKind, FailureKind]:
-    """The verdict of a failed row."""
     return OutcomeKind.FAILED, kind
 
 
 def skipped(reason: Reason) -> tuple[OutcomeKind, Reason]:
-    """The verdict of a skipped row."""
     return OutcomeKind.SKIPPED, reason

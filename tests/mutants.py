@@ -28,12 +28,7 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PLACES = (
-    "rule/*.py",
-    "group_sync/*.py",
-    "cycle/carry_over.py",
-    "commands/snapshots/restoring.py",
-)
+PLACES = ("rule/*.py", "group_sync/*.py", "cycle/carry_over.py", "commands/snapshots/restoring.py")
 # Each is short, and states one rule; random tests would hide which example is missing.
 EXAMPLES = tuple(
     str(ROOT / "tests" / folder / f"test_{name}.py")
@@ -102,7 +97,6 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
 
 
 def _changes(node: ast.AST) -> Sequence[int]:
-    """The numbers of the changes that fit a node."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return ()
@@ -135,7 +129,6 @@ def _apply(node: ast.AST, change: int) -> str:
 
 
 def all_mutants() -> Iterator[Mutant]:
-    """Those of all modules."""
     for place in PLACES:
         paths = sorted((ROOT / "tsoffset").glob(place))
         assert paths, f"no module is called {place}"

@@ -8,17 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests import serving
 from tests.memory_flows import flow
+from tests.serving import FLOW
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance
 from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.history.flow_history import FlowHistory
-from tsoffset.model import OutcomeKind, Precision, Row
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.stores import place_of
 from tsoffset.terminal.row_columns import tally_of
 
-FLOW = "A->B"
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
 MINUTE = 60.0
@@ -26,23 +27,9 @@ MINUTE = 60.0
 
 def row(group: str = "billing", partition: int = 0, offset: int = 7, **changes: Any) -> Row:
     """A pair that is in place, unless it is said otherwise."""
-    fields: dict[str, Any] = {
-        "flow": FLOW,
-        "group": group,
-        "source_topic": "orders",
-        "partition": partition,
-        "source_offset": offset,
-        "source_timestamp_ms": 1_000 + offset,
-        "target_topic": "A.orders",
-        "target_offset": offset,
-        "current_target_offset": offset,
-        "outcome": OutcomeKind.UNCHANGED,
-        "reason": None,
-        "precision": Precision.EXACT,
-        "reread_bound": 0,
-        "message": None,
-    }
-    return Row(**(fields | changes))
+    fields = dict.fromkeys(("source_offset", "target_offset", "current_target_offset"), offset)
+    fields |= {"source_timestamp_ms": 1_000 + offset, "outcome": OutcomeKind.UNCHANGED}
+    return serving.row(group, partition=partition, **{**fields, "consumer_lag": None, **changes})
 
 
 @dataclass(slots=True)
@@ -95,7 +82,6 @@ class Past:
 
 
 def files(directory: Path) -> list[Path]:
-    """All files of history."""
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 

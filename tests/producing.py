@@ -113,7 +113,6 @@ class Contents:
         self.admin = KafkaAdminClient(**self._client)
 
     def close(self) -> None:
-        """Close the connections."""
         self.admin.close()
 
     def create_topic(
@@ -246,7 +245,6 @@ class Contents:
         return start, end
 
     def delete_records(self, topic: str, before: int, *, partition: int = 0) -> None:
-        """Move the log's start to `before`."""
         self.admin.delete_records({TopicPartition(topic, partition): before})
 
     def read(

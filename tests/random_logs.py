@@ -212,7 +212,6 @@ def _stamp(kind: Kind, number: int, at: int, rng: random.Random) -> int | None:
 
 
 def write(log: PartitionLog, kind: Kind, rng: random.Random) -> None:
-    """Fill a log as the applications of this kind do."""
     pending = list(_messages(kind, rng))
     if kind.append_time == "source":
         log.timestamp_type = TimestampType.LOG_APPEND_TIME

@@ -67,7 +67,6 @@ class Replicator:
         self.shift = 0
 
     def work(self) -> None:
-        """All lives of the replicator, up to now."""
         rng, kind, life = self.rng, self.kind, self.life
         start = self.source.start
         stop = self.source.readable_end(kind.isolation)
@@ -250,11 +249,9 @@ class Replicator:
         self.life = Life(stands=source.start, reached=source.start)
 
     def go_back(self, by: int) -> None:
-        """Stand so many offsets further back."""
         self.life.stands = max(self.source.start, self.life.stands - by)
 
     def copy_on(self, most: int) -> None:
-        """Copy so many offsets at most."""
         stop = self.source.readable_end(self.kind.isolation)
         start = max(self.life.stands, self.source.start)
         self._run(_Leg(start, max(start, min(stop, start + most)), later=True))

@@ -18,12 +18,7 @@ from kafka.admin import (
 
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
-from tsoffset.lab.embedded import (
-    Access,
-    BrokerListener,
-    BrokerSecurity,
-    EmbeddedBroker,
-)
+from tsoffset.lab.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
 from tsoffset.lab.embedded.certificates import LOCAL_HOSTS, Authority
 
 PASSWORDS = {
@@ -59,7 +54,6 @@ class Secured:
         return Access(address, "SSL", self.trust_store, key_store)
 
     def by_password(self, user: str, mechanism: str, *, tls: bool = True) -> Access:
-        """How a user enters by SASL."""
         listener, protocol = ("SASL_TLS", "SASL_SSL") if tls else ("SASL", "SASL_PLAINTEXT")
         return Access(
             self.broker.bootstrap_at(listener),

@@ -85,7 +85,9 @@ class Controls:
 
 
 class Daemon:
-    """Flows A->B and B->A, and what is served of them."""
+    """Flows A->B and B->A, and what is served of them; `seconds` is what each cycle takes."""
+
+    seconds = 1.0
 
     def __init__(self, settings: ServerSettings | None = None) -> None:
         self.settings = settings or ServerSettings()
@@ -95,6 +97,7 @@ class Daemon:
         self.board.set_flows([flow(), flow("B", "A")])
         self.controls = Controls(self.board)
         self.recent = RecentCycles()
+        self.observers: list[Metrics] = []
 
     def cycle(
         self,
@@ -111,18 +114,19 @@ class Daemon:
         fields: dict[str, Any] = {"result": result, "tally": tally_of(table)}
         return self._ended(flow, **{**fields, "facts": {"flow": flow, "seconds": 1.0}, **more})
 
-    def failure(self, error: str, flow: str = FLOW) -> Cycle:
-        """A cycle has come to nothing."""
-        return self._ended(flow, error=error)
+    def failure(self, error: str, flow: str = FLOW, *, over_limit: bool = False) -> Cycle:
+        return self._ended(flow, error=error, over_limit=over_limit)
 
     def _ended(self, flow: str, **fields: Any) -> Cycle:
         status = self.board.status(flow)
         assert status is not None
-        cycle = Cycle(flow, status.cycles + 1, self.now - 1, 1.0, True)
+        started = self.now - self.seconds
+        cycle = Cycle(flow, status.cycles + 1, started, self.seconds, True)
         cycle = replace(cycle, **fields)
         after = self.board.cycle_ended(cycle)
         assert after is not None
-        self.recent.cycle_ended(cycle, after)
+        for observer in (self.recent, *self.observers):
+            observer.cycle_ended(cycle, after)
         return cycle
 
     def client(
@@ -149,7 +153,6 @@ class Daemon:
 
 
 def bearing(token: str) -> dict[str, str]:
-    """The header that shows a token."""
     return {"authorization": f"Bearer {token}"}
 
 

@@ -60,7 +60,6 @@ class ShareConsumer:
         return found
 
     def accept(self, record: Delivered) -> None:
-        """It is done."""
         self._consumer.acknowledge(record.java, self._types.ACCEPT)
 
     def release(self, record: Delivered) -> None:
@@ -99,7 +98,6 @@ class ShareConsumers:
 
 @contextmanager
 def share_consumers() -> Iterator[ShareConsumers]:
-    """Share consumers, until the block ends."""
     (py4j_jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port, token = launch_gateway(
         jarpath=str(py4j_jar),

@@ -12,12 +12,10 @@ from tests.waiting import wait_until
 
 
 def say_who(_: object) -> str:
-    """The interpreter that runs the task."""
     return sys.executable
 
 
 def process(_: object) -> int:
-    """The process that runs the task."""
     return os.getpid()
 
 
@@ -40,7 +38,6 @@ def speak(_: object) -> None:
 
 
 def java() -> int:
-    """The process of the session's Java."""
     assert SparkContext._gateway is not None
     return int(SparkContext._gateway.proc.pid)
 

@@ -57,7 +57,6 @@ class World:
         shared.order(self.folder, alias, event)
 
     def offset(self, group: str, partition: int, topic: str = "A.orders") -> int | None:
-        """What the target group has committed."""
         with shared.stored(self.folder, "B", change=False) as target:
             found = target.group(group).offsets.get(TopicPartition(topic, partition))
         return None if found is None else found.offset

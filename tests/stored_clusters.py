@@ -199,7 +199,6 @@ def limits(folder: Path, alias: str) -> dict[int, set[tuple[str, ...]]]:
 
 
 def processes(folder: Path, alias: str, verb: str) -> set[int]:
-    """Which processes made such a call."""
     return {pid for pid, _ in calls(folder, alias, verb)}
 
 

@@ -87,7 +87,6 @@ class TokenEndpoint:
         return {"keys": [key]}
 
     def answer(self, path: str, authorization: str) -> tuple[int, dict[str, Any]]:
-        """Status and body for a request."""
         if path == "/jwks":
             return 200, self.jwks()
         if path != "/token":

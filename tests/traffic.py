@@ -165,13 +165,11 @@ class Traffic:
     # --- judging ------------------------------------------------------------------------------
 
     def rest(self) -> None:
-        """Write no more records."""
         self._resting.set()
         for topic, flushed in self._flushed.items():
             wait_until(flushed.is_set, f"nothing is written to {topic}")
 
     def go_on(self) -> None:
-        """Write again."""
         self._resting.clear()
 
     def judge(self, *, may_go_back: bool = False) -> int:
@@ -198,10 +196,7 @@ class Traffic:
 
     def logs(self) -> Mapping[tuple[str, int], CopiedPartition]:
         """All partitions, read to the ends that they have now."""
-        with (
-            closing(Contents(self.source)) as source,
-            closing(Contents(self.target)) as target,
-        ):
+        with closing(Contents(self.source)) as source, closing(Contents(self.target)) as target:
             for link in self.links:
                 for number in range(link.partitions):
                     logs = self._logs[link.topic, number]
@@ -335,7 +330,6 @@ class Traffic:
         return offset
 
     def _delete(self, opened: ExitStack) -> None:
-        """Groups that go, and come again later."""
         admin = opened.enter_context(closing(_admin(self.source)))
         while not self._stop.wait(15):
             with self._some_groups(1) as groups:

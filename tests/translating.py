@@ -17,15 +17,7 @@ from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.model import (
-    Failed,
-    Isolation,
-    Outcome,
-    Position,
-    Precision,
-    ReadFrom,
-    Translated,
-)
+from tsoffset.model import Failed, Isolation, Outcome, Position, Precision, ReadFrom, Translated
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.testing.memory_cluster import Verb
@@ -73,11 +65,7 @@ def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[in
 
 
 def outcomes(
-    world: World,
-    offsets: Sequence[int],
-    way: Way | None = None,
-    *,
-    observe: Observe | None = None,
+    world: World, offsets: Sequence[int], way: Way | None = None, *, observe: Observe | None = None
 ) -> dict[int, Outcome]:
     """What becomes of these positions, asked together.
 
@@ -240,5 +228,4 @@ class _Recut:
 
 
 def silence_logs() -> None:
-    """Let only what is worth a warning be logged."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))

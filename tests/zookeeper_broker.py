@@ -10,6 +10,10 @@ from tsoffset.lab.embedded.ports import HOST, free_port
 from tsoffset.lab.embedded.server import Server
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 class ZooKeeperBroker(EmbeddedBroker):
     """One Kafka node in ZooKeeper mode, as its own cluster; otherwise like `EmbeddedBroker`.
 

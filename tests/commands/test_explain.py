@@ -630,7 +630,6 @@ def test_times_beyond_the_calendar_are_printed_as_numbers(stamp):
 
 
 def test_names_cannot_steer_the_terminal():
-    """Groups are named by others."""
     estate = mirrored_estate(10)
     estate.commit("bill\x1b[2Jing", "orders", 5)
     said = text(*explained(estate, "bill\x1b[2Jing").explanations)

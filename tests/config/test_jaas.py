@@ -63,6 +63,5 @@ def test_any_text_can_be_quoted(options):
 
 @given(st.text(alphabet=st.sampled_from("aB.=;\"'\\/* \n1-ü#"), max_size=40))
 def test_any_text_is_read_or_refused(text):
-    """There is no text that ends in another error."""
     with contextlib.suppress(ValueError):
         login_module(text)

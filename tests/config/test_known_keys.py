@@ -1,11 +1,11 @@
 """The table of keys: real files make no noise, and the documentation says what holds."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.configured import problems_of_two_clusters, resolved, two_clusters
+from tests.invoking import ROOT
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
@@ -13,7 +13,6 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import client_settings
 from tsoffset.lab.embedded.process import JavaProcess
 
-ROOT = Path(__file__).parents[2]
 # Without these the system or the library decides.
 OF_OTHERS = ("send.buffer.bytes", "receive.buffer.bytes", "client.dns.lookup")
 
@@ -153,7 +152,6 @@ def test_a_file_in_operation_makes_no_noise():
 
 @pytest.mark.parametrize("name", ["mm2.properties", "mirror-group-offset.json"])
 def test_examples_hold(name):
-    """An example resolves without a warning and has one flow to run."""
     settings = Configuration.read(ROOT / "examples" / name).resolve()
     assert settings.warnings == ()
     assert [flow.name for flow in settings.select()] == ["primary->backup"]
@@ -212,7 +210,6 @@ def test_what_connections_do_by_themselves_is_what_the_table_shows():
 
 
 def test_no_key_is_listed_twice():
-    """One key, one meaning."""
     names = [*ACCEPTED_KEYS]
     names += [*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS]
     assert sorted(names) == sorted(set(names))

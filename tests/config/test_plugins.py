@@ -85,7 +85,6 @@ def installed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["my_mirror:Suffix", "my_mirror.Suffix", "suffix"])
 def test_a_policy_by_path_or_entry_point(name):
-    """It is configured with the flow's merged settings and names topics."""
     (flow,) = two_clusters(
         f"replication.policy.class = {name}", "A->B.replication.policy.separator = _"
     ).flows
@@ -109,14 +108,12 @@ def test_a_policy_is_given_all_settings_of_its_flow(monkeypatch):
 
 
 def test_each_flow_has_a_policy_of_its_own():
-    """Two flows do not share a configured instance."""
     settings = resolved(TWO_CLUSTERS + "B->A.enabled = true\nreplication.policy.class = suffix\n")
     sources = [flow.policy.settings["source.cluster.alias"] for flow in settings.flows]
     assert sources == ["A", "B"]
 
 
 def test_filters_by_path_and_entry_point():
-    """A nested class by its path, and one by its entry point's name."""
     (flow,) = two_clusters(
         "group.filter.class = my_mirror:Outer.Shouting",
         "groups.exclude = NOT",
@@ -168,7 +165,6 @@ def test_a_filter_of_ones_own_may_give_lists_another_meaning():
     ],
 )
 def test_a_class_that_cannot_be_used_names_what_is_missing(key, name, said):
-    """The problem is the key's, at its line, and says what to write."""
     problem = the_problem(f"{key} = {name}")
     assert (problem.key, problem.value, problem.line) == (key, name, 5)
     assert said in problem.allowed

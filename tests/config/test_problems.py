@@ -160,7 +160,6 @@ def test_a_flow_between_unknown_clusters_cannot_be_turned_on(key):
 
 
 def test_a_flow_from_a_cluster_to_itself_cannot_be_turned_on():
-    """MirrorMaker 2 would ignore that line too."""
     assert "another" in the_problem("B->B.enabled = true").allowed
 
 
@@ -194,7 +193,6 @@ def test_a_cluster_that_is_listed_twice_is_one():
 
 
 def test_a_file_without_clusters_and_connector_is_none():
-    """The text says what kind of file is meant."""
     (problem,) = problems("groups = x\n")
     assert problem.key == "clusters"
     assert "source.cluster.alias" in problem.allowed
@@ -286,7 +284,6 @@ def test_members_beside_config_have_no_effect():
 
 
 def test_sparks_own_security_is_sparks():
-    """`spark.ssl.*` says nothing of Kafka."""
     assert two_clusters("spark.ssl.enabled = true").spark == {"spark.ssl.enabled": "true"}
 
 
@@ -331,7 +328,6 @@ def test_what_has_no_effect_is_a_warning_with_file_line_and_hint(line, hint):
 
 
 def test_a_bare_client_setting_in_a_connector_is_nobodys():
-    """In Connect a cluster's settings have its prefix."""
     settings = resolved(_connector(request__timeout__ms="5"), ConfigFormat.JSON)
     (warning,) = settings.warnings
     assert "source.cluster.request.timeout.ms" in warning

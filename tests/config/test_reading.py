@@ -152,7 +152,6 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, max_size=40).map("".join))
 def test_any_text_of_the_right_words_gives_settings_or_problems(text):
-    """The same for files that come close to real ones."""
     assert _clusters_or_problems("clusters = A, B\n" + text, ConfigFormat.PROPERTIES)
 
 
@@ -165,7 +164,6 @@ def _value_of(reference: str, *lines: str) -> str:
 
 
 def test_references_work_without_a_providers_line(tmp_path, monkeypatch):
-    """env, file and dir are there by themselves."""
     (tmp_path / "f.properties").write_text("some.key = from file\n", encoding="utf-8")
     (tmp_path / "name").write_text("from dir\n")
     monkeypatch.setenv("TSOFFSET_TEST_ID", "from env")
@@ -193,7 +191,6 @@ def test_a_providers_line_gives_kafkas_providers_other_names(monkeypatch):
 
 
 def test_references_hold_for_clusters_and_flows(monkeypatch):
-    """Any value may be a reference, the list of clusters too."""
     monkeypatch.setenv("TSOFFSET_TEST_CLUSTERS", "A, B")
     monkeypatch.setenv("TSOFFSET_TEST_SERVER", "a")
     (flow,) = resolved(
@@ -217,14 +214,12 @@ def test_references_hold_for_clusters_and_flows(monkeypatch):
     ],
 )
 def test_a_reference_to_nothing_is_an_error_that_names_it(reference, said):
-    """The problem shows the reference as written."""
     problem = the_problem(f"client.id = {reference}")
     assert (problem.key, problem.line, problem.value) == ("client.id", 5, reference)
     assert said in problem.allowed
 
 
 def test_a_key_that_the_file_lacks_is_named(tmp_path):
-    """So is the file."""
     path = tmp_path / "f.properties"
     path.write_text("other = c4n4ry\n")
     problem = the_problem(f"client.id = ${{file:{path}:wanted}}")
@@ -233,7 +228,6 @@ def test_a_key_that_the_file_lacks_is_named(tmp_path):
 
 
 def test_all_missing_references_of_a_value_are_named():
-    """Each by itself."""
     found = problems(
         "clusters = A, B\nclient.id = ${env:TSOFFSET_TEST_X1}${env:TSOFFSET_TEST_X2}\n"
     )
@@ -267,7 +261,6 @@ def test_an_unknown_class_under_a_known_name_is_not_taken_for_kafkas():
     ],
 )
 def test_what_a_reference_stands_for_is_in_no_error(line, monkeypatch):
-    """The value is shown as the file has it."""
     monkeypatch.setenv("TSOFFSET_TEST_SECRET", "c4n4ry")
     problem = the_problem(line)
     assert "c4n4ry" not in str(problem)

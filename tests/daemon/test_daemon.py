@@ -47,7 +47,6 @@ from tsoffset.testing.memory_cluster import MemoryCluster
 
 
 def starts(interval: float, durations: Sequence[float]) -> list[float]:
-    """When cycles that take so long begin."""
     schedule, found, now = Schedule(interval, 0.0), [], 0.0
     for seconds in durations:
         now = max(now, schedule.due)
@@ -57,7 +56,7 @@ def starts(interval: float, durations: Sequence[float]) -> list[float]:
     return found
 
 
-def test_what_a_long_cycle_runs_past_is_left_out_and_counted() -> None:
+def test_what_a_long_cycle_runs_past_is_left_out_and_counted():
     """Cycles of 25 s every 10 s stay on the grid; the two that were due are never made up for."""
     assert starts(10, [25, 25, 25]) == [0, 30, 60]
     schedule = Schedule(10, 0.0)
@@ -65,7 +64,7 @@ def test_what_a_long_cycle_runs_past_is_left_out_and_counted() -> None:
     assert schedule.ended(31) == 0
 
 
-def test_what_keeps_failing_is_asked_half_as_often() -> None:
+def test_what_keeps_failing_is_asked_half_as_often():
     """After the second failure in a row one time is left out, and not counted as late."""
     schedule = Schedule(10, 0.0)
     assert (schedule.ended(1, failures_in_a_row=1), schedule.due) == (0, 10)
@@ -73,7 +72,7 @@ def test_what_keeps_failing_is_asked_half_as_often() -> None:
     assert (schedule.ended(31, failures_in_a_row=9), schedule.due) == (0, 50)
 
 
-def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is() -> None:
+def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is():
     """`sync` at 13 s: the next one begins at 20 s as it would have."""
     schedule = Schedule(10, 0.0)
     schedule.ended(1)
@@ -83,9 +82,7 @@ def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is() -> None:
 
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 200), min_size=1))
-def test_no_cycle_is_early_none_overlap_and_nothing_drifts(
-    interval: int, durations: list[int]
-) -> None:
+def test_no_cycle_is_early_none_overlap_and_nothing_drifts(interval, durations):
     """Starts lie on the grid, after the end of the cycle before, and within an interval of it."""
     begun = starts(interval, durations)
     for start, taken, following in zip(begun, durations, begun[1:], strict=False):
@@ -136,7 +133,7 @@ def supervised(work: Work, ended_by: str, **seconds: float) -> Ending:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_work_in_order(number: int) -> None:
+def test_a_signal_stops_the_work_in_order(number):
     """Work that heeds `stop` ends cleanly, and the handlers are put back."""
     before = signal.getsignal(number)
     work = Work()
@@ -145,15 +142,14 @@ def test_a_signal_stops_the_work_in_order(number: int) -> None:
     assert (work.heard, signal.getsignal(number)) == (["stop"], before)
 
 
-def test_a_hang_up_ends_nothing() -> None:
-    """SIGHUP is told to the work, which goes on."""
+def test_a_hang_up_ends_nothing():
     work = Work()
     signal_once(work.started, signal.SIGHUP)
     assert supervised(work, "hang_up") is Ending.CLEAN
     assert work.heard == ["hang_up"]
 
 
-def test_work_that_does_not_stop_is_cancelled() -> None:
+def test_work_that_does_not_stop_is_cancelled():
     """After the time to finish, `cancel` is called; the work that it ends, ends cleanly."""
     work = Work(CycleFailed("cancelled"))
     signal_once(work.started, signal.SIGTERM)
@@ -161,8 +157,7 @@ def test_work_that_does_not_stop_is_cancelled() -> None:
     assert work.heard == ["stop", "cancel"]
 
 
-def test_work_that_nothing_ends_is_abandoned() -> None:
-    """A cycle that hangs for good does not hold up the end."""
+def test_work_that_nothing_ends_is_abandoned():
     work = Work()
     signal_once(work.started, signal.SIGTERM)
     ending = supervised(work, "nothing", finish_seconds=0.05, cancel_seconds=0.05)
@@ -170,14 +165,14 @@ def test_work_that_nothing_ends_is_abandoned() -> None:
     work.over.set()
 
 
-def test_a_second_signal_does_not_wait_for_the_cycle() -> None:
+def test_a_second_signal_does_not_wait_for_the_cycle():
     """Who presses Ctrl-C twice means now."""
     work = Work()
     signal_once(work.started, signal.SIGINT, signal.SIGTERM)
     assert supervised(work, "cancel", finish_seconds=600) is Ending.CLEAN
 
 
-def test_what_the_work_raises_is_raised() -> None:
+def test_what_the_work_raises_is_raised():
     """What keeps Spark from starting ends the command with its own words."""
     work = Work(JavaMissing("no Java"))
     work.over.set()
@@ -185,7 +180,7 @@ def test_what_the_work_raises_is_raised() -> None:
         supervised(work, "nothing")
 
 
-def test_other_signals_wake_nobody() -> None:
+def test_other_signals_wake_nobody():
     """A signal that another part of the program handles is not taken for an end."""
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
@@ -267,7 +262,7 @@ def events(logs: list[dict[str, Any]]) -> list[str]:
     return [event["event"] for event in logs]
 
 
-def test_a_cycle_is_logged_with_its_counts() -> None:
+def test_a_cycle_is_logged_with_its_counts():
     """`cycle_started` and `cycle_finished`, the latter with the numbers of rows and the seconds
     between both, not those of Spark's part alone."""
     estate = Estate()
@@ -282,10 +277,9 @@ def test_a_cycle_is_logged_with_its_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [CycleFailed("Spark gave up"), ZeroDivisionError("ours"), PanicException("of Polars")],
+    "error", [CycleFailed("Spark gave up"), ZeroDivisionError("ours"), PanicException("of Polars")]
 )
-def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error: BaseException) -> None:
+def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error):
     """Whatever a cycle raises, `run` goes on in the same session. A panic is no Exception."""
     estate = Estate()
     estate.backend.next_error = error
@@ -296,8 +290,7 @@ def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error: BaseException
     assert good[-1]["committed"] == 1
 
 
-def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing() -> None:
-    """The cycle finishes with a failed row, and the next one is well again."""
+def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing():
     estate = Estate()
     estate.target.unreachable = True
     away = estate.cycle()
@@ -308,7 +301,7 @@ def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing() -> None:
     assert back[-1]["committed"] == 1
 
 
-def test_rows_that_nobody_has_to_look_at_are_not_told() -> None:
+def test_rows_that_nobody_has_to_look_at_are_not_told():
     """What failed is told, and a skip that an operator has to end; what passes is not."""
     estate = Estate()
     reasons = (Reason.NOT_MIRRORED, Reason.DIVERGED, FailureKind.TIMEOUT)
@@ -327,7 +320,7 @@ def test_rows_that_nobody_has_to_look_at_are_not_told() -> None:
     ]
 
 
-def test_groups_that_nobody_lists_are_told_and_degrade_the_flow() -> None:
+def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
     """Of both clusters, though the two rows have no group. Such a cycle is not complete."""
     estate = Estate()
     for cluster in estate.backend.clusters.values():
@@ -345,7 +338,7 @@ def test_groups_that_nobody_lists_are_told_and_degrade_the_flow() -> None:
     assert estate.status.last_success_at is None
 
 
-def test_what_was_told_is_not_told_again_until_it_comes_back() -> None:
+def test_what_was_told_is_not_told_again_until_it_comes_back():
     """A failure that lasts is one line, and one more if it returns after it had gone."""
     estate = Estate()
     told = []
@@ -355,7 +348,7 @@ def test_what_was_told_is_not_told_again_until_it_comes_back() -> None:
     assert told == [True, False, False, True]
 
 
-def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure() -> None:
+def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():
     """What a cancelled cycle raises is expected, and no error in the log."""
     estate = Estate()
     estate.loop.stop()
@@ -365,7 +358,7 @@ def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure() -> None:
     assert {event["log_level"] for event in logs} == {"info"}
 
 
-def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out() -> None:
+def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out():
     """An operator learns that the interval cannot be kept; status counts what was left out. The
     first cycle, which starts Spark's workers and knows nothing, is no reason to say so."""
     estate = Estate(sync_interval_seconds=1)
@@ -379,7 +372,7 @@ def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out() -> No
 # --- what is known of a flow ----------------------------------------------------------------
 
 
-def test_a_flow_that_is_well_runs() -> None:
+def test_a_flow_that_is_well_runs():
     """`starting` before the first cycle, `running` after it, with its rows and their freshness."""
     estate = Estate()
     assert (estate.status.state, estate.board.ready) == (FlowState.STARTING, False)
@@ -390,7 +383,7 @@ def test_a_flow_that_is_well_runs() -> None:
     assert pair["in_sync_at"] == estate.status.last_success_at
 
 
-def test_what_is_known_outlives_a_cluster_that_is_away() -> None:
+def test_what_is_known_outlives_a_cluster_that_is_away():
     """The flow has failed, with the sentence that says why; its pairs are those of before."""
     estate = Estate()
     estate.cycle()
@@ -404,7 +397,7 @@ def test_what_is_known_outlives_a_cluster_that_is_away() -> None:
     assert now.last_success_at == before.last_success_at
 
 
-def test_a_cycle_without_rows_is_a_failure_and_one_over_its_limit_is_told_apart() -> None:
+def test_a_cycle_without_rows_is_a_failure_and_one_over_its_limit_is_told_apart():
     """`failed` where Spark gave up, `degraded` where the limit ended it; both say why."""
     estate = Estate()
     estate.backend.next_error = CycleFailed("Spark gave up")
@@ -502,11 +495,11 @@ def running(
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def often(monkeypatch) -> None:
     monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.02)
 
 
-def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:
+def test_flows_are_known_before_spark_has_started(tmp_path):
     """Who looks meanwhile sees them as starting, and not that there is none."""
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
@@ -515,13 +508,13 @@ def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:
     assert [(s.name, s.state) for s in board.statuses()] == [("A->B", FlowState.STARTING)]
 
 
-def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path: Path) -> None:
+def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path):
     """Where the source is gone at the start, what a failover would use is known all the same; a
     history that cannot be read costs nothing else."""
     estate = Estate()
     estate.cycle()
 
-    def known(flow: str) -> tuple[pa.Table, float]:
+    def known(flow):
         if flow == "B->A":
             raise ValueError("damaged")
         return estate.status.pairs, 1.0
@@ -543,18 +536,18 @@ class Standby(Peers):
         return Instance("b", "sync-2", 7, 1.0)
 
 
-def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path: Path) -> None:
+def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path):
     """Once an interval, as far as it is newer than what is known; and says who leads."""
     empty = rows_table(()).slice(0, 0)
     ended = iter((5.0, 3.0))
 
-    def known(_flow: str) -> tuple[pa.Table, float]:
+    def known(_flow):
         return empty, next(ended, 9.0)
 
     with running(tmp_path, last_known=known, peers=lambda _: Standby()) as now:
         times = []
 
-        def told() -> bool:
+        def told():
             times.append(now.board.statuses()[0].known_at)
             return times[-1] == 9.0
 
@@ -565,7 +558,7 @@ def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path: Path) -> Non
         assert not now.gate.ran
 
 
-def test_a_flow_that_hangs_does_not_delay_another(tmp_path: Path) -> None:
+def test_a_flow_that_hangs_does_not_delay_another(tmp_path):
     """Each flow has a thread of its own: B->A goes on while a cycle of A->B has no end."""
     with running(tmp_path, "B->A.enabled = true", shut="A->B") as now:
         now.gate.wait("B->A", 2)
@@ -573,7 +566,7 @@ def test_a_flow_that_hangs_does_not_delay_another(tmp_path: Path) -> None:
         assert now.daemon.alive()
 
 
-def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path: Path) -> None:
+def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path):
     """A system clock that is set forward ends no daemon; a cycle that goes on long past its limit
     does."""
     with running(tmp_path, shut="A->B") as now:
@@ -588,7 +581,7 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path: Pat
         now.wait_for(now.daemon.alive)
 
 
-def test_flows_come_and_go_with_the_file(tmp_path: Path) -> None:
+def test_flows_come_and_go_with_the_file(tmp_path):
     """A flow that the file turns on begins, one that it turns off ends; the others go on."""
     with running(tmp_path) as now:
         now.gate.wait("A->B", 1)
@@ -599,7 +592,7 @@ def test_flows_come_and_go_with_the_file(tmp_path: Path) -> None:
         now.gate.wait("A->B", now.gate.ran["A->B"] + 1)
 
 
-def test_a_file_that_cannot_be_used_is_not_taken_up(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_is_not_taken_up(tmp_path):
     """It is told once, with file, line and key, in log and status; what ran goes on running."""
     with running(tmp_path) as now:
         now.write("tasks.max = none")
@@ -611,7 +604,7 @@ def test_a_file_that_cannot_be_used_is_not_taken_up(tmp_path: Path) -> None:
         assert len(now.told("configuration_rejected")) == 1
 
 
-def test_what_needs_a_restart_is_said(tmp_path: Path) -> None:
+def test_what_needs_a_restart_is_said(tmp_path):
     """Spark's settings are those of the start: a change is named until it is undone."""
     with running(tmp_path) as now:
         now.write("spark.app.name = other")
@@ -621,7 +614,7 @@ def test_what_needs_a_restart_is_said(tmp_path: Path) -> None:
         now.wait_for(lambda: not now.board.warnings)
 
 
-def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path: Path) -> None:
+def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
     """Pausing outlives the process where there is a `state.dir`; the other flow goes on."""
     lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
     with running(tmp_path, *lines) as now:
@@ -637,7 +630,7 @@ def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path: Path) -> None:
             again.daemon.pause("B->C")
 
 
-def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path: Path) -> None:
+def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path):
     """As `tsoffset failover` leaves one in `state.dir`: the log says why no more cycles come."""
     with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
         now.gate.wait("A->B", 1)
@@ -646,7 +639,7 @@ def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path: Path) -> None
             now.wait_for(lambda event=event: event in events(now.logs))
 
 
-def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path: Path) -> None:
+def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
     """A disk that is full: the flow is paused all the same, and once there is room the pause
     outlives the process."""
     state = tmp_path / "state"
@@ -664,7 +657,7 @@ def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path: Path) -> 
         assert now.board.statuses()[0].state is FlowState.PAUSED
 
 
-def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path: Path) -> None:
+def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path):
     """It may be that just its groups were taken out: nothing is committed before that is known."""
     state = tmp_path / "state"
     OverridesFiles(str(state)).write("A->B", Overrides({"groups": ListChange(("app",), (".*",))}))
@@ -681,7 +674,7 @@ def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path: P
         assert now.board.statuses()[0].lists == ("groups with app", "groups without .*")
 
 
-def test_the_last_flow_can_be_turned_off(tmp_path: Path) -> None:
+def test_the_last_flow_can_be_turned_off(tmp_path):
     """Who turns it off before a failover is obeyed; the daemon goes on, and takes it up again."""
     with running(tmp_path) as now:
         now.gate.wait("A->B", 1)
@@ -692,7 +685,7 @@ def test_the_last_flow_can_be_turned_off(tmp_path: Path) -> None:
         now.gate.wait("A->B", now.gate.ran["A->B"] + 1)
 
 
-def test_a_loop_that_breaks_goes_on(tmp_path: Path) -> None:
+def test_a_loop_that_breaks_goes_on(tmp_path):
     """Whatever a cycle's end raises is told, in log and status, and the next cycle is tried."""
     with running(tmp_path) as now:
         now.gate.wait("A->B", 1)
@@ -703,7 +696,7 @@ def test_a_loop_that_breaks_goes_on(tmp_path: Path) -> None:
         now.wait_for(lambda: now.board.statuses()[0].state is FlowState.RUNNING)
 
 
-def test_cycles_are_numbered_over_the_process_s_life(tmp_path: Path) -> None:
+def test_cycles_are_numbered_over_the_process_s_life(tmp_path):
     """A flow that leaves and comes back goes on counting: history tells cycles by their numbers."""
     with running(tmp_path, "B->A.enabled = true") as now:
         # Two cycles have ended, not only begun.
@@ -713,11 +706,10 @@ def test_cycles_are_numbered_over_the_process_s_life(tmp_path: Path) -> None:
         now.write("B->A.enabled = true")
         now.wait_for(lambda: len(now.board.statuses()) == 2 and now.board.statuses()[1].last)
         last = now.board.statuses()[1].last
-        assert last is not None
         assert last.number > 2
 
 
-def test_lists_that_change_are_taken_up_and_shown(tmp_path: Path) -> None:
+def test_lists_that_change_are_taken_up_and_shown(tmp_path):
     """`tsoffset lists` writes beside the state; the daemon runs with it, the status names it."""
     with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
         now.gate.wait("A->B", 1)
@@ -730,7 +722,7 @@ def test_lists_that_change_are_taken_up_and_shown(tmp_path: Path) -> None:
         assert not status.flow.group_filter.should_replicate_group("other")
 
 
-def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path: Path) -> None:
+def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path):
     """A damaged file is a warning with a next step, and no group that was left out comes back."""
     with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
         OverridesFiles(f"{tmp_path}/state").write(
@@ -747,7 +739,7 @@ def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path: Path) ->
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd")), max_size=8))
-def test_the_last_word_on_an_entry_holds(words: list[tuple[bool, str]]) -> None:
+def test_the_last_word_on_an_entry_holds(words):
     """Whatever was added and removed before, an entry is in the list if it was added last."""
     change = ListChange()
     for add, entry in words:
@@ -803,8 +795,7 @@ def leased(sessions: Sessions, error: Exception | None = None) -> Any:
 GAVE_UP = CycleFailed("Spark gave up")
 
 
-def test_a_session_that_died_is_replaced() -> None:
-    """The next cycle runs in a new session; one that lives is kept."""
+def test_a_session_that_died_is_replaced():
     opened = Opened()
     sessions = Sessions(opened)
     first = leased(sessions)
@@ -813,7 +804,7 @@ def test_a_session_that_died_is_replaced() -> None:
     assert leased(sessions) is opened.sessions[1]
 
 
-def test_a_session_that_keeps_failing_is_replaced() -> None:
+def test_a_session_that_keeps_failing_is_replaced():
     """After three failures in a row, of whichever flow; a cycle that ends well begins anew, and
     one that its limit ended says nothing of Spark."""
     opened = Opened()
@@ -826,7 +817,7 @@ def test_a_session_that_keeps_failing_is_replaced() -> None:
     assert leased(sessions) is opened.sessions[1]
 
 
-def test_a_session_in_which_another_flow_works_is_not_taken_from_it() -> None:
+def test_a_session_in_which_another_flow_works_is_not_taken_from_it():
     """It is replaced once nobody is at work in it; what ran in an old one says nothing of it."""
     opened = Opened()
     sessions = Sessions(opened)
@@ -841,7 +832,7 @@ def test_a_session_in_which_another_flow_works_is_not_taken_from_it() -> None:
     assert leased(sessions) is opened.sessions[1]
 
 
-def test_a_spark_that_does_not_start_is_tried_with_growing_pauses() -> None:
+def test_a_spark_that_does_not_start_is_tried_with_growing_pauses():
     """No flow waits for it: each cycle until then fails with why, and the first success ends it."""
     opened = Opened()
     sessions = Sessions(opened, now=lambda: opened.now)

@@ -15,7 +15,7 @@ from tests.kafka.test_versions import KRAFT, OLDEST, ZOOKEEPER
 from tests.memory_flows import flow
 from tests.processes import stopped
 from tests.scenarios.flows import member
-from tests.secured import PASSWORDS, Secured
+from tests.secured import PASSWORDS
 from tests.serving import TOKEN, bearing, row
 from tests.waiting import wait_until
 from tsoffset.config.selection import Selection, Selector
@@ -106,11 +106,11 @@ Hold = Callable[[str], Electing]
 
 
 @pytest.fixture
-def hold(unique: Callable[[str], str]) -> Iterator[Hold]:
+def hold(unique) -> Iterator[Hold]:
     """A function that holds an election of a new flow into the cluster at an address."""
     with ExitStack() as stack:
 
-        def start(bootstrap: str) -> Electing:
+        def start(bootstrap):
             into = ClusterSettings("B", (bootstrap,))
             return Electing(replace(flow(unique("A")), target=into, leader_election=True), stack)
 
@@ -118,12 +118,12 @@ def hold(unique: Callable[[str], str]) -> Iterator[Hold]:
 
 
 @pytest.fixture
-def electing(hold: Hold, target_broker: EmbeddedBroker) -> Electing:
+def electing(hold, target_broker) -> Electing:
     """An election on the shared target."""
     return hold(target_broker.bootstrap)
 
 
-def test_one_of_two_leads_and_both_know_each_other(electing: Electing) -> None:
+def test_one_of_two_leads_and_both_know_each_other(electing):
     """The first to come keeps the lead when another joins."""
     first, second = electing.begin(NEW), electing.begin(OLD)
     wait_until(lambda: first.others() == (OLD,), "the first knows of the second")
@@ -133,7 +133,7 @@ def test_one_of_two_leads_and_both_know_each_other(electing: Electing) -> None:
     assert first.times_led == 1
 
 
-def test_who_leaves_hands_over_at_once(electing: Electing) -> None:
+def test_who_leaves_hands_over_at_once(electing):
     """The lead goes once, to the one that started last, though an older one may be replaced
     next; nobody waits for a session to end."""
     first, older, newest = map(electing.begin, (NEW, OLD, NEWEST_STARTED))
@@ -193,9 +193,7 @@ def instance(file: Path) -> Iterator[Served]:
 
 
 @pytest.mark.thorough
-def test_behind_one_address_the_standby_sends_to_the_leader(
-    target_broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_behind_one_address_the_standby_sends_to_the_leader(target_broker, unique, tmp_path):
     """Half of all requests meet it: it answers nothing as if it were so, and does nothing as if the
     leader did it. When the leader goes it answers with what it does itself."""
     source, file = unique("A"), tmp_path / "mm2.properties"
@@ -232,7 +230,7 @@ def test_behind_one_address_the_standby_sends_to_the_leader(
 
 
 @pytest.mark.thorough
-def test_who_is_cut_off_stops_before_another_begins(electing: Electing) -> None:
+def test_who_is_cut_off_stops_before_another_begins(electing):
     """It counts its session from an earlier moment than the coordinator, which hears nothing. Back
     on the network it is told that it was removed, and follows."""
     first, second = electing.begin(OLD), electing.begin(NEW)
@@ -246,7 +244,7 @@ def test_who_is_cut_off_stops_before_another_begins(electing: Electing) -> None:
 
 
 @pytest.mark.thorough
-def test_who_ends_while_it_joins_holds_nobody_up(electing: Electing) -> None:
+def test_who_ends_while_it_joins_holds_nobody_up(electing):
     """It waits for a member that is away, and is gone at once all the same."""
     first = electing.begin(OLD)
     first.machine.cut = True
@@ -261,7 +259,7 @@ def test_who_ends_while_it_joins_holds_nobody_up(electing: Electing) -> None:
 
 
 @pytest.mark.thorough
-def test_a_coordinator_that_stops_and_comes_back(hold: Hold, tmp_path: Path) -> None:
+def test_a_coordinator_that_stops_and_comes_back(hold, tmp_path):
     """A restart within the session changes nothing; a broker that hangs for longer leaves the flow
     without a leader, with a sentence, and the same one leads when it answers again."""
     with EmbeddedBroker(tmp_path, name="coordinator") as broker:
@@ -279,12 +277,12 @@ def test_a_coordinator_that_stops_and_comes_back(hold: Hold, tmp_path: Path) -> 
         assert not any(one.clashes for one in electing.parts)
 
 
-def test_the_group_is_no_group_to_sync(electing: Electing, target_broker: EmbeddedBroker) -> None:
+def test_the_group_is_no_group_to_sync(electing, target_broker):
     """Flows that have this cluster as their source see nothing of it, with members or without;
     other tools do."""
     group = electing.flow.election_group
 
-    def listed() -> bool:
+    def listed():
         with KafkaCluster(ClusterSettings("B", (target_broker.bootstrap,))) as cluster:
             return group in cluster.groups().groups
 
@@ -296,9 +294,7 @@ def test_the_group_is_no_group_to_sync(electing: Electing, target_broker: Embedd
     assert not listed()
 
 
-def test_a_group_of_somebody_else_is_left_alone(
-    electing: Electing, target, unique: Callable[[str], str]
-) -> None:
+def test_a_group_of_somebody_else_is_left_alone(electing, target, unique):
     """Nobody leads, and the sentence says why."""
     topic = target.create_topic(unique("topic"))
     with member(target, electing.flow.election_group, topic):
@@ -311,9 +307,7 @@ def test_a_group_of_somebody_else_is_left_alone(
 
 
 @pytest.mark.thorough
-def test_the_right_to_read_the_group_is_enough(
-    secured: Secured, unique: Callable[[str], str]
-) -> None:
+def test_the_right_to_read_the_group_is_enough(secured, unique):
     """Without it nobody leads, and the sentence says what to grant."""
     into = ClusterSettings(
         "B",
@@ -335,10 +329,7 @@ def test_the_right_to_read_the_group_is_enough(
 @pytest.mark.parametrize(
     "version", [KRAFT, pytest.param(ZOOKEEPER, marks=pytest.mark.long), OLDEST]
 )
-def test_brokers_of_all_versions_hold_elections(
-    hold: Hold, broker_of: Callable[[str], EmbeddedBroker], version: str
-) -> None:
-    """Joining, following, leaving, taking over."""
+def test_brokers_of_all_versions_hold_elections(hold, broker_of, version):
     electing = hold(broker_of(version).bootstrap)
     first, second = electing.begin(OLD), electing.begin(NEW)
     first.close()

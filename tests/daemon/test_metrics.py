@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parsed_openmetrics,
@@ -15,11 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 
 from tests.invoking import ROOT
 from tests.memory_flows import flow
+from tests.serving import AT, FLOW, Daemon
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.schema import table
 from tsoffset.cycle.values import rows_table
 from tsoffset.cycle.work import Cost
-from tsoffset.daemon.status import Board, Cycle, FlowState, Instance
+from tsoffset.daemon.status import FlowState
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics import collector
@@ -31,8 +31,7 @@ from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.row_columns import tally_of
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
-STARTED, NOW = 1_000_000.0, 1_000_100.0
-FLOW = "A->B"
+STARTED, NOW = AT - 100, AT
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -67,47 +66,24 @@ def row(
     )
 
 
-class World:
-    """The flow A->B, with cycles that a test makes up."""
+class World(Daemon):
+    """The flow A->B, with cycles of two seconds that a test makes up."""
+
+    seconds = 2.0
 
     def __init__(self, **limits: int) -> None:
-        self.board = Board(Instance("me", "here", 1, STARTED), now=lambda: self.now)
-        self.now = NOW
+        super().__init__()
         self.board.set_flows([flow()])
         self.metrics = Metrics(self.board, MetricsSettings(**limits))
-        self.cycles = 0
+        self.observers = [self.metrics]
 
-    def cycle(
-        self,
-        rows: Iterable[Row] | None,
-        error: str | None = None,
-        *,
-        over_limit: bool = False,
-        **more: Any,
-    ) -> None:
-        """A cycle that took two seconds and ends now; None: it came to nothing."""
-        self.cycles += 1
-        result = tally = None
-        if rows is not None:
-            rows = list(rows)
-            result = CycleResult(
-                **{
-                    "flow": FLOW,
-                    "rows": Rows(rows_table(rows)),
-                    "warnings": (),
-                    "unreachable": False,
-                    "seconds": 2.0,
-                    "groups": len({one.group for one in rows}),
-                    "positions": len(rows),
-                    **more,
-                }
-            )
-            tally = tally_of(rows_table(rows))
-        started = self.now - 2.0
-        cycle = Cycle(FLOW, self.cycles, started, 2.0, True, result, tally, error, over_limit)
-        status = self.board.cycle_ended(cycle)
-        assert status is not None
-        self.metrics.cycle_ended(cycle, status)
+    def cycle(self, rows: Iterable[Row], **more: Any) -> None:
+        """A cycle ends now with these rows; `more` are fields of its result."""
+        rows = list(rows)
+        table = rows_table(rows)
+        groups = len({one.group for one in rows})
+        result = CycleResult(FLOW, Rows(table), (), False, self.seconds, groups, len(rows))
+        self._ended(FLOW, result=replace(result, **more), tally=tally_of(table))
 
     def samples(self) -> Samples:
         """What is scraped, but for what is told of any process."""
@@ -120,7 +96,6 @@ class World:
         }
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The value of one series of the flow."""
         return self.samples().get((f"tsoffset_{name}", frozenset({"flow": FLOW, **labels}.items())))
 
 
@@ -138,7 +113,7 @@ def busy_cycle(world: World) -> None:
 
 
 @pytest.mark.parametrize("accept", [None, OPENMETRICS])
-def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
+def test_what_is_told_is_what_the_table_declares(accept):
     """After a cycle every metric of the table is there, with its type, labels and meaning, and
     no other but those of any process. In both formats."""
     world = World()
@@ -158,7 +133,7 @@ def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
             assert set(sample.labels) - {"le"} == set(metric.labels), name
 
 
-def test_format_is_the_one_that_is_asked_for() -> None:
+def test_format_is_the_one_that_is_asked_for():
     """OpenMetrics to who takes it, the text format to all others, whatever they ask for."""
     metrics = World().metrics
     for accept in (None, "", "*/*", "text/html", "text/plain;version=x.y;escaping=none"):
@@ -169,8 +144,7 @@ def test_format_is_the_one_that_is_asked_for() -> None:
         assert text.endswith(b"# EOF\n")
 
 
-def test_page_lists_the_metrics() -> None:
-    """docs/metrics.md has the table, row by row."""
+def test_page_lists_the_metrics():
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `tsoffset_")]
     assert rows == rows_of_the_table()
@@ -187,7 +161,7 @@ def rows_of_the_table() -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")
-def test_prometheus_finds_nothing_to_improve() -> None:
+def test_prometheus_finds_nothing_to_improve():
     """`promtool check metrics`: names, units and help are as Prometheus advises."""
     world = World()
     busy_cycle(world)
@@ -201,7 +175,7 @@ def test_prometheus_finds_nothing_to_improve() -> None:
 # --- cycles -----------------------------------------------------------------------------
 
 
-def test_before_the_first_cycle_counters_are_zero() -> None:
+def test_before_the_first_cycle_counters_are_zero():
     """So that the first failure is an increase; nothing has succeeded since the start."""
     world = World()
     for result in RESULTS:
@@ -211,7 +185,7 @@ def test_before_the_first_cycle_counters_are_zero() -> None:
     assert world.value("flow_without_success_seconds") == NOW - STARTED
 
 
-def test_cycles_are_counted_by_what_they_came_to() -> None:
+def test_cycles_are_counted_by_what_they_came_to():
     """All rows well, some failed, a cluster away, too long, nothing at all; the last success
     stays."""
     world = World()
@@ -220,9 +194,9 @@ def test_cycles_are_counted_by_what_they_came_to() -> None:
     world.cycle([row("a", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT)])
     away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
     world.cycle([away], unreachable=True)
-    world.cycle(None, "it took too long", over_limit=True)
-    world.cycle(None, "Spark gave up")
-    world.cycle(None, "Spark gave up")
+    world.failure("it took too long", over_limit=True)
+    world.failure("Spark gave up")
+    world.failure("Spark gave up")
     found = {result: world.value("cycles_total", result=result) for result in RESULTS}
     assert found == dict(zip(RESULTS, (1, 1, 1, 1, 2), strict=True))
     assert world.value("cycle_duration_seconds_count") == 6
@@ -236,7 +210,7 @@ def test_cycles_are_counted_by_what_they_came_to() -> None:
     assert states == {state: state is FlowState.FAILED for state in FlowState}
 
 
-def test_what_cycles_cost_adds_up() -> None:
+def test_what_cycles_cost_adds_up():
     """By side, by where positions were answered, and by stage; what no stage took is other."""
     world = World()
     busy_cycle(world)
@@ -255,7 +229,7 @@ def test_what_cycles_cost_adds_up() -> None:
     assert world.value("cycle_stage_duration_seconds_sum", stage="other") == 1
 
 
-def test_rows_and_groups_are_told_by_outcome_and_reason() -> None:
+def test_rows_and_groups_are_told_by_outcome_and_reason():
     """Rows as the log counts them; a group once, by the worst of its pairs."""
     world = World()
     no_proof = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.NO_PROOF}
@@ -284,7 +258,7 @@ def test_rows_and_groups_are_told_by_outcome_and_reason() -> None:
 # --- how good what a failover would use is ----------------------------------------------
 
 
-def test_lag_is_told_of_flow_topic_and_group() -> None:
+def test_lag_is_told_of_flow_topic_and_group():
     """Records as of the last cycle, seconds up to now; a pair of which something is not known is
     counted apart, and leaves the others' sums as they are."""
     world = World()
@@ -318,7 +292,7 @@ def test_lag_is_told_of_flow_topic_and_group() -> None:
     assert world.value("group_last_success_timestamp_seconds", group="b") == NOW + 30
 
 
-def test_lag_in_seconds_grows_while_nothing_comes_to_rows() -> None:
+def test_lag_in_seconds_grows_while_nothing_comes_to_rows():
     """A cluster that is away leaves what was known, which becomes older."""
     world = World()
     world.cycle([row("a")])
@@ -329,7 +303,7 @@ def test_lag_in_seconds_grows_while_nothing_comes_to_rows() -> None:
     assert world.value("cycle_rows", outcome="failed", reason="UNREACHABLE") == 1
 
 
-def test_instance_on_standby_tells_nothing_of_pairs() -> None:
+def test_instance_on_standby_tells_nothing_of_pairs():
     """What it knew when it had the lead grows old; the one that has it tells what is."""
     world = World()
     busy_cycle(world)
@@ -339,7 +313,7 @@ def test_instance_on_standby_tells_nothing_of_pairs() -> None:
     assert not [name for name, _ in world.samples() if name.endswith(("_pairs", "_rows"))]
 
 
-def test_replication_lag_is_told_of_flow_and_topic() -> None:
+def test_replication_lag_is_told_of_flow_and_topic():
     """Its sum, its bound, and the partitions of which nothing is proven."""
     world = World()
     busy_cycle(world)
@@ -352,7 +326,7 @@ def test_replication_lag_is_told_of_flow_and_topic() -> None:
 # --- how many series there are ----------------------------------------------------------
 
 
-def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
+def test_a_lag_that_nobody_knows_any_more_is_absent():
     """With the source away: no lag in records once two intervals have passed, but since when it is
     not known, what it was, and what consumers have read since at their last rate; ages grow on."""
     world = World()
@@ -379,7 +353,7 @@ def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
     assert world.value("flow_stale_lag_records") is None
 
 
-def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
+def test_series_are_bounded_whatever_the_groups_and_topics():
     """The first by name have series of their own, the same in every process; it is told how many
     have none, and the sums have all."""
     world = World(groups_max=2, topics_max=1)
@@ -394,12 +368,11 @@ def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
     assert world.value("flow_lag_records") == 50
 
 
-def test_pairs_are_summed_up_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often is scraped."""
+def test_pairs_are_summed_up_once_a_cycle(monkeypatch):
     summed = []
     once = collector.sums_of
 
-    def counted(pairs: pa.Table, *more: Any, **limits: Any) -> Any:
+    def counted(pairs, *more, **limits):
         summed.append(len(pairs))
         return once(pairs, *more, **limits)
 
@@ -414,7 +387,7 @@ def test_pairs_are_summed_up_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> No
     assert summed == [1, 2]
 
 
-def test_names_of_any_kind_are_told_as_they_are() -> None:
+def test_names_of_any_kind_are_told_as_they_are():
     """Quotes, backslashes, line ends, other scripts: no name ends a line or becomes another."""
     names = ['a"b', "a\\b", "a\nb", "a\\nb", "größe", "グループ", "{x}", "#", " ", "\x01"]
     world = World()
@@ -423,8 +396,7 @@ def test_names_of_any_kind_are_told_as_they_are() -> None:
         assert world.value("group_pairs", group=name) == 1, name
 
 
-def test_flow_that_is_gone_has_no_series_any_more() -> None:
-    """After a reload that left it out."""
+def test_flow_that_is_gone_has_no_series_any_more():
     world = World()
     busy_cycle(world)
     world.board.set_flows([flow("B", "A")])

@@ -69,7 +69,7 @@ def distinct(rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("gone", "abc")
-def test_name_without_a_row_is_no_entry(gone: str) -> None:
+def test_name_without_a_row_is_no_entry(gone):
     """A group of which no row is left is no entry, though its column still knows the name."""
     known = pairs_known(rows_table(map(row, "abc")), PAIRS_KNOWN.empty_table(), AT)
     made = Summary(known.filter(pc.not_equal(known["group"], gone)), SummaryKey.GROUP)
@@ -77,12 +77,11 @@ def test_name_without_a_row_is_no_entry(gone: str) -> None:
     assert names(made) == left
     for name in left:
         place = made.place(name)
-        assert place is not None
         assert made.rows_at(place)["group"].to_pylist() == [name]
 
 
 @given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(SummaryKey))
-def test_an_entry_adds_up_its_rows(rows: list[Row], key: SummaryKey) -> None:
+def test_an_entry_adds_up_its_rows(rows, key):
     """Worst outcome and precision, sums of what is known, counts of what is not, reasons."""
     made = summary(*rows, key=key)
     assert names(made) == sorted({getattr(one, key) for one in rows})
@@ -109,8 +108,7 @@ def test_an_entry_adds_up_its_rows(rows: list[Row], key: SummaryKey) -> None:
 
 
 @given(st.lists(some_row(), max_size=30).map(distinct))
-def test_totals_add_up_the_entries(rows: list[Row]) -> None:
-    """Nothing is counted twice, and nothing left out."""
+def test_totals_add_up_the_entries(rows):
     made = summary(*rows)
     all_, totals = entries(made), made.totals()
     assert totals.entries == len(all_)
@@ -125,8 +123,7 @@ def test_totals_add_up_the_entries(rows: list[Row]) -> None:
 
 
 @given(st.lists(some_row(), max_size=30).map(distinct))
-def test_a_re_read_is_the_same_on_page_and_command_line(rows: list[Row]) -> None:
-    """And so is what has no usable offset on the target."""
+def test_a_re_read_is_the_same_on_page_and_command_line(rows):
     totals, tally = summary(*rows).totals(), tally_of(rows_table(rows))
     assert totals.lag_records == tally.now.reread + tally.now.reread_others
     assert totals.lag_unknown == tally.now.unusable + sum(
@@ -137,13 +134,13 @@ def test_a_re_read_is_the_same_on_page_and_command_line(rows: list[Row]) -> None
 
 
 @given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(Order), st.booleans())
-def test_every_order_holds_each_entry_once(rows: list[Row], order: Order, falling: bool) -> None:
+def test_every_order_holds_each_entry_once(rows, order, falling):
     """The one that is asked for, with what is not known last either way."""
     made = summary(*rows)
     found = entries(made, order=order, falling=falling)
     assert sorted(one.name for one in found) == names(made)
 
-    def value(entry: SummaryEntry) -> float | str | None:
+    def value(entry):
         match order:
             case Order.NAME:
                 return entry.name
@@ -175,9 +172,7 @@ def test_every_order_holds_each_entry_once(rows: list[Row], order: Order, fallin
         (SummaryFilter(search="c", reasons=[Reason.GROUP_ACTIVE]), []),
     ],
 )
-def test_entries_are_wanted_by_name_and_by_what_became_of_them(
-    wanted: SummaryFilter, found: list[str]
-) -> None:
+def test_entries_are_wanted_by_name_and_by_what_became_of_them(wanted, found):
     """All that is given must hold; a search is text, no expression."""
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT}
     made = summary(
@@ -189,8 +184,7 @@ def test_entries_are_wanted_by_name_and_by_what_became_of_them(
     assert names(made, wanted) == found
 
 
-def test_a_group_that_failed_as_a_whole_has_no_pairs() -> None:
-    """Its row is of no pair, and nothing is known of its lag."""
+def test_a_group_that_failed_as_a_whole_has_no_pairs():
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.COORDINATOR, "message": "away"}
     nothing = dict.fromkeys(
         ("source_offset", "target_offset", "current_target_offset", "precision", "reread_bound")
@@ -205,17 +199,15 @@ def test_a_group_that_failed_as_a_whole_has_no_pairs() -> None:
     assert (entry.outcome, entry.message) == (OutcomeKind.FAILED, "away")
 
 
-def test_no_rows_are_no_entries() -> None:
+def test_no_rows_are_no_entries():
     """Before the first cycle there is nothing, which is no error."""
     made = summary()
     assert (len(made), names(made), made.place("a"), made.totals().lag_records) == (0, [], None, 0)
 
 
-def test_the_rows_of_an_entry_are_its_own() -> None:
-    """In the order in which they came."""
+def test_the_rows_of_an_entry_are_its_own():
     made = summary(row("a", partition=2), row("b"), row("a", partition=1))
     place = made.place("a")
-    assert place is not None
     rows = made.rows_at(place)
     assert isinstance(rows, pa.Table)
     assert rows.select(["group", "partition"]).to_pylist() == [
@@ -227,7 +219,7 @@ def test_the_rows_of_an_entry_are_its_own() -> None:
 # --- points of past cycles ----------------------------------------------------------------
 
 
-def test_a_point_says_what_a_cycle_came_to() -> None:
+def test_a_point_says_what_a_cycle_came_to():
     """Rows by outcome, and the oldest that a failover would use."""
     daemon = Daemon()
     daemon.cycle([row("a"), row("b")])
@@ -239,15 +231,14 @@ def test_a_point_says_what_a_cycle_came_to() -> None:
     assert (second.at, second.lag_seconds, second.state) == (AT + 60, 60, FlowState.RUNNING)
 
 
-def test_a_point_of_a_cycle_without_rows_says_why() -> None:
-    """And nothing else."""
+def test_a_point_of_a_cycle_without_rows_says_why():
     daemon = Daemon()
     daemon.failure("B is away")
     (point,) = daemon.recent.points(FLOW, 0, AT + 1, 10)
     assert (point.state, point.error, point.groups) == (FlowState.FAILED, "B is away", None)
 
 
-def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten() -> None:
+def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten():
     """since <= at < until, at most `limit` of them, each flow its own."""
     daemon = Daemon()
     recent = daemon.recent = RecentCycles(kept=5)

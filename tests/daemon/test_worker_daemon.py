@@ -50,7 +50,6 @@ def _running(folder: Path, worker: str) -> Iterator[tuple[str, Path]]:
             stderr=error,
         ) as process,
     ):
-        assert process.stdout is not None
         yield process.stdout.read(number(process.stdout)).decode(), said
 
 
@@ -71,14 +70,14 @@ def give_and_leave(path: str, task: bytes) -> None:
 
 
 @pytest.mark.parametrize("task", [b"", b"\0\0"], ids=["at rest", "in a task"])
-def test_a_worker_whose_connection_is_closed_ends_without_a_word(task: bytes) -> None:
+def test_a_worker_whose_connection_is_closed_ends_without_a_word(task):
     """That is how Spark ends those that rested for a minute, or all at the end."""
     with daemon() as (path, said):
         give_and_leave(path, task)
         assert said.read_text() == ""
 
 
-def test_a_worker_that_breaks_says_why() -> None:
+def test_a_worker_that_breaks_says_why():
     """What goes wrong without Spark's doing has its traceback on standard error."""
     with daemon("pyspark.not_there") as (path, said):
         give_and_leave(path, b"\0\0")
@@ -86,7 +85,7 @@ def test_a_worker_that_breaks_says_why() -> None:
         assert "No module named 'pyspark.not_there'" in said.read_text()
 
 
-def test_nothing_that_starts_threads_is_loaded_before_the_fork() -> None:
+def test_nothing_that_starts_threads_is_loaded_before_the_fork():
     """A forked process has none of its parent's threads, but the locks that they held. A child of a
     process that has used Polars hangs."""
     code = f"import {MODULE}, sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"

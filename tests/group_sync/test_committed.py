@@ -52,7 +52,6 @@ def test_the_columns_hold_what_the_values_say(answers):
 
 @given(ANSWERS, st.lists(st.integers(0, 2), min_size=6, max_size=6))
 def test_answers_about_some_groups_each_are_joined(answers, parts):
-    """Whichever of them says something about a group."""
     given_by = dict(zip(answers, parts, strict=False))
     split: list[Answers] = [
         {group: found if given_by[group] == part else {} for group, found in answers.items()}

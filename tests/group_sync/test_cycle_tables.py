@@ -49,7 +49,6 @@ def sent(value: Any) -> Any:
 @settings(deadline=None)
 @given(CARRY_OVERS)
 def test_carry_overs_survive_the_way_between_driver_and_tasks(carry_overs):
-    """What tasks report is what the next cycle's tasks are given."""
     table = sent(partitions_frame(carry_overs))
     assert carry_overs_of(table) == {one.source: one for one in carry_overs}
 

@@ -65,7 +65,6 @@ class Life:
     # --- what happens ---------------------------------------------------------------------
 
     def happen(self) -> None:
-        """One event."""
         self.rng.choice(
             (
                 *(self.nothing, self.logs_go_on, self.move_groups, self.move_there),
@@ -258,7 +257,6 @@ def of_group(group: str, rows: list[Row], every: list[Row]) -> list[Row]:
 
 
 def judge(seed: int) -> None:
-    """Compare all rows of a life."""
     life, chance = Life(seed), random.Random(seed)
     life.sync(life.memory, commit=True)
     for _ in range(8):

@@ -20,7 +20,7 @@ from tsoffset.testing.memory_cluster import Verb
 
 
 @pytest.fixture(autouse=True)
-def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_java(monkeypatch) -> None:
     """Spark, if it is started, does not start."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -60,7 +60,6 @@ def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path
 
 
 def test_flows_that_compete_count(tmp_path):
-    """Two flows that write the same offsets of a group, under one name."""
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):
         estate[alias].create_topic("orders")

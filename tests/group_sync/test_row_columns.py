@@ -87,9 +87,7 @@ def test_rows_are_printed_as_json_and_csv_write_them(data, rows):
 
 
 @given(st.data(), st.lists(rows_of_any_kind))
-def test_sums_do_not_depend_on_how_arrow_holds_the_rows(
-    data: st.DataObject, rows: list[Row]
-) -> None:
+def test_sums_do_not_depend_on_how_arrow_holds_the_rows(data, rows):
     """Outcomes, reasons, failures, bounds on re-reads, and which groups are in place."""
     assert tally_of(data.draw(tables(rows))) == tally_of(rows_table(rows))
 

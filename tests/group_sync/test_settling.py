@@ -94,7 +94,7 @@ def estate() -> Estate:
 
 
 @pytest.fixture
-def target(estate: Estate) -> Target:
+def target(estate) -> Target:
     return Target(estate["B"], estate.time)
 
 
@@ -214,13 +214,13 @@ def test_two_instances_at_worst_bring_records_again(estate, target):
     our commit: the group stands further back than it could, never further than its source, and
     the next cycle of either moves it on."""
 
-    def later() -> None:
+    def later():
         for group in GROUPS:
             estate.commit(group, "orders", 60)
         cycle(flow(), estate["A"], estate["B"], clock=estate.time)
         assert offsets() == [60] * len(GROUPS)
 
-    def offsets() -> list[int]:
+    def offsets():
         return [target.group(group).offsets[COPY].offset for group in GROUPS]
 
     target.after_looks = [later]

@@ -131,7 +131,6 @@ def test_a_file_that_is_none_is_a_warning_and_nothing_else(tmp_path, spoil, why)
     file.path.write_bytes(spoil(file.path.read_bytes()))
     found, warning = file.load()
     assert contents(found) == contents(FlowCarryOver())
-    assert warning is not None
     assert why in warning
     assert str(file.path) in warning
     assert file.save(carry_over(8)) is None
@@ -172,7 +171,6 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     blocked = tmp_path / "blocked"
     blocked.write_text("a file")
     warning = StateFile(blocked / "state", "A->B").save(carry_over())
-    assert warning is not None
     assert "write state" in warning
     file = StateFile(tmp_path / "state", "A->B")
     file.path.mkdir(parents=True)
@@ -187,7 +185,7 @@ def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
     file = StateFile(tmp_path, "A->B")
     others: list[str | None] = []
 
-    def other_writes(_: int) -> None:
+    def other_writes(_):
         monkeypatch.undo()
         others.append(file.save(carry_over(8)))
 
@@ -202,10 +200,10 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
     """Half a file that is an hour old goes with the next write; a younger one may be another
     process's, which is still at it, and another flow's is not ours."""
 
-    def killed(_: int) -> None:
+    def killed(_):
         raise SystemExit
 
-    def left_by(one: StateFile) -> Path:
+    def left_by(one):
         before = set(tmp_path.iterdir())
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", killed)
@@ -230,7 +228,6 @@ def test_a_file_that_never_ends_holds_no_cycle(tmp_path):
     for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
         make(file.path)
         _, warning = file.load()
-        assert warning is not None
         assert "no regular file" in warning
         assert file.save(carry_over()) is None
         assert file.load()[1] is None
@@ -342,7 +339,6 @@ def test_a_store_that_cannot_be_used_is_a_warning(uri, why):
     """Unknown, unreachable, or without the folder: named, and without credentials."""
     file = StateFile(uri, "A->B")
     warning = file.save(carry_over())
-    assert warning is not None
     assert why in warning
     assert str(file.path) in warning
     found, not_read = file.load()

@@ -31,9 +31,7 @@ SENT = st.lists(
 
 
 def read(raw: bytes | bytearray, offset: int = 0) -> Stretch:
-    found = stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
-    assert found is not None
-    return found
+    return stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
 
 
 def by_the_library(raw: bytes | bytearray) -> list[Record]:
@@ -51,9 +49,7 @@ def by_the_library(raw: bytes | bytearray) -> list[Record]:
 
 
 @given(SENT, st.integers(0, 2**39), st.sampled_from(sorted(CODECS)))
-def test_records_are_those_that_the_library_decodes(
-    records: list[Sent], base_offset: int, codec: str
-) -> None:
+def test_records_are_those_that_the_library_decodes(records, base_offset, codec):
     """All at once, one by one from behind, and by their offsets."""
     raw = batch(records, base_offset, codec)
     expected = by_the_library(raw)
@@ -67,9 +63,7 @@ def test_records_are_those_that_the_library_decodes(
 
 
 @given(SENT, st.integers(0, 2**39), st.data())
-def test_little_is_told_without_all(
-    records: list[Sent], base_offset: int, data: st.DataObject
-) -> None:
+def test_little_is_told_without_all(records, base_offset, data):
     """Offsets, timestamps and a few of the records, in any order of asking, from the bytes and
     from what is settled."""
     raw = batch(records, base_offset)
@@ -97,9 +91,7 @@ def test_little_is_told_without_all(
     ),
     st.data(),
 )
-def test_records_of_one_length_are_found_without_a_walk(
-    runs: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_records_of_one_length_are_found_without_a_walk(runs, data):
     """Where lengths repeat, and where a run of them ends."""
     values = [bytes(size) for size, count in runs for _ in range(count)]
     raw = batch([(1, b"%d" % number, value, []) for number, value in enumerate([b"", *values])])
@@ -129,7 +121,7 @@ def compacted(records: Sequence[Sent], left: Sequence[int]) -> bytearray:
 
 
 @given(st.sets(st.integers(0, 19)), st.integers(0, 20))
-def test_holes_that_compaction_left_are_passed(left: set[int], offset: int) -> None:
+def test_holes_that_compaction_left_are_passed(left, offset):
     """The first record at or after an offset, wherever offsets do not count the records."""
     found = read(compacted(sent(20), sorted(left)))
     assert (found.start, found.end) == (0, 20)
@@ -150,9 +142,7 @@ def test_holes_that_compaction_left_are_passed(left: set[int], offset: int) -> N
     st.integers(0, 20),
     st.integers(0, 25),
 )
-def test_what_lies_outside_the_log_does_not_exist(
-    sizes: list[int], gap: int, log_start: int, readable_end: int
-) -> None:
+def test_what_lies_outside_the_log_does_not_exist(sizes, gap, log_start, readable_end):
     """A batch may begin below the log's start, and end past what is readable."""
     raw, offsets = bytearray(), []
     for size in sizes:
@@ -172,7 +162,7 @@ def test_what_lies_outside_the_log_does_not_exist(
     assert [record.offset for record in found.records] == inside
 
 
-def test_records_of_several_batches_follow_each_other() -> None:
+def test_records_of_several_batches_follow_each_other():
     """And may be asked for one by one across them."""
     found = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
     assert found.offsets == range(9)
@@ -186,7 +176,7 @@ def test_records_of_several_batches_follow_each_other() -> None:
         found.records[9]
 
 
-def test_nothing_but_digests_leaves_the_process() -> None:
+def test_nothing_but_digests_leaves_the_process():
     """Pickled, as on the way through Spark, or shown, as in a log."""
     found = read(batch([(1, b"the key", b"the value", [("name", b"a header")])]))
     assert pickle.loads(pickle.dumps(found)) == found
@@ -195,7 +185,7 @@ def test_nothing_but_digests_leaves_the_process() -> None:
             assert content not in text
 
 
-def test_bytes_are_let_go_once_all_is_looked_at() -> None:
+def test_bytes_are_let_go_once_all_is_looked_at():
     """The records stay what they are, made of their digests from then on."""
     found = read(batch(sent(3)) + batch(sent(4), 3))
     assert all(isinstance(part, BatchRecords) for part in found.records._parts)
@@ -205,7 +195,7 @@ def test_bytes_are_let_go_once_all_is_looked_at() -> None:
     assert [found.records[number] for number in range(7)] == list(first)
 
 
-def test_bytes_are_let_go_where_a_stretch_is_settled() -> None:
+def test_bytes_are_let_go_where_a_stretch_is_settled():
     """By whoever keeps it and wants no more than its digests."""
     found, kept = read(batch(sent(3))), read(batch(sent(3)))
     kept.settle()
@@ -214,7 +204,7 @@ def test_bytes_are_let_go_where_a_stretch_is_settled() -> None:
     assert kept == found
 
 
-def test_bytes_of_large_records_are_never_kept() -> None:
+def test_bytes_of_large_records_are_never_kept():
     """Where they take more room than the records made of them."""
     small = [(1, None, b"v" * (RECORD_BYTES - 20), [])] * 4
     large = [(1, None, b"v" * (RECORD_BYTES + 20), [])] * 4
@@ -223,7 +213,7 @@ def test_bytes_of_large_records_are_never_kept() -> None:
 
 
 @pytest.mark.parametrize("at", [RECORDS_AT, RECORDS_AT + 4, -1])
-def test_a_malformed_batch_is_noticed_where_it_is_looked_at(at: int) -> None:
+def test_a_malformed_batch_is_noticed_where_it_is_looked_at(at):
     """Its checksum holds, so it was written past the brokers; no record of it is made up."""
     raw = batch([(1, b"k" * 100, b"v" * 100, [])])
     raw[at] ^= 0x41
@@ -234,7 +224,7 @@ def test_a_malformed_batch_is_noticed_where_it_is_looked_at(at: int) -> None:
         found.at_or_after(0)
 
 
-def test_a_malformed_batch_of_large_records_is_noticed_at_once() -> None:
+def test_a_malformed_batch_of_large_records_is_noticed_at_once():
     """And named as damaged by whoever reads it."""
     raw = batch([(1, None, b"v" * 1_000, [])])
     raw[-1] ^= 0x41

@@ -43,11 +43,7 @@ from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
 from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
 from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
-from tsoffset.kafka.wire.offset_fetch_codec import (
-    MANY_SINCE,
-    OffsetFetchAnswer,
-    OffsetFetchFrames,
-)
+from tsoffset.kafka.wire.offset_fetch_codec import MANY_SINCE, OffsetFetchAnswer, OffsetFetchFrames
 from tsoffset.kafka.wire.share_offsets_codec import (
     DescribeShareOffsetsFrames,
     alter_share_offsets_answer,
@@ -97,9 +93,7 @@ def fetched(**values: Any) -> list[dict[str, Any]]:
     st.sampled_from([0, 1]),
     st.lists(st.tuples(POSITIVE, NAMES, INT32, INT32, INT64, INT32, INT32), max_size=5),
 )
-def test_fetch_requests_are_the_library_s_own(
-    client: str, isolation_level: int, asked: list[tuple[int, str, int, int, int, int, int]]
-) -> None:
+def test_fetch_requests_are_the_library_s_own(client, isolation_level, asked):
     """Whatever was asked before, whose packed parts are used again."""
     frames = FetchFrames(client, isolation_level)
     for number, topic, partition, epoch, offset, max_bytes, max_wait_ms in asked:
@@ -140,14 +134,8 @@ def test_fetch_requests_are_the_library_s_own(
     st.none() | st.binary(max_size=50),
 )
 def test_fetch_answers_are_read_as_the_library_writes_them(
-    number: int,
-    throttle_ms: int,
-    error: int,
-    topic: str,
-    marks: tuple[int, int, int],
-    aborted: list[tuple[int, int]] | None,
-    records: bytes | None,
-) -> None:
+    number, throttle_ms, error, topic, marks, aborted, records
+):
     """Null and empty lists and records mean the same: nothing."""
     names = ("high_watermark", "last_stable_offset", "log_start_offset")
     [answer] = fetched(
@@ -165,7 +153,7 @@ def test_fetch_answers_are_read_as_the_library_writes_them(
     assert fetch_answer(memoryview(raw)) == FetchAnswer(throttle_ms, error, True, *marks, *found)
 
 
-def test_a_fetch_answer_without_the_partition_is_told_apart() -> None:
+def test_a_fetch_answer_without_the_partition_is_told_apart():
     """A broker that throttles leaves out what it has; that is not an empty log."""
     raw = fetch_response(throttle_time_ms=70)
     found = fetch_answer(memoryview(raw))
@@ -226,19 +214,14 @@ def list_offsets_response(version: int, number: int, throttle_ms: int, topics: F
     POSITIVE,
     st.lists(
         st.tuples(
-            POSITIVE,
-            st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3),
+            POSITIVE, st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3)
         ),
         max_size=3,
     ),
 )
 def test_list_offsets_requests_are_the_library_s_own(
-    client: str,
-    version: int,
-    isolation_level: int,
-    timeout_ms: int,
-    requests: list[tuple[int, Asked]],
-) -> None:
+    client, version, isolation_level, timeout_ms, requests
+):
     """Whatever was asked before, whose packed parts are used again."""
     frames = ListOffsetsFrames(client, version, isolation_level, timeout_ms)
     for number, topics in requests:
@@ -254,8 +237,8 @@ def test_list_offsets_requests_are_the_library_s_own(
     st.lists(st.tuples(NAMES, rows_of(st.tuples(INT32, INT16, INT64, INT64, INT32))), max_size=3),
 )
 def test_list_offsets_answers_are_read_as_the_library_writes_them(
-    version: int, number: int, throttle_ms: int, topics: Found
-) -> None:
+    version, number, throttle_ms, topics
+):
     """All partitions of all topics, errors and what was found alike."""
     raw = list_offsets_response(version, number, throttle_ms, topics)
     answer = list_offsets(version).answer(memoryview(raw))
@@ -305,9 +288,7 @@ def of_many(of_each: st.SearchStrategy[Any], least: int) -> st.SearchStrategy[di
     NAMES,
     of_many(st.builds(CommittedOffset, st.integers(0, 2**63 - 1), NAMES), 1),
 )
-def test_offset_commit_requests_are_the_library_s_own(
-    client: str, version: int, number: int, group: str, topics: Commits
-) -> None:
+def test_offset_commit_requests_are_the_library_s_own(client, version, number, group, topics):
     """As no member, and without leader epochs, which clients of another cluster can get stuck
     on."""
     asked = {
@@ -344,8 +325,8 @@ def test_offset_commit_requests_are_the_library_s_own(
 
 @given(versions(offset_commit_codec), POSITIVE, POSITIVE, of_many(INT16, 0))
 def test_offset_commit_answers_are_read_as_the_library_writes_them(
-    version: int, number: int, throttle_ms: int, topics: dict[str, dict[int, int]]
-) -> None:
+    version, number, throttle_ms, topics
+):
     """Every partition with its error, or that there is none."""
     answer = offset_commit_answer(
         memoryview(offset_commit_response(version, number, throttle_ms, topics))
@@ -425,9 +406,7 @@ def rows(answer: OffsetFetchAnswer) -> list[tuple[int, str, int, int, str, int]]
     POSITIVE,
     st.lists(NAMES, min_size=1, max_size=200),
 )
-def test_offset_fetch_requests_are_the_library_s_own(
-    client: str, version: int, stable: bool, number: int, names: list[str]
-) -> None:
+def test_offset_fetch_requests_are_the_library_s_own(client, version, stable, number, names):
     """For all topics of one group or of many, as no member."""
     many = version >= MANY_SINCE
     groups = [{"group_id": name, "member_id": None, "member_epoch": -1} for name in names]
@@ -448,8 +427,8 @@ def test_offset_fetch_requests_are_the_library_s_own(
 @example(8, 1, 0, [("g", [("t", [(0, 5, 3, "x" * 126, 0), (1, 6, 3, "y" * 127, 0)])], 0)])
 @example(8, 1, 0, [("g", [("t", [(0, 1, 2, None, 0), (1, 3, 4, "m", 0)])] * 2, 0)])
 def test_offset_fetch_answers_are_read_as_the_library_writes_them(
-    version: int, number: int, throttle_ms: int, found: list[Group]
-) -> None:
+    version, number, throttle_ms, found
+):
     """All offsets of all groups with their metadata, errors, and what no offset is."""
     if version < MANY_SINCE:
         found = [*found, ("", [], 0)][:1]
@@ -481,17 +460,12 @@ def list_groups_response(
     names = ("group_id", "protocol_type", "group_state", "group_type")
     listed = [dict(zip(names, group, strict=True)) for group in groups]
     return response_body(
-        ListGroupsResponse,
-        version,
-        1,
-        throttle_time_ms=throttle_ms,
-        error_code=code,
-        groups=listed,
+        ListGroupsResponse, version, 1, throttle_time_ms=throttle_ms, error_code=code, groups=listed
     )
 
 
 @given(NAMES, versions(list_groups_codec), POSITIVE)
-def test_list_groups_requests_are_the_library_s_own(client: str, version: int, number: int) -> None:
+def test_list_groups_requests_are_the_library_s_own(client, version, number):
     """For all groups, of any state and type."""
     assert list_groups(version, client).frame(None, number) == request_frame(
         ListGroupsRequest, version, number, client, states_filter=[], types_filter=[]
@@ -508,8 +482,8 @@ def test_list_groups_requests_are_the_library_s_own(client: str, version: int, n
     ),
 )
 def test_list_groups_answers_are_read_as_the_library_writes_them(
-    version: int, throttle_ms: int, code: int, groups: list[tuple[str, str, str, str]]
-) -> None:
+    version, throttle_ms, code, groups
+):
     """States are told since version 4, types since 5; a type of a newer broker is unknown."""
     raw = list_groups_response(version, throttle_ms, code, groups)
     answer = list_groups(version).answer(memoryview(raw))
@@ -527,7 +501,7 @@ def test_list_groups_answers_are_read_as_the_library_writes_them(
     ]
 
 
-def test_no_answer_is_read_for_longer_than_the_call_may_take() -> None:
+def test_no_answer_is_read_for_longer_than_the_call_may_take():
     """While it is read the loop does nothing else: a late one is given up, however right."""
     raw = list_groups_response(5, 0, 0, [("one", "consumer", "Stable", "classic")])
     with pytest.raises(KafkaTimeoutError):
@@ -610,14 +584,14 @@ SPOKEN = [(name, version) for name, codec in CODECS.items() for version in codec
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_all_versions_that_are_spoken_are_compared(name: str) -> None:
+def test_all_versions_that_are_spoken_are_compared(name):
     """What is negotiated, and what these tests ask for."""
     assert CODECS[name].asked == CODECS[name].compared
     assert OFFSET_FETCH.many_since == MANY_SINCE
 
 
 @pytest.mark.parametrize(("name", "version"), SPOKEN)
-def test_an_answer_that_is_cut_off_is_an_error(name: str, version: int) -> None:
+def test_an_answer_that_is_cut_off_is_an_error(name, version):
     """Wherever it ends, and where something lies behind it: nothing is made up."""
     codec = CODECS[name]
     raw = codec.written(version)
@@ -662,7 +636,7 @@ def answer_of(name: str, version: int, content: bytes) -> Any:
     return answer
 
 
-def test_tagged_fields_that_nobody_asked_for_are_passed_over() -> None:
+def test_tagged_fields_that_nobody_asked_for_are_passed_over():
     """A newer broker may add some anywhere: to the header, a partition, a topic, a group, the
     whole."""
     for version in range(6, list_offsets_codec.HIGHEST + 1):
@@ -688,11 +662,11 @@ TOPIC = b"\6topic" + bytes(16)
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_start_offsets_lags_and_errors_are_read(version: int) -> None:
+def test_start_offsets_lags_and_errors_are_read(version):
     """The lag comes with version 1. Errors have messages or none, a group that does not exist has
     no offsets, and fields of newer brokers are passed over."""
 
-    def partition(number: int, start: int, lag: int, error: int, message: bytes) -> bytes:
+    def partition(number, start, lag, error, message):
         lags = struct.pack(">q", lag) if version else b""
         begin = struct.pack(">iqi", number, start, 0)
         return begin + lags + struct.pack(">h", error) + message + TAGS
@@ -715,7 +689,7 @@ def test_start_offsets_lags_and_errors_are_read(version: int) -> None:
             frames.answer(frame[:end])
 
 
-def test_an_answer_without_partitions_has_the_error_of_all() -> None:
+def test_an_answer_without_partitions_has_the_error_of_all():
     """A group with members refuses as a whole; else each partition has its own error."""
     whole = HEAD + struct.pack(">h", 68) + b"\4why" + b"\1" + TAGS
     assert alter_share_offsets_answer(memoryview(whole)) == (40, {}, 68)

@@ -69,7 +69,7 @@ MET = [
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
-def test_every_error_of_the_library_becomes_a_failure(error: type[Exception]) -> None:
+def test_every_error_of_the_library_becomes_a_failure(error):
     """The sentence says operation, object, cluster, cause and next step, and names the error
     itself where no sentence of ours was written for it."""
     failed = failure(error, "read orders-3@512", "A")
@@ -85,9 +85,7 @@ def test_every_error_of_the_library_becomes_a_failure(error: type[Exception]) ->
 
 
 @pytest.mark.parametrize(("name", "code", "kind", "again"), MET, ids=[row[0] for row in MET])
-def test_what_brokers_answer_has_a_kind(
-    name: str, code: int, kind: FailureKind, again: bool
-) -> None:
+def test_what_brokers_answer_has_a_kind(name, code, kind, again):
     """What a newer look at the cluster may cure is asked again, and nothing else."""
     error = kafka_errors.for_code(code)
     assert failure(code, "read orders-3@512", "A").kind is kind
@@ -108,40 +106,38 @@ def test_what_brokers_answer_has_a_kind(
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_what_the_client_notices_has_a_kind(
-    error: Exception, kind: FailureKind, again: bool
-) -> None:
+def test_what_the_client_notices_has_a_kind(error, kind, again):
     """A connection that fails may come back; what cannot be understood stays so."""
     assert failure(error, "read orders-3@512", "A").kind is kind
     assert (rule(error).remedy is not Remedy.NONE) is again
 
 
 @pytest.mark.parametrize("code", [22, 25, 27, 82, 110, 113])
-def test_a_group_with_members_is_marked(code: int) -> None:
+def test_a_group_with_members_is_marked(code):
     """All ways in which a coordinator says that the offsets are its members' to move."""
     assert failure(code, "commit", "B").group_active
 
 
-def test_a_missing_topic_is_marked() -> None:
+def test_a_missing_topic_is_marked():
     """Missing is a state of the cluster, told apart from trouble."""
     assert failure(3, "commit", "B").missing
     assert failure(17, "commit", "B").missing
     assert not failure(6, "commit", "B").missing
 
 
-def test_metadata_that_is_too_large_is_marked() -> None:
+def test_metadata_that_is_too_large_is_marked():
     """The commit can be repeated without it."""
     assert failure(12, "commit", "B").metadata_too_large
 
 
-def test_a_code_that_nobody_knows_is_named() -> None:
+def test_a_code_that_nobody_knows_is_named():
     """A newer broker's error comes with its number."""
     failed = failure(9_999, "commit offsets of group g", "B")
     assert failed.kind is FailureKind.INTERNAL
     assert "9999" in failed.message
 
 
-def test_the_library_s_words_are_kept_where_they_help() -> None:
+def test_the_library_s_words_are_kept_where_they_help():
     """Which side of a connection failed is said in the library's words."""
     failed = failure(kafka_errors.KafkaConnectionError("111 ECONNREFUSED"), "list groups", "A")
     assert "111 ECONNREFUSED" in failed.message
@@ -162,9 +158,7 @@ def test_the_library_s_words_are_kept_where_they_help() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_patience_depends_on_what_may_pass(
-    error: type[Exception], at_least: float, at_most: float
-) -> None:
+def test_patience_depends_on_what_may_pass(error, at_least, at_most):
     """A transaction that ends and a coordinator that loads are waited for a few seconds, a broker
     that is gone until others have its place; what is final is not waited for."""
     assert at_least <= failure(error, "read offsets of group g", "A").retry_seconds <= at_most

@@ -117,11 +117,11 @@ def clusters() -> list[Timed]:
 
 
 @pytest.fixture
-def play(estate: Estate, clusters: list[Timed]) -> Iterator[Play]:
+def play(estate, clusters) -> Iterator[Play]:
     """A function that runs a cycle in which a case is played on one side."""
     with ExitStack() as stack:
 
-        def run(case: Case, side: str) -> list[Row]:
+        def run(case, side):
             for alias, here in (("A", "source"), ("B", "target")):
                 brokers = Brokers(estate[alias])
                 if side == here:
@@ -135,7 +135,6 @@ def play(estate: Estate, clusters: list[Timed]) -> Iterator[Play]:
 
 
 def deadline_ms(case: Case, side: str) -> int:
-    """How long a call may take."""
     hangs = case.lie is silent or any(word in getattr(case, side) for word in TIME_IS_UP)
     return SHORT_MS if hangs else LONG_MS
 
@@ -167,9 +166,7 @@ def verdicts(play: Play, case: Case, side: str) -> tuple[set[str], list[Row]]:
 
 
 @pytest.mark.parametrize(("case", "side"), PLAYED)
-def test_a_hostile_broker_harms_nobody_else(
-    case: Case, side: str, play: Play, estate: Estate, clusters: list[Timed]
-) -> None:
+def test_a_hostile_broker_harms_nobody_else(case, side, play, estate, clusters):
     """The group that it is about has a named result, the other one its offset; nothing wrong is
     committed, and no call outlasts its deadline."""
     found, rows = verdicts(play, case, side)
@@ -189,12 +186,12 @@ def test_a_hostile_broker_harms_nobody_else(
     assert longest < deadline_ms(case, side) / 1000 + SLACK_SECONDS
 
 
-def test_the_table_of_the_docs_is_that_of_the_cases() -> None:
+def test_the_table_of_the_docs_is_that_of_the_cases():
     """`python -m tests.hostile_cases` writes it."""
     assert f"{BEGIN}{table()}{END}" in PAGE.read_text()
 
 
-def test_an_address_that_refuses_leaves_no_socket_open() -> None:
+def test_an_address_that_refuses_leaves_no_socket_open():
     """Neither until it is forgotten: a daemon tries for days."""
     sockets = Path("/proc/self/fd")
     settings = settings_of("A", "127.0.0.1:1", SHORT_MS)
@@ -208,7 +205,7 @@ def test_an_address_that_refuses_leaves_no_socket_open() -> None:
         gc.enable()
 
 
-def test_many_small_batches_that_unpack_to_much_are_not_held_at_once() -> None:
+def test_many_small_batches_that_unpack_to_much_are_not_held_at_once():
     """The stretch ends where it holds enough, and what is behind it is asked for anew."""
     raw = many_bombs(batch(sent(3)))
     found = read(raw, 0)

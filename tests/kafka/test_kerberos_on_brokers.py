@@ -46,7 +46,6 @@ class Realm:
         return self.folder / "krb5.conf"
 
     def keytab(self, principal: str) -> Path:
-        """A new principal's keys."""
         path = self.folder / f"{principal.replace('/', '-')}.keytab"
         self._administer(f"addprinc -randkey {principal}")
         self._administer(f"ktadd -k {path} {principal}")
@@ -62,7 +61,6 @@ class Realm:
         self.run(program("kadmin.local"), "-q", command)
 
     def run(self, *words: str | Path) -> None:
-        """Run one of its programs to the end."""
         done = subprocess.run(
             words, env=self.environment(), capture_output=True, text=True, timeout=30, check=False
         )
@@ -97,9 +95,7 @@ def running_realm(folder: Path) -> Iterator[Realm]:
             kdc.kill()
 
 
-def test_gssapi_enters_by_keytab_and_by_ticket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gssapi_enters_by_keytab_and_by_ticket(tmp_path, monkeypatch):
     """Where it does not, the message names what is wrong and what to look at."""
     pytest.importorskip("gssapi")
     with running_realm(tmp_path) as realm:
@@ -148,7 +144,6 @@ def test_gssapi_enters_by_keytab_and_by_ticket(
 
 
 def topics(address: str, options: str, service: str = "kafka") -> list[str]:
-    """The topics that a client with this login sees."""
     settings = {
         "bootstrap.servers": address,
         "security.protocol": "SASL_PLAINTEXT",

@@ -22,7 +22,7 @@ def answered(attributes: str, mechanism: str = SCRAM[0]) -> tuple[Login, bytes]:
 
 @pytest.mark.parametrize("mechanism", SCRAM)
 @pytest.mark.parametrize("iterations", [4_096, 16_384])
-def test_iterations_as_kafka_allows_them_are_computed(mechanism: str, iterations: int) -> None:
+def test_iterations_as_kafka_allows_them_are_computed(mechanism, iterations):
     _, proof = answered(f"r=NONCEx,s=c2FsdA==,i={iterations}", mechanism)
     assert b",p=" in proof
 
@@ -41,7 +41,7 @@ def test_iterations_as_kafka_allows_them_are_computed(mechanism: str, iterations
         "r=other,s=c2FsdA==,i=4096",
     ],
 )
-def test_whatever_makes_guessing_cheap_or_the_login_dear_is_refused(attributes: str) -> None:
+def test_whatever_makes_guessing_cheap_or_the_login_dear_is_refused(attributes):
     """Few iterations let a broker guess the password, many hold the process; one asked for twice
     could be checked as the one and used as the other."""
     with pytest.raises(LoginFailed):
@@ -49,7 +49,7 @@ def test_whatever_makes_guessing_cheap_or_the_login_dear_is_refused(attributes: 
 
 
 @pytest.mark.parametrize("signature", [b"v=AAAA,v=BBBB", b"v=AAAA", b"e=other-error"])
-def test_a_broker_that_does_not_know_the_password_is_refused(signature: bytes) -> None:
+def test_a_broker_that_does_not_know_the_password_is_refused(signature):
     login, _ = answered("r=NONCEx,s=c2FsdA==,i=4096")
     with pytest.raises(LoginFailed):
         login.send(signature)
@@ -70,7 +70,7 @@ class Handshake:
         return SimpleNamespace(message=message)
 
 
-def test_no_layer_is_chosen_of_those_offered() -> None:
+def test_no_layer_is_chosen_of_those_offered():
     """Without a layer the size of messages is 0, whatever the broker's is, and no user is named."""
     login = _exchange(Handshake(), None)
     assert next(login) == b""
@@ -80,7 +80,7 @@ def test_no_layer_is_chosen_of_those_offered() -> None:
 
 
 @pytest.mark.parametrize("offered", [b"", b"\x01", b"\x06\x00\x40\x00", b"\x01\x00\x00\x00root"])
-def test_an_offer_without_no_layer_or_of_another_form_is_refused(offered: bytes) -> None:
+def test_an_offer_without_no_layer_or_of_another_form_is_refused(offered):
     login = _exchange(Handshake(), b"token")
     assert next(login) == b"token"
     with pytest.raises(LoginFailed, match="without a security layer"):

@@ -9,7 +9,7 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.rate_limit import Rate, Window
 
 
-def test_a_window_opens_to_its_limit() -> None:
+def test_a_window_opens_to_its_limit():
     """It begins carefully, since it is not known how large answers are, and grows with each."""
     window = Window(64, Rate())
     assert window.size < 64
@@ -18,7 +18,7 @@ def test_a_window_opens_to_its_limit() -> None:
     assert window.size == 64
 
 
-def test_a_window_is_no_larger_than_its_limit_from_the_start() -> None:
+def test_a_window_is_no_larger_than_its_limit_from_the_start():
     """Where the user allows for few."""
     window = Window(3, Rate())
     assert window.size == 3
@@ -26,7 +26,7 @@ def test_a_window_is_no_larger_than_its_limit_from_the_start() -> None:
     assert window.size == 3
 
 
-def test_large_answers_narrow_the_window() -> None:
+def test_large_answers_narrow_the_window():
     """What is under way takes memory: about 16 MB, whatever the size of batches, but one."""
     window = Window(64, Rate())
     for _ in range(100):
@@ -37,7 +37,7 @@ def test_large_answers_narrow_the_window() -> None:
     assert window.size == 1
 
 
-def test_after_a_throttle_one_thing_is_asked_for_at_a_time() -> None:
+def test_after_a_throttle_one_thing_is_asked_for_at_a_time():
     """And with each answer one more, until the broker holds back again."""
     window = Window(64, Rate())
     window.throttled()
@@ -49,7 +49,7 @@ def test_after_a_throttle_one_thing_is_asked_for_at_a_time() -> None:
     assert window.size == 1
 
 
-def test_with_a_limit_on_bytes_little_is_under_way() -> None:
+def test_with_a_limit_on_bytes_little_is_under_way():
     """One, until it is known how large answers are; then what it allows for a quarter second."""
     window = Window(64, Rate(1_000_000))
     assert window.size == 1
@@ -61,7 +61,7 @@ def test_with_a_limit_on_bytes_little_is_under_way() -> None:
     assert window.size == 1
 
 
-def test_bytes_are_paid_for_one_after_the_other() -> None:
+def test_bytes_are_paid_for_one_after_the_other():
     """Answers that come together are paid for in turn, so that no second gets more than its
     share; without a limit nothing is paid."""
     rate = Rate(1_000)
@@ -75,7 +75,7 @@ def test_bytes_are_paid_for_one_after_the_other() -> None:
     assert free.free_at == 0
 
 
-def test_rests_of_several_brokers_at_once_count_once() -> None:
+def test_rests_of_several_brokers_at_once_count_once():
     """What a call was told to wait is no part of its time, and is not given twice."""
     deadline = Deadline.after(1_000)
     ends = deadline.ends
@@ -94,9 +94,7 @@ def test_rests_of_several_brokers_at_once_count_once() -> None:
     ("limit", "clients", "share"),
     [(None, 4, None), (1_000, 1, 1_000), (1_000, 4, 250), (10, 3, 3), (2, 5, 1)],
 )
-def test_a_limit_is_shared_by_those_who_read_at_once(
-    limit: int | None, clients: int, share: int | None
-) -> None:
+def test_a_limit_is_shared_by_those_who_read_at_once(limit, clients, share):
     """Together they stay within it, as far as it can be parted; nobody gets nothing."""
     settings = ClusterSettings(
         "A", ("localhost:9092",), fetch_max_bytes_per_second=limit, fetch_max_in_flight=limit

@@ -42,13 +42,11 @@ def cluster(access: Access, **settings: str) -> KafkaCluster:
 
 
 def seen(access: Access, **settings: str) -> list[str]:
-    """The topics that the adapter gets to see."""
     with cluster(access, **settings) as entered:
         return sorted(entered.topics())
 
 
 def refused(access: Access, **settings: str) -> str:
-    """What is said where it does not get in."""
     with cluster(access, **settings) as entered, pytest.raises(ClusterRefused) as caught:
         entered.topics()
     return str(caught.value)
@@ -98,9 +96,7 @@ def own_store(secured: Secured, kind: str, authority: Authority | None = None) -
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_each_mechanism_of_sasl_enters_as_its_user(
-    secured: Secured, mechanism: str, tls: bool
-) -> None:
+def test_each_mechanism_of_sasl_enters_as_its_user(secured, mechanism, tls):
     """The broker lets each see what its principal may."""
     if mechanism == "OAUTHBEARER":
         access = secured.by_password("alice", "PLAIN", tls=tls)
@@ -117,14 +113,14 @@ def test_each_mechanism_of_sasl_enters_as_its_user(
         pytest.param("jks-two-passwords", marks=pytest.mark.thorough),
     ],
 )
-def test_each_kind_of_key_store_shows_its_certificate(secured: Secured, kind: str) -> None:
+def test_each_kind_of_key_store_shows_its_certificate(secured, kind):
     """The listener wants one, and the principal is its name."""
     found = seen(secured.by_tls("MTLS"), **own_store(secured, kind))
     assert found == ["alices-orders"]
 
 
 @pytest.mark.parametrize("kind", ["text", "pkcs12", "jks"])
-def test_each_kind_of_trust_store_is_read(secured: Secured, kind: str) -> None:
+def test_each_kind_of_trust_store_is_read(secured, kind):
     """Beside the file of PEM that the others use."""
     path = secured.folder / f"trust-{kind}"
     if kind == "text":
@@ -138,7 +134,7 @@ def test_each_kind_of_trust_store_is_read(secured: Secured, kind: str) -> None:
     assert seen(secured.by_tls(), ssl_truststore_type="", **store) == []
 
 
-def test_a_host_name_that_need_not_be_right(secured: Secured) -> None:
+def test_a_host_name_that_need_not_be_right(secured):
     """As `ssl.endpoint.identification.algorithm=` has it."""
     assert seen(secured.by_tls("ELSEWHERE"), ssl_endpoint_identification_algorithm="") == []
 
@@ -147,10 +143,7 @@ def test_a_host_name_that_need_not_be_right(secured: Secured) -> None:
     ("protocols", "suites"),
     [("TLSv1.2", ""), ("TLSv1.3", ""), ("", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384")],
 )
-def test_versions_and_cipher_suites_are_agreed_on(
-    secured: Secured, protocols: str, suites: str
-) -> None:
-    """Whichever is left of what the broker offers."""
+def test_versions_and_cipher_suites_are_agreed_on(secured, protocols, suites):
     chosen = {"ssl_enabled_protocols": protocols, "ssl_cipher_suites": suites}
     assert seen(secured.by_tls(), **chosen) == []
 
@@ -159,8 +152,7 @@ def test_versions_and_cipher_suites_are_agreed_on(
 
 
 @pytest.mark.parametrize("mechanism", [each for each in MECHANISMS if each != "OAUTHBEARER"])
-def test_a_wrong_password_is_named(secured: Secured, mechanism: str) -> None:
-    """With the setting to look at, and without what it holds."""
+def test_a_wrong_password_is_named(secured, mechanism):
     access = replace(secured.by_password("alice", mechanism), password="c4n4ry")
     before = secured.broker.said().count("Failed authentication")
     said = refused(access)
@@ -171,7 +163,7 @@ def test_a_wrong_password_is_named(secured: Secured, mechanism: str) -> None:
     assert secured.broker.said().count("Failed authentication") == before + 1
 
 
-def test_certificates_that_are_not_accepted_are_named(secured: Secured, tmp_path: Path) -> None:
+def test_certificates_that_are_not_accepted_are_named(secured, tmp_path):
     """Expired, for another host, of an unknown authority; and ours, or none."""
     assert "certificate has expired" in refused(secured.by_tls("EXPIRED"))
     assert "IP address mismatch" in refused(secured.by_tls("ELSEWHERE"))
@@ -185,7 +177,7 @@ def test_certificates_that_are_not_accepted_are_named(secured: Secured, tmp_path
     assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
 
 
-def test_one_address_that_is_not_accepted_is_not_the_cluster(secured: Secured) -> None:
+def test_one_address_that_is_not_accepted_is_not_the_cluster(secured):
     """Another one may come right: certificates are renewed broker by broker. A password that is
     wrong is not tried again anywhere."""
     expired = secured.by_tls("EXPIRED")
@@ -200,8 +192,7 @@ def test_one_address_that_is_not_accepted_is_not_the_cluster(secured: Secured) -
     )
 
 
-def test_another_protocol_is_named(secured: Secured) -> None:
-    """Whatever the listener expects, the sentence tells what to look at."""
+def test_another_protocol_is_named(secured):
     tls, sasl = secured.by_tls(), secured.by_password("alice", "PLAIN", tls=False)
     for access, why in (
         (replace(tls, bootstrap=sasl.bootstrap), "closed in the handshake of TLS"),
@@ -217,7 +208,7 @@ def test_another_protocol_is_named(secured: Secured) -> None:
     assert "check security.protocol of A" in refused(over_tls)
 
 
-def test_stores_that_cannot_be_used_are_named(secured: Secured, tmp_path: Path) -> None:
+def test_stores_that_cannot_be_used_are_named(secured, tmp_path):
     """Missing, damaged, with a wrong password, without a key: each with its file."""
     own = own_store(secured, "pkcs12")
     mtls = secured.by_tls("MTLS")
@@ -240,11 +231,11 @@ def test_stores_that_cannot_be_used_are_named(secured: Secured, tmp_path: Path) 
     assert "no certificate" in refused(replace(mtls, trust_store=empty), **own)
 
 
-def test_tokens_that_cannot_be_had_are_named(secured: Secured, tmp_path: Path) -> None:
+def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
     """A wrong secret, an address where nobody is, a file without one; a token that is refused."""
     access = secured.by_password("alice", "PLAIN")
 
-    def said(**settings: str) -> str:
+    def said(**settings):
         return refused(access, **by_token(secured, **settings))
 
     wrong = said(sasl_oauthbearer_client_credentials_client_secret="c4n4ry")
@@ -266,7 +257,7 @@ def test_tokens_that_cannot_be_had_are_named(secured: Secured, tmp_path: Path) -
     assert "No such file or directory" in said(**of_file)
 
 
-def test_an_address_of_tokens_by_tls_is_verified(secured: Secured, tmp_path: Path) -> None:
+def test_an_address_of_tokens_by_tls_is_verified(secured, tmp_path):
     """By the options of the login module, and by nothing else that is trusted."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = secured.authority.issue("tokens", ["127.0.0.1"]).write_pem(tmp_path / "tokens.pem")
@@ -304,7 +295,7 @@ def listening(answers: bytes) -> Iterator[Access]:
 
 
 @pytest.mark.parametrize("answers", [b"", b"\x16\x03\x03\x00\x7a"], ids=["silent", "begun"])
-def test_a_handshake_that_hangs_ends_with_the_call(answers: bytes) -> None:
+def test_a_handshake_that_hangs_ends_with_the_call(answers):
     """The library's own waits for ever, and keeps the connection."""
     with listening(answers) as access:
         settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
@@ -318,7 +309,7 @@ def test_a_handshake_that_hangs_ends_with_the_call(answers: bytes) -> None:
 # --- what changes meanwhile ---------------------------------------------------------------
 
 
-def test_a_store_that_is_replaced_is_taken_up(secured: Secured, tmp_path: Path) -> None:
+def test_a_store_that_is_replaced_is_taken_up(secured, tmp_path):
     """By the next connection of the same client, which was refused before."""
     store = secured.authority.issue("alice", valid_for=-timedelta(days=1)).write_pem(tmp_path / "k")
     own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(store)}
@@ -330,7 +321,7 @@ def test_a_store_that_is_replaced_is_taken_up(secured: Secured, tmp_path: Path) 
 
 
 @pytest.mark.thorough
-def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
+def test_sessions_and_tokens_are_renewed_in_time(tmp_path):
     """A broker that ends sessions after seconds (KIP-368) goes on to serve one connection, and
     each token is exchanged before its end."""
     with secured_broker(tmp_path, sasl_properties={"connections.max.reauth.ms": "2000"}) as short:
@@ -345,7 +336,7 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
             (node,) = entered._connections.pool.connected_nodes()
             first = entered._connections.pool._connections[node, 0]
 
-            def asked() -> int:
+            def asked():
                 entered.groups()
                 return short.tokens.requests["/token", 200]
 
@@ -354,8 +345,7 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
     assert "Failed re-authentication" not in short.broker.said()
 
 
-def test_nothing_is_left_open(secured: Secured) -> None:
-    """Of connections that were refused, and of those that were closed."""
+def test_nothing_is_left_open(secured):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for access in (secured.by_tls("EXPIRED"), secured.by_tls("MTLS")):
         refused(access)

@@ -4,7 +4,6 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from cryptography.x509 import load_pem_x509_certificates
@@ -47,8 +46,7 @@ def login(theirs: TokenEndpoint, read_timeout_ms: int = 5_000) -> TokenLogin:
 # --- tokens ---------------------------------------------------------------------------------
 
 
-def test_a_token_is_asked_for_once_until_it_is_due(loop: Loop, theirs: TokenEndpoint) -> None:
-    """However many connections want it."""
+def test_a_token_is_asked_for_once_until_it_is_due(loop, theirs):
     ahead = [0.0]
     tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
     for _ in range(3):
@@ -61,9 +59,7 @@ def test_a_token_is_asked_for_once_until_it_is_due(loop: Loop, theirs: TokenEndp
     assert theirs.issued == [first, tokens.token()]
 
 
-def test_a_token_that_lasts_serves_while_no_other_is_to_be_had(
-    loop: Loop, theirs: TokenEndpoint
-) -> None:
+def test_a_token_that_lasts_serves_while_no_other_is_to_be_had(loop, theirs):
     """To its end, and not past it; the address is not asked at each connection."""
     ahead = [0.0]
     tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
@@ -80,9 +76,7 @@ def test_a_token_that_lasts_serves_while_no_other_is_to_be_had(
         loop.run(tokens.fresh, loop)
 
 
-def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(
-    loop: Loop, theirs: TokenEndpoint
-) -> None:
+def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop, theirs):
     """As where clocks differ, or nobody renews a file."""
     theirs.lifetime_seconds = -5
     tokens = Tokens(login(theirs))
@@ -92,7 +86,7 @@ def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(
     assert theirs.requests["/token", 200] == 1
 
 
-def test_tokens_are_exchanged_while_the_loop_runs(loop: Loop, theirs: TokenEndpoint) -> None:
+def test_tokens_are_exchanged_while_the_loop_runs(loop, theirs):
     """For connections that prove again who they are; not more often than once a second."""
     theirs.lifetime_seconds = 2
     tokens = Tokens(login(theirs))
@@ -105,7 +99,7 @@ def test_tokens_are_exchanged_while_the_loop_runs(loop: Loop, theirs: TokenEndpo
 @pytest.mark.parametrize(
     ("content", "why"), [("", "empty"), ("a\nb", "not one line"), (b"\xff\xfe", "not text")]
 )
-def test_a_file_without_a_token_is_named(tmp_path: Path, content: str | bytes, why: str) -> None:
+def test_a_file_without_a_token_is_named(tmp_path, content, why):
     """What goes to a broker is one printable line."""
     path = tmp_path / "token"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -114,14 +108,14 @@ def test_a_file_without_a_token_is_named(tmp_path: Path, content: str | bytes, w
 
 
 @pytest.mark.parametrize("claims", [{}, {"exp": "soon"}, {"exp": 1e999}, {"exp": None}, []])
-def test_a_token_that_tells_no_end_is_taken(tmp_path: Path, claims: object) -> None:
+def test_a_token_that_tells_no_end_is_taken(tmp_path, claims):
     """Tokens need not be of JSON, nor tell their end."""
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     (tmp_path / "token").write_text(f"a.{body}.c")
     assert fetch(TokenLogin(TokenFile(str(tmp_path / "token")))).ends == float("inf")
 
 
-def test_who_asks_for_tokens_shares_no_context_with_brokers() -> None:
+def test_who_asks_for_tokens_shares_no_context_with_brokers():
     """The library that asks sets options of it, checks of host names among them."""
     assert context(Tls()) is context(Tls())
     assert new_context(Tls()) is not context(Tls())
@@ -130,7 +124,7 @@ def test_who_asks_for_tokens_shares_no_context_with_brokers() -> None:
 # --- SCRAM ----------------------------------------------------------------------------------
 
 
-def test_a_name_is_escaped_for_scram() -> None:
+def test_a_name_is_escaped_for_scram():
     """RFC 5802, saslname."""
     assert as_saslname("a,b=c") == "a=2Cb=3Dc"
 
@@ -143,7 +137,7 @@ def subjects(store: CertificateStore) -> set[str]:
     return {one.subject.rfc4514_string() for one in found}
 
 
-def test_of_a_key_store_only_its_own_certificate_is_trusted(tmp_path: Path) -> None:
+def test_of_a_key_store_only_its_own_certificate_is_trusted(tmp_path):
     """As by Java: not the authority, which may have issued many others."""
     authority = Authority()
     path = authority.issue("alice").write_pkcs12(tmp_path / "own.p12", PASSWORD)
@@ -152,7 +146,7 @@ def test_of_a_key_store_only_its_own_certificate_is_trusted(tmp_path: Path) -> N
     assert len(subjects(CertificateStore(False, str(path), PASSWORD))) == 1
 
 
-def test_pem_text_may_be_on_one_line() -> None:
+def test_pem_text_may_be_on_one_line():
     """As a properties file makes it of lines that are continued."""
     alice = Authority().issue("alice")
     in_one = CertificateStore(
@@ -166,24 +160,21 @@ def test_pem_text_may_be_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("body", ["ü", "AAAA", "", "-"])
-def test_damaged_pem_is_named(body: str) -> None:
-    """Whatever stands where a certificate should."""
+def test_damaged_pem_is_named(body):
     text = f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----"
     with pytest.raises(StoreUnusable, match="the PEM text: "):
         certificates(CertificateStore(True, certificates=text))
 
 
 @pytest.mark.integration
-def test_a_trust_store_of_java_needs_no_password(tmp_path: Path) -> None:
+def test_a_trust_store_of_java_needs_no_password(tmp_path):
     """Java reads it without one, unverified."""
     path = Authority().write_pkcs12(tmp_path / "trust.p12", PASSWORD)
     jks = write_jks(path, tmp_path / "trust.jks", PASSWORD)
     assert len(subjects(CertificateStore(False, str(jks)))) == 1
 
 
-def test_without_java_a_store_of_java_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_java_a_store_of_java_is_named(tmp_path, monkeypatch):
     """It is a store that cannot be used, and no broker's fault."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)

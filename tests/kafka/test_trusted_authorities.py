@@ -77,7 +77,7 @@ def authority() -> Authority:
 
 
 @pytest.fixture
-def address(tmp_path: Path, authority: Authority) -> Iterator[str]:
+def address(tmp_path, authority) -> Iterator[str]:
     """Host and port of a Maven repository whose certificate that authority signed."""
     for path, jar in JARS.items():
         (tmp_path / "served" / path).parent.mkdir(parents=True)
@@ -116,18 +116,14 @@ def clients_say(
     return found
 
 
-def test_who_is_no_authority_of_the_system_is_not_trusted(address: str, tmp_path: Path) -> None:
-    """Nobody fetches anything."""
+def test_who_is_no_authority_of_the_system_is_not_trusted(address, tmp_path):
     found = clients_say(address, tmp_path)
     assert {name: REFUSED[name] in said for name, said in found.items()} == dict.fromkeys(
         REFUSED, True
     ), found
 
 
-def test_ssl_cert_file_names_the_authorities(
-    address: str, authority: Authority, tmp_path: Path
-) -> None:
-    """In the place of the system's."""
+def test_ssl_cert_file_names_the_authorities(address, authority, tmp_path):
     store = authority.write_pem(tmp_path / "authorities.pem")
     found = clients_say(address, tmp_path, SSL_CERT_FILE=str(store))
     assert {name: ANSWERED[name] in said for name, said in found.items()} == dict.fromkeys(
@@ -146,9 +142,7 @@ def mounts() -> tuple[str, ...]:
 @pytest.mark.skipif(
     not (mounts() and Path(SYSTEM).is_file()), reason="needs Linux, and a bundle of authorities"
 )
-def test_the_systems_authorities_are_trusted(
-    address: str, authority: Authority, tmp_path: Path
-) -> None:
+def test_the_systems_authorities_are_trusted(address, authority, tmp_path):
     """One that stands in the system's store alone, as on machines behind TLS inspection: all
     fetch, without a variable."""
     store = authority.write_pem(tmp_path / "authorities.pem")

@@ -24,7 +24,7 @@ from tsoffset.commands.check.flow_check import check
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker
+from tsoffset.lab.embedded import KAFKA_VERSION
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, Reason, TopicPartition
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -38,7 +38,7 @@ ContentsOf = Callable[[str], Contents]
 
 
 @pytest.fixture(scope="module")
-def contents_of(broker_of: Callable[[str], EmbeddedBroker]) -> Iterator[ContentsOf]:
+def contents_of(broker_of) -> Iterator[ContentsOf]:
     """A function that gives what a cluster of that version holds."""
     with ExitStack() as stack:
         yield cache(lambda v: stack.enter_context(closing(Contents(broker_of(v).bootstrap))))
@@ -102,9 +102,7 @@ class Copied:
         (NEWEST, OLDEST),
     ],
 )
-def test_groups_are_synced_between_versions(
-    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path, here: str, there: str
-) -> None:
+def test_groups_are_synced_between_versions(contents_of, unique, tmp_path, here, there):
     """Each group gets on the target just what it had not read on the source; one whose members
     run there keeps what they have; `check` finds no error; a second sync commits nothing."""
     copied = Copied(contents_of(here), contents_of(there), unique)
@@ -139,20 +137,18 @@ def test_groups_are_synced_between_versions(
 
 
 @pytest.fixture(params=[pytest.param(ZOOKEEPER, marks=BETWEEN), OLDEST])
-def old(request: pytest.FixtureRequest, contents_of: ContentsOf) -> Contents:
+def old(request, contents_of) -> Contents:
     contents: Contents = contents_of(request.param)
     return contents
 
 
 @pytest.fixture
-def cluster(old: Contents) -> Iterator[KafkaCluster]:
+def cluster(old) -> Iterator[KafkaCluster]:
     with KafkaCluster(ClusterSettings("A", (old.bootstrap,))) as cluster:
         yield cluster
 
 
-def test_old_brokers_are_asked_for_one_group_a_request(
-    old: Contents, cluster: KafkaCluster, unique: Callable[[str], str]
-) -> None:
+def test_old_brokers_are_asked_for_one_group_a_request(old, cluster, unique):
     """Before 3.0 neither coordinators nor offsets of several groups are told at once."""
     tp = TopicPartition(old.create_topic(unique("topic")), 0)
     names = [unique("group") for _ in range(3)]
@@ -191,12 +187,8 @@ def rows_of_each_position(
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("there", [OLDEST, NEWEST])
 def test_topics_of_message_format_1_are_translated(
-    contents_of: ContentsOf,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    compression: str,
-    there: str,
-) -> None:
+    contents_of, unique, tmp_path, compression, there
+):
     """Its messages have timestamps, so all is as with the format of today."""
     here = contents_of(OLDEST)
     configs = {"message.format.version": "0.10.0"}
@@ -210,9 +202,7 @@ def test_topics_of_message_format_1_are_translated(
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_topics_of_message_format_0_have_no_timestamps(
-    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path, compression: str
-) -> None:
+def test_topics_of_message_format_0_have_no_timestamps(contents_of, unique, tmp_path, compression):
     """Both ends of the log need none. From a position between them all comes again, for no record
     can be looked up; the bound says so."""
     here, there = contents_of(OLDEST), contents_of(NEWEST)
@@ -228,9 +218,7 @@ def test_topics_of_message_format_0_have_no_timestamps(
             assert (row.target_offset, row.reread_bound) == (0, offset)
 
 
-def test_a_topic_may_have_outgrown_message_format_0(
-    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_topic_may_have_outgrown_message_format_0(contents_of, unique, tmp_path):
     """Where records of today follow, their positions are exact; the others stay as they were."""
     here, there = contents_of(OLDEST), contents_of(NEWEST)
     topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
@@ -238,7 +226,7 @@ def test_a_topic_may_have_outgrown_message_format_0(
     later = ConfigResource(ConfigResourceType.TOPIC, topic, {"message.format.version": "2.5"})
     here.admin.alter_configs([later])
 
-    def taken_up() -> bool:
+    def taken_up():
         try:
             here.admin.list_partition_offsets({KafkaTopicPartition(topic, 0): 0})
         except UnsupportedForMessageFormatError:

@@ -17,7 +17,7 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(params=["one task", "many tasks"])
-def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def shape(request, monkeypatch) -> str:
     """How a cycle is laid out on Spark, which the driver alone decides."""
     if request.param == "many tasks":
         spread(monkeypatch)

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ BOUNDED = {"precision": Precision.BOUNDED, "target_offset": 1, "current_target_o
 
 
 @pytest.fixture(params=["as written", pytest.param("merged", marks=pytest.mark.thorough)])
-def past(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def past(request, tmp_path) -> Path:
     """Eight cycles over midnight of a group that is active on the target since the third, one that
     stands still, one that goes and one that is inexact; then two of another process."""
     past = Past(tmp_path, NOON + DAY / 2 - 4.5 * MINUTE, full_every=3)
@@ -52,7 +51,7 @@ def past(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def session(session: SparkSession) -> SparkSession:
+def session(session) -> SparkSession:
     """One with settings and views of its own."""
     return session.newSession()
 
@@ -72,7 +71,7 @@ def ended(session: SparkSession) -> list[float]:
     return [one["ended_at"].timestamp() for one in found]
 
 
-def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past: Path) -> None:
+def test_stuck_are_those_behind_that_did_not_advance(session, past):
     """For a number of cycles, across a restart and midnight; pairs in sync and pairs that are gone
     are not stuck."""
     opened(session, past)
@@ -82,14 +81,13 @@ def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past
     assert ask(session, HistoryQuery.STUCK, cycles=8) == []
 
 
-def test_worst_has_the_largest_bound_of_each_pair(session: SparkSession, past: Path) -> None:
-    """With its time; pairs without a bound have no row."""
+def test_worst_has_the_largest_bound_of_each_pair(session, past):
     opened(session, past)
     (found,) = ask(session, HistoryQuery.WORST)
     assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
 
 
-def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
+def test_accuracy_is_told_by_day(session, past):
     """Newest day first, from the rows of cycles."""
     opened(session, past)
     second, first = ask(session, HistoryQuery.ACCURACY)
@@ -98,7 +96,7 @@ def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
     assert first["failed_cycles"] == 0
 
 
-def test_periods_of_a_pair_follow_each_other(session: SparkSession, past: Path) -> None:
+def test_periods_of_a_pair_follow_each_other(session, past):
     """Of the selected groups; one period ends where the next begins, and that of a pair that has
     gone with its last cycle. The queries are those of docs/history.md."""
     opened(session, past, groups=re.compile("gone|active"))
@@ -120,11 +118,11 @@ def test_periods_of_a_pair_follow_each_other(session: SparkSession, past: Path) 
     assert until == found[3]["since"]
 
 
-def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Path) -> None:
+def test_the_past_is_there_as_it_was_at_any_time(session, past):
     """The pairs as of a time are those of the last cycle before it."""
     opened(session, past)
 
-    def at(minutes: float) -> dict[str, int]:
+    def at(minutes):
         then = NOON + DAY / 2 - 4.5 * MINUTE + minutes * MINUTE
         time = f"timestamp_millis(bigint({then} * 1000))"
         found = own_answer(
@@ -139,8 +137,7 @@ def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Pa
     assert at(99) == {"idle": 7, "active": 10}
 
 
-def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> None:
-    """No days before the time, and no other flows."""
+def test_only_what_is_asked_for_is_read(session, past):
     everything = opened(session, past).files
     start = NOON + DAY / 2 + MINUTE
     assert opened(session, past, start=start).files < everything
@@ -150,9 +147,7 @@ def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> No
 
 
 @pytest.mark.parametrize("spoil", [damage, lambda path: spoiled(path, "9")])
-def test_a_file_that_cannot_be_read_is_named(
-    session: SparkSession, past: Path, spoil: Callable[[Path], None]
-) -> None:
+def test_a_file_that_cannot_be_read_is_named(session, past, spoil):
     """Once a query has read it. The other files answer."""
     strange = files(past / "cycles")[-1]
     spoil(strange)
@@ -163,9 +158,7 @@ def test_a_file_that_cannot_be_read_is_named(
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM pairs", "SELECT 1 FROM rows"])
-def test_a_question_that_is_none_is_bad_usage(
-    session: SparkSession, tmp_path: Path, sql: str
-) -> None:
+def test_a_question_that_is_none_is_bad_usage(session, tmp_path, sql):
     """Spark's message without a stack, and the names of the views."""
     opened(session, tmp_path)
     with pytest.raises(UsageError, match="the views are `cycles` and `pairs`"):
@@ -173,7 +166,7 @@ def test_a_question_that_is_none_is_bad_usage(
 
 
 @pytest.mark.thorough
-def test_the_command_answers(tmp_path: Path) -> None:
+def test_the_command_answers(tmp_path):
     """As a process: JSON lines on standard output, the number of files on standard error. Tasks
     resolve the store's URI from the configuration."""
     directory = tmp_path / "history"

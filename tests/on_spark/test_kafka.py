@@ -1,14 +1,12 @@
 """A cycle on Spark over real brokers, through the adapter that users get."""
 
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.configured import nowhere, properties_file
-from tests.hostile_broker import FETCH, LIST_OFFSETS, Asked, Brokers
+from tests.hostile_broker import FETCH, LIST_OFFSETS, Brokers
 from tests.kafka.test_answers import under_way
 from tests.memory_flows import Estate
 from tests.producing import Contents, numbered
@@ -40,13 +38,8 @@ def mirrored(source: Contents, target: Contents, topic: str, *, batch: int, copi
 
 
 def test_groups_resume_on_the_target_where_they_were(
-    shape: str,
-    session: SparkSession,
-    source: Contents,
-    target: Contents,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-) -> None:
+    shape, session, source, target, unique, tmp_path
+):
     """Every group stands on the copy of its next record afterwards, or at the end of the copy
     where it had read all; the next cycle leaves them there."""
     topic, prefix = unique("orders"), unique("billing")
@@ -76,8 +69,8 @@ def test_groups_resume_on_the_target_where_they_were(
 
 
 def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    session, tmp_path, monkeypatch
+):
     """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's brokers see it."""
     spread(monkeypatch)
     estate = Estate()
@@ -90,7 +83,7 @@ def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
     now: dict[int, int] = {}
     seen = []
 
-    def count(asked: Asked) -> bytes:
+    def count(asked):
         """Those of each connection that wait for an answer, this one among them."""
         waiting = now[asked.client.fileno()] = under_way(asked)
         seen.append(sum(now.values()))
@@ -110,10 +103,7 @@ def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
     assert asked < result.cost.source_requests < sent <= source.requests.total()
 
 
-def test_cluster_that_is_away_is_one_failed_row(
-    session: SparkSession, source: Contents, unique: Callable[[str], str], tmp_path: Path
-) -> None:
-    """No address of the target answers: the flow has one row that says so."""
+def test_cluster_that_is_away_is_one_failed_row(session, source, unique, tmp_path):
     away = nowhere()
     task = FlowTask(configuration(tmp_path, source.bootstrap, away, unique("none")), "A->B")
     result = run_cycle(session, task, commit=True)

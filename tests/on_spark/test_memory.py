@@ -4,10 +4,8 @@ Each rule is checked in both shapes of a cycle: all in one task, and spread over
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
@@ -22,7 +20,7 @@ GROUPS = 4
 
 
 @pytest.fixture
-def world(session: SparkSession, tmp_path: Path) -> World:
+def world(session, tmp_path) -> World:
     world = World(tmp_path, session)
     world.store(*mirrored(GROUPS))
     return world
@@ -44,7 +42,7 @@ def committed_offsets(result: CycleResult) -> set[tuple[int | None, int | None]]
     return {(row.partition, row.source_offset) for row in result.rows}
 
 
-def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> None:
+def test_second_cycle_is_answered_from_carry_over(shape, world):
     """The driver's table goes to the tasks that translate its partitions: nothing is fetched or
     looked up, the rows say what they say without carry-over, and the cost says so."""
     carry_over = FlowCarryOver()
@@ -76,7 +74,7 @@ def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> N
     assert remembered_offsets(carry_over) == committed_offsets(second)
 
 
-def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
+def test_only_positions_that_still_occur_stay(shape, world):
     """A group that moved takes its old position out of the carry-over, a partition that nobody
     reads any more goes as a whole."""
     carry_over = FlowCarryOver()
@@ -90,9 +88,7 @@ def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
     assert remembered_offsets(carry_over) == {(0, 11), (0, 12)}
 
 
-def test_state_file_saves_the_next_process_the_work(
-    shape: str, world: World, tmp_path: Path
-) -> None:
+def test_state_file_saves_the_next_process_the_work(shape, world, tmp_path):
     """What one process put into the folder answers in the next; a group that was rewound between
     the two is recognised as such."""
     file = StateFile(tmp_path / "state", "A->B")
@@ -108,7 +104,6 @@ def test_state_file_saves_the_next_process_the_work(
     assert result.cost.recalled == result.positions
     assert result.warnings == ()
     [moved] = {row.source_offset for row in result.rows if (row.group, row.partition) == ("g3", 0)}
-    assert moved is not None
     with shared.stored(world.folder, "A") as source:
         source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(moved - 5)
     again, _ = file.load()
@@ -118,7 +113,7 @@ def test_state_file_saves_the_next_process_the_work(
     assert ahead.reason is Reason.TARGET_AHEAD
 
 
-def test_state_of_other_settings_is_dropped_with_a_warning(world: World) -> None:
+def test_state_of_other_settings_is_dropped_with_a_warning(world):
     """What was proven by other words is no proof by these; of the same it is, again."""
     carry_over = FlowCarryOver()
     world.cycle(carry_over=carry_over)
@@ -132,7 +127,7 @@ def test_state_of_other_settings_is_dropped_with_a_warning(world: World) -> None
     assert result.cost.recalled == result.positions
 
 
-def test_state_of_another_cluster_is_dropped_with_a_warning(world: World) -> None:
+def test_state_of_another_cluster_is_dropped_with_a_warning(world):
     """The addresses are the same, the cluster behind them is not: its id tells, and its groups
     are listed anew."""
     carry_over = FlowCarryOver()
@@ -149,7 +144,7 @@ def test_state_of_another_cluster_is_dropped_with_a_warning(world: World) -> Non
     assert {row.group for row in result.rows} == {"newcomer"}
 
 
-def test_state_holds_nothing_of_what_records_hold(world: World, tmp_path: Path) -> None:
+def test_state_holds_nothing_of_what_records_hold(world, tmp_path):
     """Neither keys nor values, nor commits' metadata, nor a setting: names, offsets, times."""
     carry_over = FlowCarryOver()
     source, target = mirrored(GROUPS)

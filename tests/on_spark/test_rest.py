@@ -20,13 +20,10 @@ LONG_REST = 75
 
 
 def worker(session: SparkSession) -> int:
-    """The process of a worker."""
     return int(session.sparkContext.parallelize([0], 1).map(process).collect()[0])
 
 
-def test_workers_get_something_to_do_while_they_are_kept(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_get_something_to_do_while_they_are_kept(session, monkeypatch):
     """One job after the other, and none any more once nobody wants the workers."""
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     with capture_logs() as events, workers_kept(session) as keeping:
@@ -35,9 +32,7 @@ def test_workers_get_something_to_do_while_they_are_kept(
     assert {(each["event"], each["tasks"]) for each in events} == {("spark_action_finished", 1)}
 
 
-def test_a_worker_that_is_hung_is_given_up(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_hung_is_given_up(session, monkeypatch):
     """What keeps the workers takes them in turn; one that stands still must not hold a place."""
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     monkeypatch.setattr(keep_workers, "ANSWERS_WITHIN_SECONDS", 1.0)
@@ -49,7 +44,7 @@ def test_a_worker_that_is_hung_is_given_up(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kept", [False, True])
-def test_kept_workers_outlive_a_rest(session: SparkSession, kept: bool) -> None:
+def test_kept_workers_outlive_a_rest(session, kept):
     """Spark ends those that rest for a minute; with one small task in between it does not."""
     first = worker(session)
     with workers_kept(session) if kept else nullcontext():

@@ -38,7 +38,7 @@ def estate() -> Estate:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path) -> Path:
     """A configuration of the flow A->B."""
     return properties_file(tmp_path, nowhere(), nowhere(), "admin.timeout.ms = 500")
 
@@ -60,14 +60,12 @@ except AttributeError as error:
 
 
 @pytest.mark.slow
-def test_the_import_is_quick_and_loads_what_is_asked_for() -> None:
+def test_the_import_is_quick_and_loads_what_is_asked_for():
     """Who imports the package for its version, or in a worker of Spark, loads nothing else."""
     subprocess.run([sys.executable, "-c", WITHOUT_LIBRARIES], check=True)
 
 
-def test_offsets_of_a_group_are_translated_and_nothing_is_committed(
-    estate: Estate, file: Path
-) -> None:
+def test_offsets_of_a_group_are_translated_and_nothing_is_committed(estate, file):
     """By target partition, with the commit's metadata, and how exact it is."""
     found = tsoffset.translate_offsets(file, "billing", connect=estate.connect)
     assert found == {ORDERS: tsoffset.TranslatedOffset(440, "noted", 40, Precision.EXACT, 0)}
@@ -79,14 +77,14 @@ def test_offsets_of_a_group_are_translated_and_nothing_is_committed(
         tsoffset.translate_offsets(file, "shared", connect=estate.connect)
 
 
-def test_a_position_that_cannot_be_read_is_an_error(estate: Estate, file: Path) -> None:
+def test_a_position_that_cannot_be_read_is_an_error(estate, file):
     """It may well have a translation; what is skipped has none."""
     estate["B"].fail(Failed(FailureKind.TIMEOUT, "read, A.orders-0: late"), verb=Verb.READ)
     with pytest.raises(TsoffsetError, match="late"):
         tsoffset.translate_offsets(file, "billing", connect=estate.connect)
 
 
-def test_a_group_that_cannot_be_read_is_an_error(estate: Estate, file: Path) -> None:
+def test_a_group_that_cannot_be_read_is_an_error(estate, file):
     """None of its offsets is known: nothing says that it has no others."""
     estate["A"].fail(
         Failed(FailureKind.AUTHORIZATION, "read offsets, billing: not allowed"),
@@ -97,7 +95,7 @@ def test_a_group_that_cannot_be_read_is_an_error(estate: Estate, file: Path) -> 
         tsoffset.translate_offsets(file, "billing", connect=estate.connect)
 
 
-def test_a_plan_commits_nothing_and_a_sync_does(estate: Estate, file: Path) -> None:
+def test_a_plan_commits_nothing_and_a_sync_does(estate, file):
     """The rows of the commands, narrowed as by their options."""
     rows = tsoffset.plan(file, connect=estate.connect)
     assert {row.group: row.outcome for row in rows} == {
@@ -114,15 +112,14 @@ def test_a_plan_commits_nothing_and_a_sync_does(estate: Estate, file: Path) -> N
     assert row_of(rows, "search").target_offset == 500
 
 
-def test_a_flow_that_is_only_planned_commits_nothing(estate: Estate, tmp_path: Path) -> None:
-    """`sync.group.offsets.enabled = false` holds here, too."""
+def test_a_flow_that_is_only_planned_commits_nothing(estate, tmp_path):
     file = properties_file(tmp_path, nowhere(), nowhere(), "sync.group.offsets.enabled = false")
     rows = tsoffset.sync(file, connect=estate.connect)
     assert row_of(rows, "billing").outcome is OutcomeKind.WOULD_COMMIT
     assert not estate["B"].commits
 
 
-def test_what_a_configuration_warns_of_is_a_warning(estate: Estate, tmp_path: Path) -> None:
+def test_what_a_configuration_warns_of_is_a_warning(estate, tmp_path):
     """Python's own, at the line of the caller."""
     file = properties_file(tmp_path, nowhere(), nowhere(), "grups = x")
     with pytest.warns(UserWarning, match="Did you mean `groups`") as caught:
@@ -130,7 +127,7 @@ def test_what_a_configuration_warns_of_is_a_warning(estate: Estate, tmp_path: Pa
     assert caught[0].filename == __file__
 
 
-def test_a_flow_has_to_be_named_where_several_are_enabled(estate: Estate, tmp_path: Path) -> None:
+def test_a_flow_has_to_be_named_where_several_are_enabled(estate, tmp_path):
     """What is asked of one flow is never asked of whichever comes first."""
     file = properties_file(tmp_path, nowhere(), nowhere(), "B->A.enabled = true")
     with pytest.raises(UsageError, match="A->B, B->A"):
@@ -139,7 +136,7 @@ def test_a_flow_has_to_be_named_where_several_are_enabled(estate: Estate, tmp_pa
     assert found[ORDERS].offset == 440
 
 
-def test_a_cluster_that_is_away(file: Path) -> None:
+def test_a_cluster_that_is_away(file):
     """A failed row of its flow, as for the commands; an error where there are no rows."""
     (row,) = tsoffset.plan(file)
     assert (row.group, row.outcome) == (None, OutcomeKind.FAILED)
@@ -149,7 +146,7 @@ def test_a_cluster_that_is_away(file: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_a_session_whose_tasks_may_run_twice_is_refused(file: Path) -> None:
+def test_a_session_whose_tasks_may_run_twice_is_refused(file):
     """Tasks commit: of two attempts at once the later could undo what a group has done since."""
     code = f"""
 from pyspark.sql import SparkSession
@@ -165,13 +162,13 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_session_of_spark_connect_is_refused(file: Path) -> None:
+def test_a_session_of_spark_connect_is_refused(file):
     """It has no SparkContext, and so no RDDs."""
     with pytest.raises(UsageError, match="Spark Connect"):
         tsoffset.plan(file, spark=object())
 
 
-def test_checkpoints_are_read_as_mirror_maker_2_wrote_them(estate: Estate, file: Path) -> None:
+def test_checkpoints_are_read_as_mirror_maker_2_wrote_them(estate, file):
     """The newest of each group and partition; none where there is no such topic."""
     assert tsoffset.read_checkpoints(file, connect=estate.connect) == {}
     checkpoint(estate, "billing", 20, 410)
@@ -184,8 +181,7 @@ def test_checkpoints_are_read_as_mirror_maker_2_wrote_them(estate: Estate, file:
         tsoffset.read_checkpoints(file, connect=estate.connect)
 
 
-def test_topics_are_those_of_the_command(estate: Estate, file: Path) -> None:
-    """Remote topics, and the clusters that they come from."""
+def test_topics_are_those_of_the_command(estate, file):
     found = tsoffset.topics(file, connect=estate.connect)
     assert {(one.kind.value, one.topic, one.source) for one in found} == {
         ("upstream", None, "A"),
@@ -196,7 +192,7 @@ def test_topics_are_those_of_the_command(estate: Estate, file: Path) -> None:
 # --- offsets outside of groups ------------------------------------------------------------
 
 
-def test_positions_are_translated_as_those_of_groups(estate: Estate, file: Path) -> None:
+def test_positions_are_translated_as_those_of_groups(estate, file):
     """In the order asked for, also two of one partition; no group is read."""
     asked = estate.asked("A", Verb.COMMITTED)
     positions = [Position("orders", 0, offset) for offset in (100, 40, 101)]

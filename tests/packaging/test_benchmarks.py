@@ -1,58 +1,21 @@
 """What the benchmarks compute with: fits, logs, and the guard over their ratios."""
 
-import os
-import time
-from datetime import datetime
-from pathlib import Path
-
 import pytest
-from kafka.record.memory_records import MemoryRecords
 
-from benchmarks import guard, mirror_cycles, page
-from benchmarks.accuracy.report import MarksMissing, placed
+from benchmarks import guard, page
+from benchmarks.accuracy.report import placed
 from benchmarks.estates import Verdict
-from benchmarks.filling import Batches
-from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes, connect
-from benchmarks.measures import exponent, line, spread
+from benchmarks.generated import SHIFT, GeneratedCluster, Sizes, connect
 from benchmarks.results import FOLDER, load
 from tests.copies import CopiedPartition
 from tests.memory_flows import flow
 from tests.producing import Stored
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.in_process import cycle
-from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
-from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
+from tsoffset.model import OutcomeKind, Precision, TopicPartition
 
 
-@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_exponent_is_that_of_a_power_law(power: float) -> None:
-    """Values that grow as a power of the size have that power as their exponent."""
-    sizes = [100, 1_000, 10_000]
-    assert exponent(sizes, [3 * size**power for size in sizes]) == pytest.approx(power, rel=1e-3)
-
-
-def test_slope_over_round_trips_counts_waits() -> None:
-    """Times that hold twelve round trips have a slope of twelve."""
-    assert line([0.0, 0.02, 0.1], [0.5, 0.74, 1.7]) == pytest.approx((12, 0.5))
-
-
-def test_original_and_copy_hold_equal_records() -> None:
-    """A log cut into batches of 100 and one of 200 hold the same times, keys and values."""
-
-    def records(batches: Batches, count: int) -> list[tuple[int, bytes, bytes]]:
-        found = []
-        for stamped in batches.stamped(count, 1_000):
-            batch = MemoryRecords(stamped).next_batch()
-            assert batch.validate_crc()
-            found += [(record.timestamp, record.key, record.value) for record in batch]
-        return found
-
-    copied = records(Batches(200), 2)
-    assert records(Batches(100), 4) == copied
-    assert len({time for time, _, _ in copied}) == 400
-
-
-def test_verdict_counts_what_is_read_again() -> None:
+def test_verdict_counts_what_is_read_again():
     """A commit below the true one re-reads the difference; a pair without commit counts as
     neither."""
     place, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
@@ -61,7 +24,7 @@ def test_verdict_counts_what_is_read_again() -> None:
     assert verdict == Verdict(pairs=3, synced=2, exact=1, reread=7)
 
 
-def test_verdict_refuses_a_skip() -> None:
+def test_verdict_refuses_a_skip():
     """A benchmark ends where a commit skips a record."""
     place, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
     with pytest.raises(AssertionError, match="skips 1 record"):
@@ -72,7 +35,7 @@ def test_verdict_refuses_a_skip() -> None:
     ("target_offset", "reread", "skips"),
     [(0, 7, False), (4, 3, False), (7, 0, False), (8, 0, True), (10, 0, True)],
 )
-def test_judge_counts_rereads_and_sees_skips(target_offset: int, reread: int, skips: bool) -> None:
+def test_judge_counts_rereads_and_sees_skips(target_offset, reread, skips):
     """For a group that has read seven of ten records, whose copies have other offsets."""
     logs = CopiedPartition()
     logs.add_source(Stored(number + 5, 0, b"%d" % number) for number in range(10))
@@ -81,70 +44,11 @@ def test_judge_counts_rereads_and_sees_skips(target_offset: int, reread: int, sk
     assert bool(logs.skipped(12, target_offset)) is (target_offset > logs.largest_safe(12)) is skips
 
 
-def test_last_commit_is_when_the_broker_wrote_to_its_commits(tmp_path: Path) -> None:
-    """Of all partitions of that topic the youngest counts, and no other topic's."""
-    broker = EmbeddedBroker(tmp_path, name="target")
-    assert mirror_cycles.last_commit(broker) == 0
-    for name, seconds in (("__consumer_offsets-3", 50), ("__consumer_offsets-9", 70), ("t-0", 90)):
-        written_at(tmp_path, name, seconds)
-    assert mirror_cycles.last_commit(broker) == 70
-
-
-def written_at(folder: Path, partition: str, seconds: float) -> None:
-    file = folder / "data" / partition / "00000000000000000000.log"
-    file.parent.mkdir(parents=True)
-    file.touch()
-    os.utime(file, (seconds, seconds))
-
-
-def test_mirror_is_at_rest_after_syncs_without_a_commit(tmp_path: Path) -> None:
-    """What was counted after the last commit is given once two syncs have passed without
-    another; a commit before the time asked for is none."""
-    mirror, broker = MirrorMaker({}, tmp_path), EmbeddedBroker(tmp_path, name="target")
-    last = time.time() - 60
-    written_at(tmp_path, "__consumer_offsets-0", last)
-    job = "refreshing idle consumers group offsets at target cluster took 1 ms (Scheduler)\n"
-    syncs = [datetime.fromtimestamp(last + after) for after in (1, 2)]
-    mirror.log_path.write_text(
-        "".join(f"{at:%Y-%m-%d %H:%M:%S},{at:%f}"[:-3] + f" INFO {job}" for at in syncs)
-    )
-    log = mirror_cycles.Log(mirror)
-    found, counted = log.settled(broker, last - 1, 30, lambda: "counted")
-    assert (found, counted) == (pytest.approx(last), "counted")
-    with pytest.raises(AssertionError, match="not at rest"):
-        log.settled(broker, last + 1, 0.1, lambda: "counted")
-
-
-def test_mirror_log_tells_of_looks_and_syncs(tmp_path: Path) -> None:
-    """A sync is its two jobs, on average of those that began since; other jobs are none."""
-    mirror = MirrorMaker({}, tmp_path)
-    lines = [
-        "16:21:16,713 INFO task-thread-MirrorCheckpointConnector-0 checkpointing 100 consumer "
-        "groups A->B: [group-00017, group-00018]. (MirrorCheckpointTask)",
-        *(
-            f"16:21:{at} INFO {what} took {ms} ms (Scheduler)"
-            for at, what, ms in (
-                ("17,138", "refreshing idle consumers group offsets at target cluster", 900),
-                ("18,110", "refreshing idle consumers group offsets at target cluster", 100),
-                ("18,134", "sync idle consumer group offset from source to target", 24),
-                ("18,135", "refreshing topics", 5_000),
-                ("19,233", "refreshing idle consumers group offsets at target cluster", 300),
-            )
-        ),
-    ]
-    mirror.log_path.write_text("".join(f"2026-11-21 {line}\n" for line in lines))
-    log = mirror_cycles.Log(mirror)
-    assert log.first_look() == datetime(2026, 11, 21, 16, 21, 16, 713_000).timestamp()
-    since = datetime(2026, 11, 21, 16, 21, 18).timestamp()
-    assert log.syncs(since) == 2
-    assert log.sync_seconds(since) == pytest.approx(0.2 + 0.024)
-
-
 def generated(alias: str, sizes: Sizes) -> GeneratedCluster:
     return connect(ClusterSettings(alias, ("nowhere:9092",), {"client.id": sizes.text()}))
 
 
-def test_generated_estate_is_translated_exactly() -> None:
+def test_generated_estate_is_translated_exactly():
     """The made-up clusters hold an estate in which every pair has an exact answer, and take
     the commits of a cycle over it."""
     sizes = Sizes(groups=20, partitions=7, each=3, settled=False)
@@ -153,21 +57,6 @@ def test_generated_estate_is_translated_exactly() -> None:
     assert {row.outcome for row in rows} == {OutcomeKind.COMMITTED}
     assert {row.precision for row in rows} == {Precision.EXACT}
     assert all(row.target_offset == (row.source_offset or 0) - SHIFT for row in rows)
-
-
-def test_settled_estate_has_nothing_to_commit() -> None:
-    """Where the target's groups stand where they belong, no row moves."""
-    sizes = Sizes(groups=20, partitions=7, each=3, settled=True)
-    rows = cycle(flow(), generated("A", sizes), generated("B", sizes))
-    assert {row.outcome for row in rows} == {OutcomeKind.UNCHANGED}
-
-
-def test_generated_target_refuses_a_wrong_commit() -> None:
-    """A commit that is not the true one ends the benchmark."""
-    target = generated("B", Sizes(groups=1, partitions=1, each=1, settled=False))
-    wrong = {TopicPartition(f"A.{TOPIC}", 0): CommittedOffset(RECORDS + 1)}
-    with pytest.raises(AssertionError):
-        target.commit({"group-000000": wrong})
 
 
 @pytest.mark.parametrize(
@@ -185,15 +74,12 @@ def test_generated_target_refuses_a_wrong_commit() -> None:
         ("peers.50x4.cold", 9.0, None, False),
     ],
 )
-def test_ratio_is_worse_beyond_its_tolerance(
-    name: str, value: float, was: float | None, worse: bool
-) -> None:
+def test_ratio_is_worse_beyond_its_tolerance(name, value, was, worse):
     """Counts may grow by a tenth, times by three quarters; a ratio that is new is not worse."""
     assert guard.is_worse(name, value, was) is worse
 
 
-def test_guard_names_what_became_worse(capsys: pytest.CaptureFixture[str]) -> None:
-    """The status is 1 where one ratio is worse, and its line says so."""
+def test_guard_names_what_became_worse(capsys):
     known = {"bytes_read.cold": 1.0, "fixed_cost.cycle_over_smallest": 1.5}
     assert guard.report(known, {**known, "bytes_read.cold": 1.1}) == 0
     assert "WORSE" not in capsys.readouterr().out
@@ -202,37 +88,11 @@ def test_guard_names_what_became_worse(capsys: pytest.CaptureFixture[str]) -> No
     assert line_of_it.startswith("bytes_read.cold")
 
 
-def test_ratios_of_sizes_keep_their_size() -> None:
-    """A benchmark over several sizes has a ratio for each of them."""
-    result = {
-        "sizes": [
-            {"size": "50x4", "ratios": {"cold": spread([1, 2, 3])}},
-            {"size": "9x9", "ratios": {"cold": 4.0}},
-        ]
-    }
-    assert dict(guard.ratios(result)) == {"50x4.cold": 2.0, "9x9.cold": 4.0}
-
-
-def test_table_takes_the_place_of_the_last_one() -> None:
-    """What stands between the marks is replaced, the rest of the page stays."""
-    marks = page.marks("distance")
-    first = placed(page.PAGE.read_text(encoding="utf-8"), "| old |", *marks)
-    second = placed(first, "| new |", *marks)
-    assert "| new |" in second
-    assert second.replace("| new |", "| old |") == first
-
-
-def test_page_without_the_marks_is_refused() -> None:
-    """A table that has no place is said, not lost."""
-    with pytest.raises(MarksMissing, match="distance"):
-        placed("# Performance\n", "| new |", *page.marks("distance"))
-
-
 COMMITTED = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
 @pytest.mark.parametrize("name", COMMITTED)
-def test_committed_results_are_of_full_runs(name: str) -> None:
+def test_committed_results_are_of_full_runs(name):
     """No quick run has taken the place of a full one, and each makes its table."""
     result = load(name)
     assert not result["quick"]
@@ -241,8 +101,7 @@ def test_committed_results_are_of_full_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMITTED)
-def test_page_shows_the_committed_results(name: str) -> None:
-    """The page's table is the one that the committed results make."""
+def test_page_shows_the_committed_results(name):
     for path, tables, _ in page.PAGES:
         if name in tables:
             text = path.read_text(encoding="utf-8")

@@ -64,7 +64,7 @@ def installed(name: str) -> str | None:
         return None
 
 
-def test_of_kafka_python_only_public_modules_are_imported() -> None:
+def test_of_kafka_python_only_public_modules_are_imported():
     """Clients, errors and protocol classes; its minor releases rename others."""
     found = {
         name
@@ -93,9 +93,7 @@ def test_of_kafka_python_only_public_modules_are_imported() -> None:
         ("platformdirs", "demo", ("demo",)),
     ],
 )
-def test_a_command_names_the_extra_that_it_needs(
-    package: str, extra: str, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path):
     """One sentence and exit status 2, before a cluster is asked."""
     file = tmp_path / "mirror.properties"
     file.write_text(
@@ -112,7 +110,7 @@ def test_a_command_names_the_extra_that_it_needs(
 
 
 @pytest.mark.slow
-def test_everything_else_is_imported_without_extras_and_without_pandas() -> None:
+def test_everything_else_is_imported_without_extras_and_without_pandas():
     """What `run` and the other commands use. Only `compare --html` and `demo` need an extra."""
     done = run_without(IMPORT_PLAIN, "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs")
     assert done.returncode == 0, done.stderr
@@ -132,7 +130,7 @@ def run_without(program: str, packages: str, *words: str) -> subprocess.Complete
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
-def test_every_module_can_be_imported(resolution: str, tmp_path: Path) -> None:
+def test_every_module_can_be_imported(resolution, tmp_path):
     """With the lowest and with the newest version of each dependency that is allowed, since users
     install without our lock file; pyspark warns of none. What this environment lacks comes from the
     package index."""

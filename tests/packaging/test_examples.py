@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -15,11 +15,10 @@ import tsoffset
 from tests.configured import properties_file
 from tests.invoking import ROOT
 from tests.past_cycles import Past, row
-from tests.producing import Contents, numbered
+from tests.producing import numbered
 from tests.spark_standalone import standalone
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
-from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.lab.embedded.ports import free_port
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.session import spark_session
@@ -29,14 +28,14 @@ SCRIPT = EXAMPLES / "pack-environment.sh"
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.sh")), ids=lambda it: it.name)
-def test_a_script_is_sound(script: Path) -> None:
+def test_a_script_is_sound(script):
     """bash can read it, it may be run, and it stops at the first thing that goes wrong."""
     subprocess.run(["bash", "-n", str(script)], check=True)
     assert script.stat().st_mode & 0o111
     assert "set -euo pipefail" in script.read_text(encoding="utf-8")
 
 
-def test_an_environment_that_lacks_something_is_refused(tmp_path: Path) -> None:
+def test_an_environment_that_lacks_something_is_refused(tmp_path):
     """A Python without tsoffset's packages: a sentence with what to do, and no archive."""
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
@@ -54,7 +53,7 @@ def test_an_environment_that_lacks_something_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def archive(tmp_path_factory) -> Iterator[Path]:
     """This environment, packed."""
     path = tmp_path_factory.mktemp("packed") / "environment.tar.gz"
     subprocess.run(
@@ -67,7 +66,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.long
-def test_the_archive_holds_what_is_needed_and_no_more(archive: Path) -> None:
+def test_the_archive_holds_what_is_needed_and_no_more(archive):
     """The package and its dependencies; not Spark's jars, the tools of development, or a link
     to this checkout."""
     with tarfile.open(archive) as packed:
@@ -82,9 +81,7 @@ def test_the_archive_holds_what_is_needed_and_no_more(archive: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_executors_run_in_the_packed_environment(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_executors_run_in_the_packed_environment(archive, tmp_path, monkeypatch):
     """Named by spark.archives, it is what executors of their own run in, in their own folders:
     its Python, and the packages in it."""
     home = tmp_path / "spark"
@@ -100,7 +97,7 @@ def test_executors_run_in_the_packed_environment(
     }
     with spark_session(wanted) as session:
 
-        def where(_: int) -> tuple[str, str, str]:
+        def where(_):
             import sys
 
             import kafka
@@ -118,7 +115,7 @@ def test_executors_run_in_the_packed_environment(
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["python", "spark-submit"])
-def test_questions_to_history_are_answered(tmp_path: Path, how: str) -> None:
+def test_questions_to_history_are_answered(tmp_path, how):
     """By the script as it stands, with Python and with Spark's own command."""
     past = Past(tmp_path, started=time.time() - 3_600)
     past.keep(row("billing"))
@@ -142,13 +139,7 @@ def test_questions_to_history_are_answered(tmp_path: Path, how: str) -> None:
 
 @pytest.fixture
 def mirrored(
-    source_broker: EmbeddedBroker,
-    target_broker: EmbeddedBroker,
-    source: Contents,
-    target: Contents,
-    mirror: Callable[..., MirrorMaker],
-    unique: Callable[[str], str],
-    tmp_path: Path,
+    source_broker, target_broker, source, target, mirror, unique, tmp_path
 ) -> tuple[Path, str, str]:
     """A configuration, a topic that MirrorMaker 2 mirrors, and a group that has read half of it,
     of which there is a checkpoint."""
@@ -196,9 +187,7 @@ def ran(*command: str | Path, **environment: str) -> str:
 @pytest.mark.thorough
 @pytest.mark.integration
 @pytest.mark.spark
-def test_scripts_on_clusters_that_are_mirrored(
-    mirrored: tuple[Path, str, str], target: Contents, tmp_path: Path
-) -> None:
+def test_scripts_on_clusters_that_are_mirrored(mirrored, target, tmp_path):
     """Beside checkpoints, and by a migration's first steps, nothing is written; then the daemon
     commits, and so does a cycle on a Spark cluster, submitted by Spark's own command."""
     file, topic, group = mirrored
@@ -227,13 +216,7 @@ def test_scripts_on_clusters_that_are_mirrored(
 
 
 @pytest.mark.integration
-def test_names_and_choices_of_ones_own(
-    source: Contents,
-    target: Contents,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_and_choices_of_ones_own(source, target, unique, tmp_path, monkeypatch):
     """The policy finds the copy, the filter leaves out the other teams' groups."""
     monkeypatch.syspath_prepend(EXAMPLES)
     topic = unique("orders")

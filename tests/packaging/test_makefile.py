@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.invoking import ROOT
+from tests.testing.test_embedded import fake_java
 
 
-def java_that_says(folder: Path, version: str | None) -> Path:
-    """A Java home whose java names that version; None makes one without any."""
-    java = folder / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    if version is not None:
-        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-20' >&2\n")
-        java.chmod(0o755)
-    return folder
+def java_that_says(home: Path, version: str) -> Path:
+    """A Java home whose java names that version."""
+    fake_java(home / "bin" / "java", version)
+    return home
 
 
 def make_java(home: Path | None, on_path: Path) -> subprocess.CompletedProcess[str]:
@@ -44,24 +41,23 @@ def make_java(home: Path | None, on_path: Path) -> subprocess.CompletedProcess[s
         ("1.8.0_392", "is 8; set JAVA_HOME"),
     ],
 )
-def test_a_java_of_17_or_later_will_do(tmp_path: Path, version: str, told: str) -> None:
+def test_a_java_of_17_or_later_will_do(tmp_path, version, told):
     """However its version goes on; an older one is named, with what to do."""
     made = make_java(None, java_that_says(tmp_path, version))
     assert (made.returncode == 0) is told.startswith("Java")
     assert told in made.stdout + made.stderr
 
 
-def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+def test_java_home_comes_before_the_path(tmp_path):
     """A newer Java in JAVA_HOME will do though the PATH's is too old, and the other way round
     it will not; a JAVA_HOME that leads to none counts as absent."""
     old, new = (java_that_says(tmp_path / name, name) for name in ("11", "21"))
-    none = java_that_says(tmp_path / "none", None)
     assert make_java(new, old).returncode == 0
     assert make_java(old, new).returncode != 0
-    assert make_java(none, new).returncode == 0
+    assert make_java(tmp_path / "none", new).returncode == 0
 
 
-def test_ci_runs_as_on_a_strangers_machine(tmp_path: Path) -> None:
+def test_ci_runs_as_on_a_strangers_machine(tmp_path):
     """Each target gets an empty home and no variable of this machine, but those by which it reaches
     packages: PYTHONUNBUFFERED and SSL_CERT_FILE have hidden mistakes."""
     kept, found = tmp_path / "home of this machine", tmp_path / "found"

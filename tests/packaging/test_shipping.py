@@ -61,8 +61,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
-def test_yaml_is_sound() -> None:
-    """yamllint finds nothing in what is shipped."""
+def test_yaml_is_sound():
     rules = "{extends: default, rules: {line-length: disable, document-start: disable}}"
     succeeds(of_this_environment("yamllint"), "--strict", "-d", rules, DOCKER, EXAMPLES)
 
@@ -77,12 +76,11 @@ def instructions(keyword: str) -> list[str]:
     return [line.removeprefix(keyword).strip() for line in lines if line.startswith(keyword + " ")]
 
 
-def test_dockerfile_is_sound() -> None:
-    """hadolint finds nothing, at any level."""
+def test_dockerfile_is_sound():
     succeeds(of_this_environment("hadolint"), "--failure-threshold", "style", DOCKERFILE)
 
 
-def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of() -> None:
+def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of():
     """A numbered user, a base image and packages with their versions, and packages by hash."""
     assert re.fullmatch(r"\d+:\d+", instructions("USER")[-1])
     base = instructions("ARG")[0]
@@ -90,13 +88,12 @@ def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of() -> Non
     assert set(instructions("FROM")) == {"${BASE} AS build", "${BASE}"}
     (apt,) = [run for run in instructions("RUN") if "apt-get install" in run]
     packages = re.search(r"recommends (.*?) &&", apt)
-    assert packages is not None
     assert all("=" in package for package in shlex.split(packages[1]))
     assert any("--require-hashes" in run for run in instructions("RUN"))
 
 
 @pytest.mark.parametrize("file", [DOCKERFILE, ROOT / "Makefile"])
-def test_nothing_is_built_with_packages_that_no_lock_file_names(file: Path) -> None:
+def test_nothing_is_built_with_packages_that_no_lock_file_names(file):
     """pip's isolated build would download setuptools and the like without a hash: each pip step
     takes wheels alone, or builds with what is installed."""
     text = file.read_text(encoding="utf-8").replace("\\\n", " ").replace("&&", "\n")
@@ -122,10 +119,7 @@ class Health(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
-def test_health_check_asks_healthz(
-    status: int, healthy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It ends well where the daemon says that it lives, and only there."""
+def test_health_check_asks_healthz(status, healthy, monkeypatch):
     monkeypatch.setattr(Health, "status", status)
     (line,) = instructions("HEALTHCHECK")
     python, *arguments = json.loads(line.partition("CMD ")[2])
@@ -160,7 +154,7 @@ with spark_session({"spark.master": "local[1]"}) as spark:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)  # It downloads and unpacks Spark three times, beside other tests.
-def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> None:
+def test_steps_of_the_image_make_an_environment_that_runs(tmp_path):
     """What the build stage copies and runs, in folders of this test in the place of the image's:
     the environment then has the command, no package of development, and what Spark needs to run."""
     source, wheels, environment = (tmp_path / name for name in ("src", "wheels", "tsoffset"))
@@ -215,7 +209,7 @@ def build(folder: Path, *running: str, **given: str) -> subprocess.CompletedProc
     )
 
 
-def test_no_engine_to_build_the_image_with(tmp_path: Path) -> None:
+def test_no_engine_to_build_the_image_with(tmp_path):
     """It says what is missing; Docker's client without its daemon is not enough."""
     done = build(tmp_path)
     assert done.returncode != 0
@@ -223,7 +217,7 @@ def test_no_engine_to_build_the_image_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
-def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path) -> None:
+def test_image_is_built_and_tried_with_what_is_there(engine, tmp_path):
     """From the base that is asked for, in the format that has a health check, and run by the
     image's user and by one without a name."""
     done = build(tmp_path, engine, BASE="mine:1", EXTRAS="demo,report")
@@ -241,13 +235,13 @@ def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_compose_file_fits_its_schema() -> None:
+def test_compose_file_fits_its_schema():
     """That of the Compose specification, as check-jsonschema ships it."""
     program = of_this_environment("check-jsonschema")
     succeeds(program, "--builtin-schema", "vendor.compose-spec", COMPOSE)
 
 
-def test_compose_file_mounts_what_is_there() -> None:
+def test_compose_file_mounts_what_is_there():
     """Each file that it mounts exists, and programs are told of the places where they are; no port
     is open to other machines; images have versions."""
     (compose,) = documents(COMPOSE)
@@ -266,7 +260,7 @@ def test_compose_file_mounts_what_is_there() -> None:
     assert f":{configuration['TSOFFSET_CONFIG']}:" in mounted
 
 
-def test_brokers_of_the_compose_file_are_two_clusters() -> None:
+def test_brokers_of_the_compose_file_are_two_clusters():
     """Each has an id of its own, as Kafka writes ids: the image's default is one for all."""
     (compose,) = documents(COMPOSE)
     ids = [compose["services"][name]["environment"].get("CLUSTER_ID") for name in ("east", "west")]
@@ -277,7 +271,7 @@ def test_brokers_of_the_compose_file_are_two_clusters() -> None:
 # --- configurations ---------------------------------------------------------------------
 
 
-def test_configuration_of_the_compose_file_is_one() -> None:
+def test_configuration_of_the_compose_file_is_one():
     """Without a warning, with the flow that it tells MirrorMaker 2 to mirror, too."""
     settings = Configuration.read(DOCKER / "mirror.properties").resolve()
     assert [flow.name for flow in settings.select()] == ["east->west"]
@@ -285,7 +279,7 @@ def test_configuration_of_the_compose_file_is_one() -> None:
     assert settings.server.listeners == ("http://0.0.0.0:8083",)
 
 
-def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
+def test_configuration_of_the_config_map_is_one(tmp_path):
     """Each secret that it refers to is a key of the Secret; with these it resolves, once they are
     no placeholders any more."""
     (secret,) = documents(SECRET)
@@ -321,12 +315,12 @@ def fits_kubernetes(document: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_manifests_fit_their_schemas(path: Path) -> None:
+def test_manifests_fit_their_schemas(path):
     for document in documents(path):
         fits_kubernetes(document)
 
 
-def test_nothing_applied_is_an_example() -> None:
+def test_nothing_applied_is_an_example():
     """Neither `kubectl apply -k` nor `-f` of the folder takes the Secret with public tokens; every
     other manifest is in one kustomization."""
     (base,) = documents(KUBERNETES / "kustomization.yaml")
@@ -341,7 +335,7 @@ def test_nothing_applied_is_an_example() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl absent")
 @pytest.mark.parametrize("spark", [False, True], ids=["local", "executors"])
-def test_base_and_components_make_what_the_readme_says(spark: bool, tmp_path: Path) -> None:
+def test_base_and_components_make_what_the_readme_says(spark, tmp_path):
     """The kustomization of its README, beside a copy of the folder: all kinds, in one namespace and
     with the image that it names; with executors one pod, without a budget."""
     shutil.copytree(KUBERNETES, tmp_path / KUBERNETES.name)
@@ -368,7 +362,7 @@ def test_base_and_components_make_what_the_readme_says(spark: bool, tmp_path: Pa
     assert json.loads(made["ConfigMap", "tsoffset-dashboard"]["data"][DASHBOARD.name])
 
 
-def test_rules_of_the_operator_are_the_alert_rules() -> None:
+def test_rules_of_the_operator_are_the_alert_rules():
     """As text: kustomize reads no file from another folder, so they are there twice."""
     rules = (MONITORING / "prometheusrule.yaml").read_text(encoding="utf-8")
     alerts = ALERTS.read_text(encoding="utf-8")
@@ -376,7 +370,7 @@ def test_rules_of_the_operator_are_the_alert_rules() -> None:
     assert rules.partition("spec:\n")[2] == textwrap.indent(groups, "  ")
 
 
-def test_manifests_find_each_other() -> None:
+def test_manifests_find_each_other():
     """The Service finds the pods, the ServiceMonitor the Service's port and the token, the budget
     the pods; what pods mount is there, where the configuration looks for it."""
     pods = manifest(KUBERNETES / "deployment.yaml", "Deployment")["spec"]["template"]
@@ -416,7 +410,7 @@ def test_manifests_find_each_other() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze absent")
-def test_unit_is_sound_and_hardened(tmp_path: Path) -> None:
+def test_unit_is_sound_and_hardened(tmp_path):
     """systemd reads it without a word, but for the program, which is not installed here; its
     exposure is 2 of 10 at most."""
     text = UNIT.read_text(encoding="utf-8").replace("/opt/tsoffset/bin/tsoffset", "/bin/true")
@@ -426,7 +420,7 @@ def test_unit_is_sound_and_hardened(tmp_path: Path) -> None:
     succeeds("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
 
 
-def test_unit_lets_the_program_end_by_itself() -> None:
+def test_unit_lets_the_program_end_by_itself():
     """The signal goes to tsoffset alone, with more time than it takes; bad configuration does not
     start it again."""
     text = UNIT.read_text(encoding="utf-8")
@@ -473,7 +467,7 @@ QUERIES: Mapping[str, list[str]] = {
 
 
 @pytest.mark.parametrize("of", QUERIES)
-def test_queries_use_only_metrics_and_labels_that_there_are(of: str) -> None:
+def test_queries_use_only_metrics_and_labels_that_there_are(of):
     """Those of the table of metrics, and what Prometheus adds; a part of them is no typing error
     that shows nothing for ever."""
     labels = {name: set(one.labels) for one in METRICS.values() for name in one.series}
@@ -494,8 +488,7 @@ def test_queries_use_only_metrics_and_labels_that_there_are(of: str) -> None:
 
 @needs_promtool
 @pytest.mark.parametrize("of", QUERIES)
-def test_queries_are_promql(of: str, tmp_path: Path) -> None:
-    """Prometheus reads each of them."""
+def test_queries_are_promql(of, tmp_path):
     rules = [
         {"record": f"query:{number}", "expr": query} for number, query in enumerate(QUERIES[of])
     ]
@@ -505,7 +498,7 @@ def test_queries_are_promql(of: str, tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_alerts_are_raised_when_they_should_be() -> None:
+def test_alerts_are_raised_when_they_should_be():
     """examples/prometheus/alerts_test.yaml tells of each alert when it is raised, and when not."""
     tests = ALERTS.with_name("alerts_test.yaml")
     assert "SUCCESS" in succeeds("promtool", "test", "rules", tests)
@@ -520,7 +513,7 @@ def test_alerts_are_raised_when_they_should_be() -> None:
 
 
 @needs_promtool
-def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+def test_prometheus_takes_its_configuration(tmp_path):
     """With the rules beside it, as the compose file mounts them; it scrapes the service's port."""
     for path in (SCRAPE, ALERTS):
         shutil.copy(path, tmp_path)
@@ -529,7 +522,7 @@ def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
     assert scrape["static_configs"] == [{"targets": ["tsoffset:8083"]}]
 
 
-def test_dashboard_is_whole() -> None:
+def test_dashboard_is_whole():
     """Panels have numbers of their own and do not lie upon each other, in rows; each asks the
     data source that the reader chose, and the variables are declared."""
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ TESTS = (
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory) -> Path:
     return build(tmp_path_factory.mktemp("wheel"))
 
 
@@ -43,14 +43,12 @@ def build(folder: Path) -> Path:
     return made
 
 
-def test_two_builds_are_the_same(wheel: Path, tmp_path: Path) -> None:
-    """So that anybody can see that a wheel is of this commit."""
+def test_two_builds_are_the_same(wheel, tmp_path):
     digests = {hashlib.sha256(it.read_bytes()).hexdigest() for it in (wheel, build(tmp_path))}
     assert len(digests) == 1
 
 
-def test_it_holds_the_tree_and_nothing_else(wheel: Path) -> None:
-    """Each file under tsoffset/, and what wheels have."""
+def test_it_holds_the_tree_and_nothing_else(wheel):
     files = (path for path in (ROOT / "tsoffset").rglob("*") if path.is_file())
     listed = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
     with ZipFile(wheel) as archive:
@@ -58,7 +56,7 @@ def test_it_holds_the_tree_and_nothing_else(wheel: Path) -> None:
     assert names == listed
 
 
-def test_the_program_runs_from_it(wheel: Path, tmp_path: Path) -> None:
+def test_the_program_runs_from_it(wheel, tmp_path):
     """Tests pass beside the unpacked wheel, without the tree."""
     unpacked, elsewhere = tmp_path / "unpacked", tmp_path / "elsewhere"
     with ZipFile(wheel) as archive:

@@ -2,6 +2,7 @@
 and what a group's consumer gets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,18 +23,9 @@ from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import (
-    EmbeddedBroker,
-    MirrorMaker,
-    flow_properties,
-)
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
-from tsoffset.replicators.checkpoints import (
-    Checkpoint,
-    CheckpointKey,
-    decode_key,
-    decode_value,
-)
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 # Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.
@@ -80,6 +72,17 @@ def prepare_mirror(
     return MirrorMaker(path, folder, name=name)
 
 
+@contextmanager
+def two_brokers(folder: Path) -> Iterator[list[EmbeddedBroker]]:
+    """Two clusters, A and B, which compact soon."""
+    quick = {"log.cleaner.backoff.ms": "100"}
+    pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
+    with ExitStack() as running, ThreadPoolExecutor() as pool:
+        for broker in pair:
+            running.callback(broker.stop)
+        yield list(pool.map(EmbeddedBroker.start, pair))
+
+
 class Rows:
     """The rows of one cycle."""
 
@@ -102,7 +105,6 @@ class Rows:
         }
 
     def with_reason(self, reason: Reason) -> list[Row]:
-        """The rows skipped for `reason`."""
         return [row for row in self.all if row.reason is reason]
 
 
@@ -115,7 +117,6 @@ class Flows:
         self.settings = Configuration.read(mirror_maker.properties_path).resolve()
 
     def sides(self, flow: str) -> tuple[Contents, Contents]:
-        """Source and target of a flow."""
         source, _, target = flow.partition("->")
         return self.contents[source], self.contents[target]
 

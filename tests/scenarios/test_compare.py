@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,17 +55,11 @@ class Peers:
 
     @property
     def remote(self) -> str:
-        """The topic's name on the target."""
         return f"{SOURCE}.{self.topic}"
 
 
 @pytest.fixture(scope="module")
-def peers(
-    source: Contents,
-    target: Contents,
-    unique: Callable[[str], str],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Peers:
+def peers(source, target, unique, tmp_path_factory) -> Peers:
     """Groups at many depths of two partitions, mirrored, checkpointed and synced; then
     MirrorMaker 2 is stopped."""
     topic = unique("compared")
@@ -86,7 +79,7 @@ def peers(
                 f"{topic}-{name}", {(topic, partition): position for partition in range(2)}
             )
 
-        def synced() -> bool:
+        def synced():
             return all(len(target.committed_offsets(f"{topic}-{name}")) == 2 for name in POSITIONS)
 
         wait_until(synced, "MirrorMaker 2 has synced all groups")
@@ -130,7 +123,7 @@ def formatted(dump: Path) -> dict[Key, tuple[int, int]]:
     }
 
 
-def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers: Peers, tmp_path: Path) -> None:
+def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers, tmp_path):
     """Our decoding of each checkpoint that MirrorMaker 2 wrote is that of its own formatter."""
     ours = checkpoints(peers.target)
     assert len(ours) == 2 * len(POSITIONS)
@@ -144,7 +137,7 @@ def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers: Peers, tmp_p
     assert of_topic == of_dump
 
 
-def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
+def test_what_is_reread_is_counted_from_the_true_position(peers):
     """Ours is exact, so the records between theirs and ours are those that a consumer at
     theirs reads again: all offsets here hold a record, the source's and the target's apart by
     what the source had lost. Nothing of theirs is unsafe."""
@@ -165,7 +158,7 @@ def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
     assert pairs[f"{peers.topic}-first", 0]["verdict"] == "equal"
 
 
-def test_a_group_that_was_set_back_would_skip(peers: Peers, tmp_path: Path) -> None:
+def test_a_group_that_was_set_back_would_skip(peers, tmp_path):
     """Its checkpoint is of the later commit: what lies between would never come, and the report
     has it before all others."""
     report = tmp_path / "report.html"
@@ -179,7 +172,7 @@ def test_a_group_that_was_set_back_would_skip(peers: Peers, tmp_path: Path) -> N
     assert "records skipped (unsafe)" in page
 
 
-def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
+def test_what_the_target_groups_have_is_theirs(peers):
     """MirrorMaker 2 synced the groups, and each commit is known for what a checkpoint said."""
     pairs = peers.pairs()
     for (group, partition), pair in pairs.items():

@@ -6,7 +6,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
 from tests.producing import Contents, numbered
-from tests.scenarios.flows import Flows, read_on
+from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     COMPACTED,
     EQUAL_TIMES,
@@ -39,9 +39,7 @@ BACK = ("B->A", "Y->X")
 
 
 @pytest.mark.parametrize(("flow", "topic", "partition"), PLACES)
-def test_consumer_gets_exactly_what_was_not_processed(
-    estate: Flows, flow: str, topic: str, partition: int
-) -> None:
+def test_consumer_gets_exactly_what_was_not_processed(estate, flow, topic, partition):
     """On the target a group's consumer gets the records from the source's commit on, all of
     them and no other: 0 skipped, 0 re-read."""
     logs = Logs(estate, flow, topic, partition)
@@ -66,9 +64,7 @@ def test_consumer_gets_exactly_what_was_not_processed(
         ("Y->X", SAME, 0, 10),
     ],
 )
-def test_every_position_of_a_log_is_exact(
-    estate: Flows, flow: str, topic: str, partition: int, step: int
-) -> None:
+def test_every_position_of_a_log_is_exact(estate, flow, topic, partition, step):
     """Whatever offset a group may have committed, holes, markers and aborted records
     included: from its translation on lie the records from that offset on, and it says so.
     What lies on one side only does not count: aborted records that the mirror took for records.
@@ -83,7 +79,7 @@ def test_every_position_of_a_log_is_exact(
     [("A->B", "B->A", RETURNING), ("X->Y", "Y->X", SAME_RETURNING)],
     ids=["DefaultReplicationPolicy", "IdentityReplicationPolicy"],
 )
-def test_group_comes_back_to_the_original(estate: Flows, forth: str, back: str, topic: str) -> None:
+def test_group_comes_back_to_the_original(estate, forth, back, topic):
     """A group that failed over to the mirror and read on there comes back to the record that
     it would read next. One that has read all of the mirror resumes behind the last record
     that was mirrored, never at the end of the original: records lie there that the mirror
@@ -126,7 +122,7 @@ def log_ends(contents: Contents) -> dict[tuple[str, int], int]:
     return {(place.topic, place.partition): answer.offset for place, answer in found.items()}
 
 
-def test_source_is_as_it_was(estate: Flows) -> None:
+def test_source_is_as_it_was(estate):
     """With MirrorMaker 2 stopped and no consumer running, a sync writes nothing to the source:
     its topics and all log ends, those of `__consumer_offsets` too, are the same after it. On
     the target only `__consumer_offsets` grows; not even that by a plan or a second sync."""
@@ -148,7 +144,7 @@ def test_source_is_as_it_was(estate: Flows) -> None:
     assert grown == {"__consumer_offsets"}
 
 
-def test_file_that_runs_mirror_maker_is_taken_as_it_is(estate: Flows) -> None:
+def test_file_that_runs_mirror_maker_is_taken_as_it_is(estate):
     """The file that MirrorMaker 2 has mirrored by, workers' settings and all, gives the same flows
     here, without a warning. That it writes down nothing about offsets is no loss: with
     emit.offset-syncs.enabled=false and checkpoints off there is no such topic."""

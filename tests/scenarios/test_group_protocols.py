@@ -2,8 +2,7 @@
 `streams`, KIP-1071)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,9 +25,7 @@ KEYS = 5
 
 
 @pytest.fixture(scope="module")
-def flows(
-    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Flows]:
+def flows(source, target, tmp_path_factory) -> Iterator[Flows]:
     """One flow that renames topics and one that keeps their names; MirrorMaker 2 runs."""
     clusters = {"A": source, "B": target, "X": source, "Y": target}
     topics = {flow: [f"{prefix}-.*"] for flow, prefix in PREFIX.items()}
@@ -78,19 +75,9 @@ def by_key(of: list[Written]) -> dict[str, int]:
 @pytest.mark.usefixtures("streams")
 @pytest.mark.parametrize(
     ("flow", "protocol", "keeps_state"),
-    [
-        (KEPT, "streams", True),
-        pytest.param(RENAMED, "classic", False, marks=pytest.mark.long),
-    ],
+    [(KEPT, "streams", True), pytest.param(RENAMED, "classic", False, marks=pytest.mark.long)],
 )
-def test_a_streams_application_moves(
-    flows: Flows,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    flow: str,
-    protocol: str,
-    keeps_state: bool,
-) -> None:
+def test_a_streams_application_moves(flows, unique, tmp_path, flow, protocol, keeps_state):
     """It resumes at its next record and gets each record once. It continues with its counts where
     it finds its changelog under its name, and else begins to count anew, which `check` says. While
     it is there, its group is GROUP_ACTIVE."""

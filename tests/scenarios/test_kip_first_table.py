@@ -60,9 +60,7 @@ class Mirrored:
 
 
 @pytest.fixture(scope="module")
-def flows(
-    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Flows]:
+def flows(source, target, tmp_path_factory) -> Iterator[Flows]:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second; not started."""
     clusters = {SOURCE: source, TARGET: target}
     overrides = {"groups": "table-.*", **CHECKPOINTS}
@@ -75,7 +73,7 @@ def flows(
 
 
 @pytest.fixture(scope="module")
-def mirrored(source: Contents, target: Contents, flows: Flows) -> Mirrored:
+def mirrored(source, target, flows) -> Mirrored:
     """The groups are there before the mirror begins, as a running estate has
     them, and go to their positions when all is mirrored, as consumers do that lag."""
     fill(source)
@@ -150,7 +148,7 @@ def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes 
 
 
 @pytest.fixture(scope="module")
-def table(mirrored: Mirrored) -> Rows:
+def table(mirrored) -> Rows:
     """Our sync of the groups."""
     remote = mirrored.flows.remote(FLOW, MILLION)
     assert mirrored.source.log_range(MILLION) == (SHIFT, WRITTEN)
@@ -159,7 +157,7 @@ def table(mirrored: Mirrored) -> Rows:
     return mirrored.flows.sync(FLOW, *groups)
 
 
-def test_every_position_of_the_table_is_exact(mirrored: Mirrored, table: Rows) -> None:
+def test_every_position_of_the_table_is_exact(mirrored, table):
     """However far a group lags, it resumes at its next record: what its consumer gets first
     on the target is what it would have got on the source."""
     remote = mirrored.flows.remote(FLOW, MILLION)
@@ -174,14 +172,14 @@ def test_every_position_of_the_table_is_exact(mirrored: Mirrored, table: Rows) -
 
 
 @pytest.fixture(scope="module")
-def compare(mirrored: Mirrored, table: Rows, tmp_path_factory: pytest.TempPathFactory) -> Compare:
+def compare(mirrored, table, tmp_path_factory) -> Compare:
     """`tsoffset compare` over the groups of the table; its report goes to a file, for a person to
     look at, and the table to the terminal with `pytest -s`."""
     assert table.all
     folder = tmp_path_factory.mktemp("compare")
     groups = "|".join(f"table-{position}" for position in POSITIONS)
 
-    def asked(*words: str) -> dict[str, dict[str, Any]]:
+    def asked(*words):
         report = folder / f"report{''.join(words)}.html"
         result = invoke(
             *("compare", "-c", str(mirrored.flows.mirror_maker.properties_path)),
@@ -195,7 +193,7 @@ def compare(mirrored: Mirrored, table: Rows, tmp_path_factory: pytest.TempPathFa
     return asked
 
 
-def test_compare_has_the_table(mirrored: Mirrored, compare: Compare) -> None:
+def test_compare_has_the_table(mirrored, compare):
     """MirrorMaker 2's checkpoints are safe, and grow coarser with the lag, by as many records as
     lie between them and the true position; beside each of them lies our offset, which reads
     nothing again."""
@@ -220,7 +218,7 @@ def test_compare_has_the_table(mirrored: Mirrored, compare: Compare) -> None:
     assert max(theirs_again) > 1000
 
 
-def test_the_plain_rule_beside_ours_on_the_same_table(compare: Compare) -> None:
+def test_the_plain_rule_beside_ours_on_the_same_table(compare):
     """Each record has a time of its own here, so KIP-1292's rule finds the next one; to a
     caught-up group it never answers."""
     pairs = compare("--against", "timestamps")

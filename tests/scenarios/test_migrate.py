@@ -3,14 +3,12 @@ migration` takes the steps (tests/packaging/test_demo.py)."""
 
 import json
 import re
-from pathlib import Path
 
 import javaproperties
 import pytest
 
 from tests.invoking import invoke
 from tests.migration import CASES, OUTPUTS, TO_BE_CHANGED
-from tsoffset.lab.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -18,9 +16,7 @@ _SECURITY = re.compile(r"\.(?:ssl|sasl|security)\.")
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TO_BE_CHANGED])
-def test_what_comes_out_passes_check(
-    name: str, source_broker: EmbeddedBroker, target_broker: EmbeddedBroker, tmp_path: Path
-) -> None:
+def test_what_comes_out_passes_check(name, source_broker, target_broker, tmp_path):
     """With the addresses of clusters that are there, and without their locks, nothing is an error
     but that nobody mirrors between them, and nothing of the configuration is a warning."""
     text = (OUTPUTS / f"{name}.properties").read_text()

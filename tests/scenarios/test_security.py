@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -55,7 +54,7 @@ def by_token(secured: Secured, secret: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def filled(secured: Secured) -> Iterator[Contents]:
+def filled(secured) -> Iterator[Contents]:
     """A topic, its copy for each source, and a group; carol may do what tsoffset does."""
     contents = Contents(secured.broker.admin)
     records = numbered(40)
@@ -73,9 +72,7 @@ def filled(secured: Secured) -> Iterator[Contents]:
 
 
 @pytest.mark.thorough
-def test_each_mechanism_syncs_and_those_that_are_refused_say_why(
-    secured: Secured, filled: Contents, tmp_path: Path
-) -> None:
+def test_each_mechanism_syncs_and_those_that_are_refused_say_why(secured, filled, tmp_path):
     """One command, a flow for each: all that may enter are committed exactly, workers included,
     the others fail by name, and the exit status tells that a cluster could not be entered."""
     own = secured.authority.issue("carol").write_pem(tmp_path / "carol.pem")

@@ -50,7 +50,6 @@ class Run:
     counts: Mapping[str, int]
 
     def figures(self) -> str:
-        """What came of it, for a person."""
         verdicts = Counter(one["verdict"] for one in self.pairs)
         return (
             f"{dict(self.actions)}, {dict(self.counts)}; {self.commits_judged} commits judged, "
@@ -69,7 +68,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(tmp_path_factory) -> Iterator[Run]:
     """Both at work for a while under load, ended and started at random; then all is copied, both
     are ended, and what they left is compared."""
     folder = tmp_path_factory.mktemp("side-by-side")
@@ -126,15 +125,12 @@ class _Daemons:
         self._now.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
 
     def cycles(self, more: int) -> None:
-        """Wait for so many more cycles."""
-        assert self._now is not None
         before = len(named(self._now.events(), "cycle_finished", FLOW))
         self._now.wait_for(
             lambda events: len(named(events, "cycle_finished", FLOW)) >= before + more
         )
 
     def end(self, *, kill: bool = False) -> None:
-        """End it in order or at once."""
         if self._now is None:
             return
         if kill:
@@ -187,17 +183,17 @@ def _by_theirs(target: Contents) -> set[Commit]:
     return found
 
 
-def test_nothing_is_skipped(run: Run) -> None:
+def test_nothing_is_skipped(run):
     """No commit that was seen on the target leaves out a record that the group had not read."""
     assert run.commits_judged > len(GROUPS)
 
 
-def test_tsoffset_never_goes_back(run: Run) -> None:
+def test_tsoffset_never_goes_back(run):
     """Whatever MirrorMaker 2 writes in between: the daemon moves no group backwards."""
     assert not [one for one in run.steps_back if run.is_ours(one)]
 
 
-def test_each_number_is_that_of_the_records(run: Run) -> None:
+def test_each_number_is_that_of_the_records(run):
     """Ours, theirs, the true position, what is read again and what the target groups have are what
     the records say by the number that each carries."""
     judged: Counter[str] = Counter()
@@ -244,7 +240,7 @@ def test_each_number_is_that_of_the_records(run: Run) -> None:
     assert not judged["unsafe"]
 
 
-def test_the_report_adds_up_the_pairs(run: Run) -> None:
+def test_the_report_adds_up_the_pairs(run):
     """The numbers at its head are the sums of the pairs that were held to the records."""
     page = run.report.read_text(encoding="utf-8")
     shown = [int(one.replace(",", "")) for one in re.findall(r"</h3><b>([\d,]+)</b>", page)]
@@ -258,7 +254,7 @@ def test_the_report_adds_up_the_pairs(run: Run) -> None:
     ]
 
 
-def test_both_were_at_work(run: Run) -> None:
+def test_both_were_at_work(run):
     """Commits of both were there, and each was ended while the other went on."""
     assert run.by_ours
     assert run.by_theirs

@@ -3,9 +3,8 @@ migrated by `tsoffset translate`, started again on the target while records go o
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.invoking import invoke
 from tests.producing import Contents, Written
+from tests.scenarios.flows import two_brokers
 from tests.waiting import wait_until
 from tsoffset.lab.embedded import (
     EmbeddedBroker,
@@ -52,11 +52,7 @@ class Site:
     folder: Path
 
     def records(
-        self,
-        side: Contents,
-        topics: str,
-        at_once: int | None = None,
-        starting: str = "earliest",
+        self, side: Contents, topics: str, at_once: int | None = None, starting: str = "earliest"
     ) -> DataFrame:
         """A stream of the topics, with at most so many records in a batch."""
         reader = self.spark.readStream.format("kafka").option("subscribe", topics)
@@ -70,7 +66,6 @@ class Site:
         self.mirror.wait_until_mirrored(self.a.bootstrap, self.b.bootstrap, names)
 
     def migrate(self, old: Path, new: Path, flow: str = "A->B") -> Result:
-        """Translate a checkpoint by `tsoffset translate`."""
         return self.translate(flow, "--spark-checkpoint", str(old), "-o", str(new))
 
     def translate(self, flow: str, *words: str) -> Result:
@@ -105,21 +100,13 @@ def wait_for_batches(query: StreamingQuery, count: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[EmbeddedBroker]]:
-    """A and B, which compact soon."""
-    quick = {"log.cleaner.backoff.ms": "100"}
-    folder = tmp_path_factory.mktemp("clusters")
-    pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
-    with ExitStack() as running, ThreadPoolExecutor() as pool:
-        for broker in pair:
-            running.callback(broker.stop)
-        yield list(pool.map(EmbeddedBroker.start, pair))
+def clusters(tmp_path_factory) -> Iterator[list[EmbeddedBroker]]:
+    with two_brokers(tmp_path_factory.mktemp("clusters")) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
-def site(
-    clusters: Sequence[EmbeddedBroker], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(clusters, tmp_path_factory) -> Iterator[Site]:
     """The topic `accounts` is compacted before the mirror begins."""
     a, b = (broker.bootstrap for broker in clusters)
     settings = {
@@ -145,28 +132,28 @@ def site(
 
 # `tsoffset demo --scenario streaming` has one, too, between secured clusters.
 @pytest.mark.long
-def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) -> None:
+def test_a_stateful_query_counts_each_record_once(site, tmp_path):
     """Its state, its watermark and its batch ids go on, on the target and back on the source, and
     nothing is counted twice or left out."""
     counts: dict[str, int] = {}
 
-    def keep(batch: DataFrame, _number: int) -> None:
+    def keep(batch, _number):
         counts.update({row["value"]: row["count"] for row in batch.collect()})
 
-    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+    def start(records, checkpoint):
         day = window("timestamp", "1 day")
         text = col("value").cast("string").alias("value")
         counted = records.withWatermark("timestamp", "1 hour").groupBy(day, text).count()
         writer = counted.writeStream.outputMode("update").foreachBatch(keep)
         return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
 
-    def write(first: int, end: int) -> None:
+    def write(first, end):
         for partition in (0, 1):
             records = values(f"orders-{partition}", first, end)
             site.a.produce("orders", records, partition=partition)
         site.wait_until_mirrored("orders")
 
-    def go_on(records: DataFrame, checkpoint: str, end: int) -> StreamingQuery:
+    def go_on(records, checkpoint, end):
         """Start it, and write meanwhile."""
         query = start(records, checkpoint)
         try:
@@ -197,17 +184,17 @@ def test_a_stateful_query_counts_each_record_once(site: Site, tmp_path: Path) ->
     assert counts == dict.fromkeys(wanted, 1)
 
 
-def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Path) -> None:
+def test_a_query_of_two_topics_writes_each_record_once(site, tmp_path):
     """One of them is compacted, so target offsets are lower. The sink is of files, whose own log
     goes by batch ids. Back on the source a new query begins at translated starting offsets, which
     are those of the last batch's progress."""
 
-    def start(records: DataFrame, checkpoint: str, sink: str = "sink") -> StreamingQuery:
+    def start(records, checkpoint, sink="sink"):
         writer = records.select(col("value").cast("string")).writeStream.format("json")
         writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
         return writer.start(str(tmp_path / sink))
 
-    def in_sink(sink: str) -> list[str]:
+    def in_sink(sink):
         return sorted(row["value"] for row in site.spark.read.json(str(tmp_path / sink)).collect())
 
     site.a.create_topic("clicks")
@@ -247,21 +234,21 @@ def test_a_query_of_two_topics_writes_each_record_once(site: Site, tmp_path: Pat
     assert in_sink("sink of the new one") == sorted(names("clicks", 250, 300))
 
 
-def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path: Path) -> None:
+def test_a_planned_batch_runs_again_after_a_mirror_restart(site, tmp_path):
     """A mirror that was killed repeats all that it had copied. A batch that was planned and not
     committed is refused until the mirror has its end; then it has the same id and the same records
     on the target, and a sink that knows the id may ignore it."""
     sink: dict[int, list[str]] = {}
     offered: list[tuple[int, list[str]]] = []
 
-    def keep(batch: DataFrame, number: int) -> None:
+    def keep(batch, number):
         offered.append((number, [row["value"].decode() for row in batch.collect()]))
         if number not in sink:
             sink[number] = offered[-1][1]
             if number == 3:
                 raise OSError("written, and not committed")
 
-    def start(records: DataFrame, checkpoint: str) -> StreamingQuery:
+    def start(records, checkpoint):
         writer = records.writeStream.foreachBatch(keep)
         return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
 
@@ -270,10 +257,10 @@ def test_a_planned_batch_runs_again_after_a_mirror_restart(site: Site, tmp_path:
     a, b = site.a.bootstrap, site.b.bootstrap
     properties = flow_properties(a, b, source="R", topics="payments", overrides=never)
 
-    def write(first: int, end: int) -> None:
+    def write(first, end):
         site.a.produce("payments", values("payments", first, end))
 
-    def wait_until_mirrored() -> None:
+    def wait_until_mirrored():
         mirror.wait_until_mirrored(a, b, {"payments": "R.payments"})
 
     site.a.create_topic("payments")

@@ -20,11 +20,7 @@ from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
 from tests.soak.samples import Sample, heap, java_of, live_objects, sample
 from tests.traffic import Link, Traffic
-from tsoffset.lab.embedded import (
-    EmbeddedBroker,
-    MirrorMaker,
-    flow_properties,
-)
+from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 FLOW = "A->B"
 INTERVAL_SECONDS = 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.memory_flows import StillTime
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.clients import Clients, Traffic, settings_digest
 from tsoffset.model import Side
@@ -26,22 +27,11 @@ class Counted(MemoryCluster):
         self.closed = True
 
 
-class Hour:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 def connect(settings: ClusterSettings) -> Counted:
     return Counted(settings.alias)
 
 
-def test_next_task_finds_the_client_of_the_last_one() -> None:
-    """A client is used again for equal settings, by one task at a time."""
+def test_next_task_finds_the_client_of_the_last_one():
     clients = Clients()
     with clients.lease(connect, A) as first, clients.lease(connect, replace(A)) as second:
         assert second is not first
@@ -58,7 +48,7 @@ def test_next_task_finds_the_client_of_the_last_one() -> None:
         replace(A, admin_timeout_ms=1),
     ],
 )
-def test_other_settings_take_another_client(other: ClusterSettings) -> None:
+def test_other_settings_take_another_client(other):
     """A setting that was changed, a secret too, holds from the next task on."""
     clients = Clients()
     with clients.lease(connect, A) as first:
@@ -68,47 +58,43 @@ def test_other_settings_take_another_client(other: ClusterSettings) -> None:
     clients.close_idle(all_of_them=True)
 
 
-def test_digest_tells_no_setting() -> None:
+def test_digest_tells_no_setting():
     """What stands for the settings in memory and logs has nothing of them in it."""
     secret = replace(A, client={"sasl.password": "hunter2"})
     assert "hunter2" not in settings_digest(secret)
     assert settings_digest(secret) != settings_digest(A)
 
 
-def test_client_of_a_broken_task_is_closed() -> None:
-    """A client that was in the middle of something is not handed on."""
+def test_client_of_a_broken_task_is_closed():
     clients = Clients()
     with pytest.raises(RuntimeError), clients.lease(connect, A) as first:
         raise RuntimeError
-    assert isinstance(first, Counted)
     assert first.closed
     assert clients.waiting() == 0
 
 
-def test_client_that_nobody_asks_for_is_closed() -> None:
+def test_client_that_nobody_asks_for_is_closed():
     """An idle client is closed after its time, one that was just used is not."""
-    now = Hour()
-    clients = Clients(idle_seconds=60.0, clock=now)
+    time = StillTime()
+    clients = Clients(idle_seconds=60.0, clock=time.monotonic)
     with clients.lease(connect, A) as old, clients.lease(connect, A) as young:
         pass
-    now.seconds = 59.0
+    time.now = 59.0
     with clients.lease(connect, A) as again:
         assert again is old
-    now.seconds = 61.0
+    time.now = 61.0
     clients.close_idle()
-    assert isinstance(old, Counted)
-    assert isinstance(young, Counted)
     assert (old.closed, young.closed) == (False, True)
     clients.close_idle(all_of_them=True)
     assert old.closed
 
 
-def test_idle_clients_are_closed_without_being_asked() -> None:
+def test_idle_clients_are_closed_without_being_asked():
     """A worker that gets no more tasks lets its connections go by itself."""
     closed = threading.Event()
 
     class Telling(Counted):
-        def close(self) -> None:
+        def close(self):
             closed.set()
 
     clients = Clients(idle_seconds=0.01)
@@ -117,7 +103,7 @@ def test_idle_clients_are_closed_without_being_asked() -> None:
     assert closed.wait(30)
 
 
-def test_forked_process_makes_its_own_clients() -> None:
+def test_forked_process_makes_its_own_clients():
     """A connection is never shared with the process that was forked."""
     from tsoffset.kafka.clients import CLIENTS
 
@@ -142,7 +128,7 @@ class Busy(MemoryCluster):
         self.throttle_seconds = 0.5
 
 
-def test_what_a_client_sends_while_it_is_leased_is_counted() -> None:
+def test_what_a_client_sends_while_it_is_leased_is_counted():
     """Not what it had sent before, and also where the block fails; a client that does not count
     sends nothing."""
     spent = Spent()

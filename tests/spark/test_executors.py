@@ -3,7 +3,6 @@ cluster of a master and two workers. Executors get nothing from the driver but w
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,24 +19,24 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+def cluster(tmp_path_factory) -> Iterator[Standalone]:
     with standalone(tmp_path_factory.mktemp("cluster"), 2) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def session(cluster: Standalone) -> Iterator[SparkSession]:
+def session(cluster) -> Iterator[SparkSession]:
     with spark_session(cluster.settings) as session:
         yield session
 
 
 @pytest.fixture
-def world(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(session, tmp_path, monkeypatch) -> World:
     spread(monkeypatch)
     return World(tmp_path, session)
 
 
-def test_cycle_on_separate_executors(world: World) -> None:
+def test_cycle_on_separate_executors(world):
     """The rows are those of a cycle in one process, and more than one executor made them."""
     source, target = mirrored()
     world.store(source, target)
@@ -51,9 +50,7 @@ def test_cycle_on_separate_executors(world: World) -> None:
     assert len({parent(parent(worker)) for worker in workers}) == 2
 
 
-def test_small_cycle_on_an_executor(
-    cluster: Standalone, session: SparkSession, tmp_path: Path
-) -> None:
+def test_small_cycle_on_an_executor(cluster, session, tmp_path):
     """Ten groups take one task there, too, and it is not the driver's."""
     world = World(tmp_path, session)
     world.store(*mirrored())
@@ -81,17 +78,15 @@ def check_after_a_loss(world: World, event: str) -> None:
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed)) == len(rows)
     for row in rows.values():
-        assert row.group is not None
-        assert row.partition is not None
         assert world.offset(row.group, row.partition) == row.target_offset
 
 
-def test_lost_executor_costs_a_retry(world: World) -> None:
+def test_lost_executor_costs_a_retry(world):
     """What an executor had read and committed before it was killed is read anew, and found."""
     check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
 
 
-def test_lost_machine_costs_a_retry(cluster: Standalone, world: World) -> None:
+def test_lost_machine_costs_a_retry(cluster, world):
     """So it is where the worker goes with its executor: the other one does its work. The next
     cycle needs nobody else."""
     check_after_a_loss(world, shared.KILL_MACHINE_AFTER_COMMIT)

@@ -14,12 +14,11 @@ from tsoffset.spark.flow import FlowTask, Rows
 
 
 def row(group: str, source_offset: int) -> Row:
-    """Of one commit that stays where it is."""
     place = (group, "orders", 0, source_offset, None, "A.orders", None, None)
     return Row("A->B", *place, OutcomeKind.UNCHANGED)
 
 
-def test_rows_are_a_sequence() -> None:
+def test_rows_are_a_sequence():
     """Rows that lie in an Arrow table can be counted, taken, cut and walked through."""
     rows = [row(f"g{number}", number) for number in range(5)]
     found = Rows(rows_table(rows))
@@ -33,7 +32,7 @@ def test_rows_are_a_sequence() -> None:
         found[5]
 
 
-def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path: Path) -> None:
+def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path):
     """Enabled flows that commit on the target, under its own name or another alias of it."""
     task = FlowTask(configuration(tmp_path, "A->B", "C->B", "B->A", "D->E"), "A->B")
     assert [competing.name for competing in task.resolve()[1]] == ["C->B"]
@@ -44,7 +43,7 @@ def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path: Pat
     assert [competing.name for competing in task.resolve()[1]] == ["D->E"]
 
 
-def test_flow_that_only_plans_is_no_competing_flow(tmp_path: Path) -> None:
+def test_flow_that_only_plans_is_no_competing_flow(tmp_path):
     """A flow whose syncing is turned off writes nothing, so nothing can collide with it."""
     settings = configuration(
         tmp_path, "A->B", "C->B", **{"C->B_sync_group_offsets_enabled": "false"}
@@ -52,7 +51,7 @@ def test_flow_that_only_plans_is_no_competing_flow(tmp_path: Path) -> None:
     assert FlowTask(settings, "A->B").resolve()[1] == ()
 
 
-def test_task_travels_without_what_its_references_stand_for(tmp_path: Path) -> None:
+def test_task_travels_without_what_its_references_stand_for(tmp_path):
     """The value of a `${...}` is in no pickle that goes to Spark; a worker finds it again."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("id = hunter2\n")
@@ -66,7 +65,6 @@ def test_task_travels_without_what_its_references_stand_for(tmp_path: Path) -> N
     assert not flow.group_filter.should_replicate_group("other")
 
 
-def test_unknown_flow_is_bad_usage(tmp_path: Path) -> None:
-    """A flow that the configuration does not have cannot be run."""
+def test_unknown_flow_is_bad_usage(tmp_path):
     with pytest.raises(UsageError):
         FlowTask(configuration(tmp_path, "A->B"), "X->Y").resolve()

@@ -44,6 +44,6 @@ REFUSED = """An error occurred while calling None.org.apache.spark.api.java.Java
         ("", "it gave no reason"),
     ],
 )
-def test_the_sentence_that_tells_is_found(text: str, told: str) -> None:
+def test_the_sentence_that_tells_is_found(text, told):
     """Of pages of Java and Python one line says what happened: that one is told."""
     assert sentence(text) == told

@@ -59,9 +59,7 @@ def context(cores: int, **settings: str) -> SparkContext:
         (2, {"dynamicAllocation_enabled": "false", "dynamicAllocation_maxExecutors": "5"}, 2),
     ],
 )
-def test_slots_are_those_of_all_executors_that_may_come(
-    cores: int, settings: dict[str, str], expected: int
-) -> None:
+def test_slots_are_those_of_all_executors_that_may_come(cores, settings, expected):
     """Instances times cores, or what dynamic allocation allows for; what is there already at
     least."""
     assert slots(context(cores, **settings)) == expected
@@ -86,7 +84,6 @@ def test_slots_are_those_of_all_executors_that_may_come(
         ("much", 2**30),
     ],
 )
-def test_result_bytes_are_what_the_driver_takes(given: str | None, expected: int | None) -> None:
-    """Of one job, as `spark.driver.maxResultSize` says; None for all."""
+def test_result_bytes_are_what_the_driver_takes(given, expected):
     settings = {} if given is None else {"driver_maxResultSize": given}
     assert result_bytes(context(1, **settings)) == expected

@@ -57,7 +57,7 @@ def check(result: CycleResult, sizes: Sizes) -> None:
     assert {row.outcome for row in result.rows} == {OutcomeKind.COMMITTED}
 
 
-def test_all_that_many_tasks_committed_is_told(session: SparkSession, tmp_path: Path) -> None:
+def test_all_that_many_tasks_committed_is_told(session, tmp_path):
     """Tasks go in waves whose results the driver takes."""
     sizes = Sizes(groups=1_000, partitions=50, each=10, settled=False)
     result, jobs = cycle(session, tmp_path, sizes)
@@ -65,9 +65,7 @@ def test_all_that_many_tasks_committed_is_told(session: SparkSession, tmp_path: 
     assert len(jobs["settle"]) > 1
 
 
-def test_all_that_one_task_would_have_committed_is_told(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_all_that_one_task_would_have_committed_is_told(session, tmp_path):
     """Last time there was little. It finds few positions, but more to tell than the driver takes,
     before it commits anything."""
     sizes = Sizes(groups=1_500, partitions=3, each=3, settled=False)
@@ -78,9 +76,7 @@ def test_all_that_one_task_would_have_committed_is_told(
     assert len(jobs["settle"]) > 1
 
 
-def test_what_is_too_much_for_one_task_is_translated_by_several(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_what_is_too_much_for_one_task_is_translated_by_several(session, tmp_path):
     """A hundred groups of which nothing is known are expected to have little; where they have many
     partitions the task hands back what it has read."""
     sizes = Sizes(groups=100, partitions=100, each=40, settled=False)

@@ -8,8 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from types import FrameType
 
 import javaproperties
 import pytest
@@ -17,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 
 from tests import stored_clusters as shared
-from tests.invoking import logging_kept
+from tests.invoking import ROOT, logging_kept
 from tests.processes import children, is_java, runs
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
@@ -30,8 +28,6 @@ from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.jvm import Jvm, pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
 
-ROOT = Path(__file__).parents[2]
-
 
 def settings(**given: str) -> dict[str, str]:
     """With `__` for the dots of a key."""
@@ -39,13 +35,13 @@ def settings(**given: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("key", ["spark.sql.adaptive.enabled", "spark.speculation"])
-def test_what_could_run_a_task_twice_is_off(key: str) -> None:
+def test_what_could_run_a_task_twice_is_off(key):
     """Neither is the user's to turn on: tasks commit."""
     assert session_settings({}, "test")[key] == "false"
     assert session_settings({key: "true"}, "test")[key] == "false"
 
 
-def test_every_other_setting_is_the_users() -> None:
+def test_every_other_setting_is_the_users():
     """What we set is a default, whatever else the user says holds."""
     assert settings()["spark.ui.enabled"] == "false"
     given = settings(spark__ui__enabled="true", spark__executor__memory="2g")
@@ -69,7 +65,7 @@ def test_every_other_setting_is_the_users() -> None:
         ("yarn", "yarn"),
     ],
 )
-def test_lost_worker_costs_an_attempt_and_not_the_cycle(given: str | None, master: str) -> None:
+def test_lost_worker_costs_an_attempt_and_not_the_cycle(given, master):
     """On this machine Spark gives up at the first failure unless the master says otherwise."""
     found = settings() if given is None else settings(spark__master=given)
     assert found["spark.master"] == master
@@ -77,7 +73,7 @@ def test_lost_worker_costs_an_attempt_and_not_the_cycle(given: str | None, maste
 
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_workers_give_large_buffers_back() -> None:
+def test_workers_give_large_buffers_back():
     """What is read in megabytes is mapped and unmapped, not kept in a heap full of holes; a
     user's own threshold holds."""
     key = "spark.executorEnv.MALLOC_MMAP_THRESHOLD_"
@@ -88,7 +84,7 @@ def test_workers_give_large_buffers_back() -> None:
     assert found == ["262144"]
 
 
-def test_users_java_options_are_kept() -> None:
+def test_users_java_options_are_kept():
     """Ours stand before the user's, and give way where they speak of the same."""
     key = "spark.driver.extraJavaOptions"
     assert settings()[key].count("log4j2.configurationFile") == 1
@@ -115,7 +111,7 @@ with spark_session({"spark.master": "local[1]"}) as spark:
     or subprocess.run([*NAMELESS, "true"], capture_output=True, check=False).returncode != 0,
     reason="no user namespaces (util-linux: unshare)",
 )
-def test_a_user_id_without_a_name_will_do() -> None:
+def test_a_user_id_without_a_name_will_do():
     """As containers have it (`docker run --user 54321`): Java and Hadoop find no user name, and no
     home, in the system's list."""
     done = subprocess.run(
@@ -137,7 +133,7 @@ exit 1
 """
 
 
-def test_settings_are_on_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_on_no_command_line(tmp_path, monkeypatch):
     """Every local user reads command lines. They are in a file of this user alone, which is gone
     as soon as it was read; what the user wants of spark-submit himself stays."""
     (tmp_path / "bin").mkdir()
@@ -177,7 +173,7 @@ def test_settings_are_on_no_command_line(tmp_path: Path, monkeypatch: pytest.Mon
         ("spark://there:7077", None),
     ],
 )
-def test_sparks_own_connections_ask_for_a_secret(master: str | None, ours: str | None) -> None:
+def test_sparks_own_connections_ask_for_a_secret(master, ours):
     """The driver listens on loopback, where every local user is. What the user says holds."""
     given = {} if master is None else {"spark.master": master}
     assert session_settings(given, "test").get("spark.authenticate") == ours
@@ -185,7 +181,7 @@ def test_sparks_own_connections_ask_for_a_secret(master: str | None, ours: str |
     assert session_settings(said, "test")["spark.authenticate"] == "false"
 
 
-def test_workers_here_run_this_interpreter() -> None:
+def test_workers_here_run_this_interpreter():
     """The PATH's python3 lacks a virtual environment's packages; a choice that was made stays."""
     here = {"spark.master": "local[2]"}
     assert worker_environment(here, {})["PYSPARK_PYTHON"] == sys.executable
@@ -194,12 +190,12 @@ def test_workers_here_run_this_interpreter() -> None:
     assert worker_environment(chosen, {})["PYSPARK_PYTHON"] == "/my/python"
 
 
-def test_workers_elsewhere_run_their_own() -> None:
+def test_workers_elsewhere_run_their_own():
     """This interpreter's path, address and packages mean nothing on another machine."""
     assert worker_environment({"spark.master": "spark://host:7077"}, {}) == {}
 
 
-def test_workers_here_find_this_package() -> None:
+def test_workers_here_find_this_package():
     """Also where it is run from its sources, in any directory; the user's path stays."""
     found = worker_environment({"spark.master": "local[2]"}, {"PYTHONPATH": "/mine"})
     assert found["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/mine"]
@@ -208,8 +204,7 @@ def test_workers_here_find_this_package() -> None:
     assert kept["SPARK_LOCAL_IP"] == "10.0.0.1"
 
 
-def test_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Who has no Java is told so, not shown a stack of Spark's."""
+def test_missing_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(JavaMissing, match="install"), spark_session({}):
@@ -229,9 +224,7 @@ def test_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ),
     ],
 )
-def test_setting_that_spark_refuses_is_named(
-    given: dict[str, str], why: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_setting_that_spark_refuses_is_named(given, why, capfd):
     """Spark's own reason in one sentence, with what to look at, and no Java on the terminal."""
     environment = dict(os.environ)
     with pytest.raises(CycleFailed, match=why) as refused, spark_session(given):
@@ -270,7 +263,7 @@ print(json.dumps(told))
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_session_is_silent_and_leaves_nothing() -> None:
+def test_session_is_silent_and_leaves_nothing():
     """A program with a session, and a second one after it, writes what it writes itself and not
     a word of Spark's; its workers are this interpreter; its Java and its sockets, which lie where
     nobody else can reach them, are gone when the block ends."""
@@ -299,15 +292,13 @@ def test_session_is_silent_and_leaves_nothing() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_a_worker_that_is_hung_up_on_ends_without_a_word(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_that_is_hung_up_on_ends_without_a_word(tmp_path, capfd):
     """Spark does so where one rested for a minute, at its own end, or where it keeps only one of
     two; on a busy machine the worker sees it before the daemon ends it. What a worker says itself
     arrives, in the order in which it was said, and without a secret."""
     said = ""
 
-    def has_spoken() -> bool:
+    def has_spoken():
         nonlocal said
         said += capfd.readouterr().err
         return "said by a worker" in said
@@ -326,9 +317,7 @@ def test_a_worker_that_is_hung_up_on_ends_without_a_word(
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
-def test_what_spark_writes_has_the_form_of_the_logs(
-    format: LogFormat, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_spark_writes_has_the_form_of_the_logs(format, capsys):
     """A reader of JSON meets no other line: what is none becomes an event, and a worker's own
     events stay as they are. For a person all are as they were written, without a secret."""
     lines = ['{"password": "[hidden]", "event": "broke"}\n', "{}\n", "Traceback, token=x\n"]
@@ -357,11 +346,9 @@ with spark_session({"spark.master": "local[1]"}) as session:
 
 
 @pytest.mark.spark
-def test_java_does_not_outlive_a_killed_program() -> None:
-    """A program that is killed outright takes its Java along."""
+def test_java_does_not_outlive_a_killed_program():
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", KILLED], cwd=ROOT, **streams) as program:
-        assert program.stdout is not None
         told = next(line for line in program.stdout if line.startswith(b"java"))
         program.kill()
     wait_until(lambda: not runs(int(told.split()[1])))
@@ -373,16 +360,15 @@ class Stop(Exception):
 
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
-    """A signal in the middle of Spark's start ends what had been started."""
+def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(_number, _frame):
         raise Stop
 
-    def javas() -> set[int]:
+    def javas():
         return {pid for pid in children(os.getpid()) if is_java(pid)}
 
-    def interrupt() -> None:
+    def interrupt():
         wait_until(lambda: bool(javas() - before))
         started.update(javas() - before)
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -401,9 +387,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_dead_java_fails_its_cycle_and_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd):
     """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
     and ends without an error, and what keeps its workers says nothing of it; the next session runs
     the cycle."""
@@ -414,7 +398,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(
         hold = tmp_path / f"A.{shared.HOLD}"
         hold.touch()
 
-        def kill() -> None:
+        def kill():
             wait_until(lambda: bool(shared.asked(tmp_path, "A", "held")))
             kill_java()
 

@@ -51,7 +51,6 @@ def test_json_logs_are_one_object_a_line(capsys):
 
 
 def test_the_level_leaves_out_what_is_below(capsys):
-    """`warning` keeps warnings and errors."""
     configure_logs(LogFormat.JSON, LogLevel.WARNING)
     log = structlog.get_logger("x")
     log.info("quiet")
@@ -185,7 +184,6 @@ def test_a_secret_is_never_written(format, field, capsys):
 
 @pytest.mark.parametrize("format", list(LogFormat))
 def test_what_a_command_says_tells_no_secret(format, capsys):
-    """The sentences of its errors and warnings are redacted as events are."""
     configure_logs(format, LogLevel.INFO)
     notices = Notices(format)
     notices.error(ValueError(f"password={SECRET}"), trace=True)
@@ -224,7 +222,6 @@ def test_what_is_no_secret_stays():
 
 @given(st.dictionaries(st.text(), st.none() | st.integers() | st.text(max_size=5)))
 def test_redaction_keeps_names_and_never_fails(settings):
-    """Only values are replaced, and no value makes it fail."""
     assert list(redacted(settings)) == list(settings)
 
 
@@ -300,7 +297,6 @@ def test_a_line_that_a_library_spoils_is_one_line_too(format, capsys):
 
 
 def test_a_long_name_is_shown_without_its_middle(capsys):
-    """In logs and messages, which keep their beginning and their end."""
     name = "g" * 32_767
     configure_logs(LogFormat.JSON, LogLevel.INFO)
     structlog.get_logger("x").warning("commit_failed", group=name)

@@ -86,7 +86,6 @@ def drawn(rows: list[Row], width: int | None) -> list[str]:
 
 
 def test_the_row_has_the_fields_of_the_contract():
-    """Field names and their order are fixed."""
     assert tuple(field.name for field in fields(Row)) == SCHEMA
 
 
@@ -176,7 +175,6 @@ def test_a_wide_table_has_a_column_for_everything():
 
 
 def test_numbers_stand_right_aligned():
-    """Offsets of different lengths end in the same column."""
     short = replace(COMMITTED, source_offset=7)
     lines = drawn([COMMITTED, short], 200)
     assert lines[2].index("1000") + 4 == lines[3].index(" 7 ") + 2
@@ -244,7 +242,6 @@ def test_of_many_messages_the_first_are_told_and_the_rest_counted():
 
 
 def test_names_cannot_steer_the_terminal():
-    """Escape sequences in a group's name are spelled out in a table."""
     lines = drawn([replace(COMMITTED, group="a\x1b[2Jb\nc")], None)
     assert r"a\x1b[2Jb\nc" in lines[2]
     assert not any("\x1b" in line for line in lines)
@@ -252,7 +249,6 @@ def test_names_cannot_steer_the_terminal():
 
 @given(st.text(max_size=30) | st.text("a漢", max_size=30), st.integers(min_value=1, max_value=30))
 def test_a_shortened_name_keeps_within_its_width(name, width):
-    """`elided` never exceeds the width, and leaves what fits as it is."""
     shown = printable(name)
     short = elided(shown, width)
     assert cell_len(short) <= width
@@ -279,7 +275,6 @@ def test_words_are_whole_whatever_the_width():
 
 
 def test_without_messages_the_summary_follows_the_table():
-    """One empty line lies between."""
     lines = drawn([COMMITTED], 200)
     assert [at for at, line in enumerate(lines) if not line] == [3]
     assert lines[4].startswith("A->B: 1 committed")
@@ -298,7 +293,6 @@ def test_no_rows_no_table():
     st.integers(min_value=45, max_value=150),
 )
 def test_names_give_way_before_numbers(cells, width):
-    """Elastic columns are shortened, numbers never."""
     columns: tuple[Column[tuple[str, int]], ...] = (
         Column("NAME", lambda row: row[0], elastic=True),
         Column("NUMBER", lambda row: row[1], right=True),
@@ -372,7 +366,6 @@ def test_a_long_name_leaves_room_for_what_is_said():
 
 
 def test_the_tally_counts_each_row_once():
-    """Outcomes, reasons and failure kinds are counted apart."""
     unchanged = replace(COMMITTED, outcome=OutcomeKind.UNCHANGED, reread_bound=3)
     tally = tally_of(rows_table([COMMITTED, unchanged, SKIPPED, SKIPPED, FAILED, CLUSTER_FAILED]))
     assert tally.outcomes == {

@@ -21,6 +21,7 @@ import pytest
 
 from tests.invoking import start
 from tests.java_stores import write_jks
+from tests.processes import descendants
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
 from tests.waiting import wait_until
@@ -127,14 +128,13 @@ class Run:
 
     def look_at_processes(self, parent: int) -> None:
         """Keep the command lines of a process and all that it has started."""
-        for pid in descendants(parent):
+        for pid in {parent, *descendants(parent)}:
             try:
                 self.seen.append(Path(f"/proc/{pid}/cmdline").read_bytes())
             except OSError:
                 continue
 
     def found(self, canaries: Iterable[str]) -> list[str]:
-        """Where a canary is, in whichever form."""
         forms = {form: canary for canary in canaries for form in forms_of(canary)}
         places = [(f"a process, {number}", seen) for number, seen in enumerate(self.seen)]
         for path in self.folder.rglob("*"):
@@ -147,16 +147,6 @@ class Run:
             for form, canary in forms.items()
             if form in content
         ]
-
-
-def descendants(parent: int) -> Iterator[int]:
-    yield parent
-    try:
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from descendants(int(child))
 
 
 def forms_of(canary: str) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
@@ -16,28 +16,18 @@ from typing import ClassVar
 
 import pytest
 
+from tests.invoking import ROOT
 from tests.processes import runs
 from tests.producing import Contents, numbered
 from tests.waiting import wait_until
 from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
-from tsoffset.lab.embedded import (
-    KAFKA_VERSION,
-    EmbeddedBroker,
-    MirrorMaker,
-    jars,
-    resolve_jars,
-)
+from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, jars, resolve_jars
 from tsoffset.lab.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
+from tsoffset.lab.embedded.ports import free_port
 
 WAIT_SECONDS = 60
-ROOT = Path(__file__).parents[2]
-
-
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 JARS = {
@@ -57,7 +47,7 @@ class Repository(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def repository(monkeypatch, tmp_path) -> Iterator[Path]:
     """The folder of a repository that serves `JARS`, and that the environment leads to."""
     folder = tmp_path / "repository"
     for path, jar in JARS.items():
@@ -81,9 +71,7 @@ ALL = {Path(path).name: jar for path, jar in JARS.items()}
 # --- Java
 
 
-def test_no_java_is_said_with_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_no_java_is_said_with_what_to_install(monkeypatch, tmp_path):
     """Without JAVA_HOME and without java on the PATH the error names both, and the version."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -92,10 +80,7 @@ def test_no_java_is_said_with_what_to_install(
 
 
 @pytest.mark.parametrize(("line", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16", 16)])
-def test_old_java_is_said_with_its_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, major: int
-) -> None:
-    """A Java below 17 is refused by the version that it says it has."""
+def test_old_java_is_said_with_its_version(monkeypatch, tmp_path, line, major):
     java = fake_java(tmp_path / "bin" / "java", line)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(java.parent), prepend=os.pathsep)
@@ -103,7 +88,7 @@ def test_old_java_is_said_with_its_version(
         find_java()
 
 
-def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_java_home_goes_before_the_path(monkeypatch, tmp_path):
     """As for Spark, JAVA_HOME decides."""
     java = fake_java(tmp_path / "home" / "bin" / "java", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -120,12 +105,10 @@ def fake_java(path: Path, version: str) -> Path:
 # --- Jars
 
 
-def test_unreachable_repository_is_said_with_version_folder_and_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unreachable_repository_is_said_with_version_folder_and_remedy(monkeypatch, tmp_path):
     """No cache and no way to a repository: the error says what, where to, why, and what next."""
     monkeypatch.setattr(jars, "_RETRIES", 0)
-    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
+    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{free_port()}/")
     with pytest.raises(JarsUnavailable) as caught:
         resolve_jars(tmp_path / "cache")
     text = str(caught.value)
@@ -135,15 +118,14 @@ def test_unreachable_repository_is_said_with_version_folder_and_remedy(
     assert REPOSITORY_VARIABLE in text
 
 
-def test_folder_that_cannot_be_made_is_said_with_remedy(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_said_with_remedy(tmp_path):
     """Where the jars cannot be kept, another folder is the remedy, and no network is asked for."""
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(JarsUnavailable, match=r"cache.*set XDG_CACHE_HOME"):
         resolve_jars(tmp_path / "cache")
 
 
-def test_fetched_jars_are_found_again_without_network(repository: Path, tmp_path: Path) -> None:
-    """The second time nobody is asked."""
+def test_fetched_jars_are_found_again_without_network(repository, tmp_path):
     for _ in range(2):
         fetch_jars(tmp_path / "jars", PINS)
         assert fetched(tmp_path / "jars") == ALL
@@ -153,9 +135,7 @@ def test_fetched_jars_are_found_again_without_network(repository: Path, tmp_path
 @pytest.mark.parametrize(
     "damage", [Path.unlink, lambda jar: jar.write_bytes(b""), lambda jar: jar.write_bytes(b"foul")]
 )
-def test_damaged_jar_is_fetched_again(
-    repository: Path, tmp_path: Path, damage: Callable[[Path], object]
-) -> None:
+def test_damaged_jar_is_fetched_again(repository, tmp_path, damage):
     """A jar that is gone, cut off or not what it was comes anew, and it alone."""
     fetch_jars(tmp_path / "jars", PINS)
     damage(tmp_path / "jars" / "server-1.0.jar")
@@ -166,11 +146,8 @@ def test_damaged_jar_is_fetched_again(
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"jar of ser")])
 def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
-    repository: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    damage: Callable[[Path], object],
-) -> None:
+    repository, tmp_path, monkeypatch, damage
+):
     """What is not by its checksum what was wanted is never taken for it; a later fetch goes on."""
     monkeypatch.setattr(jars, "_RETRIES", 0)
     damage(repository / "org/example/server/1.0/server-1.0.jar")
@@ -182,7 +159,7 @@ def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
     assert fetched(tmp_path / "jars") == ALL
 
 
-def test_pinned_jars_are_those_of_the_version() -> None:
+def test_pinned_jars_are_those_of_the_version():
     """Version and checksums are changed together; each jar lies under a name of its own."""
     for version, pins in PINNED.items():
         names = [Path(line.split()[1]).name for line in pins.read_text().splitlines()]
@@ -193,7 +170,7 @@ def test_pinned_jars_are_those_of_the_version() -> None:
         assert {f"{name}-{version}.jar" for name in wanted} <= {*names}
 
 
-def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: Path) -> None:
+def test_jar_that_another_took_the_place_of_is_gone(repository, tmp_path):
     """Java takes all that lies in the folder, so only what is wanted does."""
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "server-0.9.jar").write_bytes(b"older")
@@ -202,9 +179,7 @@ def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_processes_that_need_the_jars_at_once_fetch_them_once(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_processes_that_need_the_jars_at_once_fetch_them_once(repository, tmp_path):
     """One fetches, the others wait for it and find the jars."""
     script = (
         "import sys; from pathlib import Path\n"
@@ -222,9 +197,7 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(
     assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
 
 
-def test_mirror_of_mavens_own_settings_is_used(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_mirror_of_mavens_own_settings_is_used(repository, monkeypatch, tmp_path):
     """A machine that is set up for Maven needs no setting of ours."""
     settings = tmp_path / "home" / ".m2" / "settings.xml"
     settings.parent.mkdir(parents=True)
@@ -242,10 +215,10 @@ def test_mirror_of_mavens_own_settings_is_used(
 
 
 @pytest.mark.integration
-def test_broker_takes_commits_right_after_its_start_and_leaves_nothing() -> None:
+def test_broker_takes_commits_right_after_its_start_and_leaves_nothing():
     """At the port that was asked for: whatever the group's name, its first commit is taken. The end
     of the block ends the process and removes its folder."""
-    port = unused_port()
+    port = free_port()
     with EmbeddedBroker(port=port) as broker, closing(Contents(broker.bootstrap)) as contents:
         assert broker.bootstrap.endswith(f":{port}")
         contents.create_topic("events", 2)
@@ -263,7 +236,7 @@ def test_broker_takes_commits_right_after_its_start_and_leaves_nothing() -> None
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id() -> None:
+def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id():
     """ZooKeeper comes back with it, and holds whose data that is."""
     with ZooKeeperBroker(kafka_version="2.5.1") as broker:
         with closing(Contents(broker.bootstrap)) as contents:
@@ -279,8 +252,7 @@ def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id() -> None:
 
 
 @pytest.mark.integration
-def test_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
-    """A port in use is named, and nothing is started."""
+def test_port_that_was_asked_for_is_taken(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         broker = EmbeddedBroker(tmp_path, port=port)
@@ -290,8 +262,7 @@ def test_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
-    """The error holds the words of Kafka's log and the log's path."""
+def test_broker_that_cannot_start_says_why(tmp_path):
     broker = EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"})
     with pytest.raises(StartFailed, match=r"soon.*log\.retention\.ms") as caught:
         broker.start()
@@ -320,12 +291,11 @@ def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert starter.stdout is not None
     return starter, int(starter.stdout.readline())
 
 
 @pytest.mark.integration
-def test_broker_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
+def test_broker_ends_when_its_starter_is_killed(tmp_path):
     """By a signal that cannot be caught: nothing stays behind."""
     starter, pid = run_starter(tmp_path, "sys.stdin.read()")
     assert runs(pid)
@@ -336,7 +306,7 @@ def test_broker_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
+def test_broker_ends_with_a_program_that_forgets_it(tmp_path):
     """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
     starter, pid = run_starter(tmp_path, "")
     assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
@@ -346,7 +316,7 @@ def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_forked_copy_of_the_starter_stops_nothing(tmp_path: Path) -> None:
+def test_forked_copy_of_the_starter_stops_nothing(tmp_path):
     """The broker belongs to the process that started it, not to what that forks."""
     then = """
 if not (copy := os.fork()):
@@ -356,7 +326,6 @@ print("the copy is gone", flush=True)
 sys.stdin.read()
 """
     starter, pid = run_starter(tmp_path, then)
-    assert starter.stdout is not None
     assert starter.stdout.readline() == "the copy is gone\n"
     assert runs(pid)
     starter.communicate(timeout=WAIT_SECONDS)
@@ -368,9 +337,7 @@ sys.stdin.read()
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
-    mirror: Callable[..., MirrorMaker],
-) -> None:
+def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(mirror):
     """It would run on and copy nothing; the error shows its own words."""
     with pytest.raises(StartFailed, match=r"emit\.offset-syncs\.enabled set to false"):
         mirror("orders", overrides={"offset-syncs.topic.replication.factor": "1"})
@@ -378,13 +345,7 @@ def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_wait_for_what_never_comes_says_what_is_missing(
-    source: Contents,
-    target: Contents,
-    mirror: Callable[..., MirrorMaker],
-    unique: Callable[[str], str],
-) -> None:
-    """The wait ends with its deadline and names the topic."""
+def test_wait_for_what_never_comes_says_what_is_missing(source, target, mirror, unique):
     running = mirror(unique("no-such-topic"))
     with pytest.raises(StartFailed, match=r"topic A\.orders.*has 0 of 1 partitions"):
         running.wait_for_topic(target.bootstrap, "A.orders", seconds=1)

@@ -144,9 +144,7 @@ def test_who_may_not_see_the_topic_of_group_offsets_is_not_told_of_its_leaders()
         (GroupType.SHARE, "Stable", False, False),
     ],
 )
-def test_who_may_commit_depends_on_the_groups_state(
-    kind: GroupType, state: str, accepted: bool, active: bool
-):
+def test_who_may_commit_depends_on_the_groups_state(kind, state, accepted, active):
     """The group coordinator's table for commits from outside (kafka-facts.md section 1)."""
     cluster = filled()
     cluster.group("g", kind).state = state
@@ -174,7 +172,6 @@ def test_lookup_gives_up_where_only_deleted_records_reach_the_time():
 
 
 def test_records_above_the_high_watermark_are_not_read():
-    """Readers see the log up to the high watermark, whatever the leader has."""
     cluster = filled()
     log = cluster.log("orders")
     log.hold_high_watermark(5)
@@ -230,12 +227,7 @@ appends = st.tuples(
     st.sampled_from([COMMITTED, UNCOMMITTED]),
 )
 def test_reads_chain_over_all_records_and_lookups_find_the_first(
-    written: list[tuple[str, list[Message], int]],
-    compacted: float,
-    keep_empty_batches: bool,
-    trimmed: int,
-    max_bytes: int,
-    isolation: Isolation,
+    written, compacted, keep_empty_batches, trimmed, max_bytes, isolation
 ):
     """Reading on from each stretch's end meets every record that is left, once and in order;
     a lookup in one segment answers the first offset at or after the time, in log order."""
@@ -265,7 +257,6 @@ def test_reads_chain_over_all_records_and_lookups_find_the_first(
     position, met = log.start, []
     while position < log.end:
         stretch = log.read(position, max_bytes, isolation)
-        assert stretch is not None
         assert log.start <= stretch.start <= position < stretch.end
         met += [record.offset for record in stretch.records if record.offset >= position]
         position = stretch.end

@@ -47,7 +47,6 @@ class Writer:
         self.written[partition].update(_places(records, offsets))
 
     def finish(self) -> None:
-        """End the transaction that is open."""
         if self._open is None:
             return
         transaction, places = self._open

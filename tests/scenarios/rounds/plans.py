@@ -110,7 +110,6 @@ def few(seed: str) -> Sequence[int]:
 
 
 def plan(seed: str, number: int) -> Plan:
-    """The round of that number."""
     block, place = divmod(number, ROUNDS)
 
     def dealt(deck: str, cards: Sequence[tuple[_Card, int]]) -> _Card:
@@ -124,12 +123,7 @@ def plan(seed: str, number: int) -> Plan:
         number,
         trouble=dealt(
             "trouble",
-            [
-                (Trouble.NONE, 6),
-                (Trouble.PAUSED, 4),
-                (Trouble.RESTARTED, 1),
-                (Trouble.KILLED, 1),
-            ],
+            [(Trouble.NONE, 6), (Trouble.PAUSED, 4), (Trouble.RESTARTED, 1), (Trouble.KILLED, 1)],
         ),
         clock=dealt(
             "clock",
@@ -143,12 +137,7 @@ def plan(seed: str, number: int) -> Plan:
         ),
         ending=dealt(
             "ending",
-            [
-                (Ending.AT_ONCE, 4),
-                (Ending.BEFORE, 2),
-                (Ending.FINAL, 3),
-                (Ending.GOES_ON, 3),
-            ],
+            [(Ending.AT_ONCE, 4), (Ending.BEFORE, 2), (Ending.FINAL, 3), (Ending.GOES_ON, 3)],
         ),
         shift=dealt("shift", [(Shift.NONE, 2), (Shift.SOURCE, 5), (Shift.TARGET, 5)]),
         keeps_names=dealt("names", [(True, 6), (False, 6)]),

@@ -100,7 +100,6 @@ class _Troubled:
         self._relieved: Future[None] | None = None
 
     def begin(self) -> None:
-        """Let it happen."""
         match self._trouble:
             case Trouble.PAUSED:
                 self._mirror.pause()
@@ -117,7 +116,6 @@ class _Troubled:
             self._relieved = self._pool.submit(self._mirror.relieve)
 
     def end(self) -> None:
-        """Wait until the mirror runs again."""
         self.ease()
         assert self._relieved is not None
         self._relieved.result()

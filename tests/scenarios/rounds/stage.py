@@ -66,11 +66,7 @@ class Stage:
     """The two clusters by their contents, and the flows of one MirrorMaker 2."""
 
     def __init__(
-        self,
-        source: Contents,
-        target: Contents,
-        flows: Flows,
-        rounds: Collection[int],
+        self, source: Contents, target: Contents, flows: Flows, rounds: Collection[int]
     ) -> None:
         """`rounds` are the numbers of those to be played."""
         self.source = source
@@ -85,7 +81,6 @@ class Stage:
         self._clusters: dict[str, tuple[KafkaCluster, KafkaCluster]] = {}
 
     def close(self) -> None:
-        """Close the connections."""
         self._open.close()
 
     def prepare(self, wanted: Plan) -> None:
@@ -119,7 +114,6 @@ class Stage:
         return self._flows.flow(of.flow, *of.group_names)
 
     def remote(self, of: Plan) -> str:
-        """The topic's name on the target."""
         return self._flows.remote(of.flow, of.topic)
 
     def ends(self, of: Plan) -> Mapping[int, int]:
@@ -197,11 +191,9 @@ class Syncing:
 
     @property
     def going_on(self) -> bool:
-        """True until it has stopped."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin."""
         self._thread = Thread(target=self._run)
         self._thread.start()
 
