@@ -484,10 +484,9 @@ def test_where_a_read_fails_nothing_is_known():
     estate = far_past("billing")
     estate["B"].fail(Failed(FailureKind.TIMEOUT, "too slow; wait"), verb=Verb.READ)
     span = repeats.Span(TopicPartition("orders", 0), 60, TopicPartition("A.orders", 0), 60, 70)
-    found = repeats.check_repeats(
-        [span], estate["A"], estate["B"], isolation=Isolation.READ_UNCOMMITTED, match=ALL
-    )
-    assert found == {span: repeats.RepeatCheck(None, "too slow; wait")}
+    clusters = estate["A"], estate["B"]
+    found = repeats.check_repeats([span], *clusters, Isolation.READ_UNCOMMITTED, ALL)
+    assert dict(found) == {span: "too slow; wait"}
 
 
 def test_spans_of_one_partition_share_what_is_read():

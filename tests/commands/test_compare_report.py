@@ -1,12 +1,11 @@
 """The HTML report of `tsoffset compare`, sums by group and topic, and comparing again and again."""
 
-import io
 import json
 import os
 import re
 import signal
 import threading
-from collections.abc import Sequence
+from collections import defaultdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from rich.cells import cell_len
 from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
-from tests.waiting import wait_until
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import MARKS, html_report, marked_places
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.run import Repeating, comparison_lines
-from tsoffset.commands.compare.totals import PastTotals, sums
+from tsoffset.commands.compare.run import comparison_lines
+from tsoffset.commands.compare.totals import Moments, PastTotals, add_totals, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
 
@@ -61,10 +59,10 @@ def pair(
 
 def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
     """The report of a comparison that was done so often."""
-    course = PastTotals()
+    course: PastTotals = defaultdict(list)
     for number in range(moments):
         found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
-        course.add(found)
+        add_totals(course["A->B"], found)
     return html_report([found], course, CompareOptions(every_seconds=every))
 
 
@@ -134,10 +132,9 @@ def test_the_page_needs_nothing_from_elsewhere():
 def test_flows_stand_side_by_side():
     """Each flow has a section, and no name of an element stands twice."""
     flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
-    course = PastTotals()
-    for _ in range(2):
-        for one in flows:
-            course.add(one)
+    course: PastTotals = defaultdict(list)
+    for one in (*flows, *flows):
+        add_totals(course[one.flow], one)
     read = Reader(html_report(flows, course, CompareOptions()))
     assert [tag for tag, _ in read.tags].count("section") == 2
     names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
@@ -207,10 +204,10 @@ def test_marks_are_few_and_stand_for_all(number):
 def test_the_course_stays_small_and_ends_now():
     """Of thousands of comparisons some hundreds are shown, the first and the last one among
     them."""
-    course = PastTotals()
+    course: Moments = []
     for number in range(3_000):
-        course.add(FlowComparison("A->B", number, (pair(),)))
-        times = [at_ms for at_ms, _ in course.moments["A->B"]]
+        add_totals(course, FlowComparison("A->B", number, (pair(),)))
+        times = [at_ms for at_ms, _ in course]
         assert times[0] == 0
         assert times[-1] == number
         assert len(times) <= 500
@@ -353,53 +350,12 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_waiting_at_once(number):
-    """And what handled signals before does so again."""
+def test_a_signal_ends_waiting_at_once(number, tmp_path):
+    """With the status of the last comparison; and what handled signals before does so again."""
     before = signal.getsignal(number)
-    repeating = Repeating(3_600, None)
-    calls: list[int] = []
-
-    def work() -> bool:
-        calls.append(1)
-        threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
-        return True
-
-    repeating.run(work)
-    assert calls == [1]
+    estate = compared_estate()
+    estate["B"].unreachable = True
+    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
+    status, text = printed(estate, Format.JSON, tmp_path, CompareOptions(every_seconds=3_600))
+    assert (status, len(text.splitlines())) == (3, 1)
     assert signal.getsignal(number) is before
-
-
-def test_a_signal_waits_for_what_is_being_written():
-    """A line is never cut off: writing goes on to its end, and nothing comes after it."""
-    repeating = Repeating(0.01, None)
-    stream = io.StringIO()
-
-    def work() -> bool:
-        with repeating.undisturbed():
-            stream.write("half ")
-            os.kill(os.getpid(), signal.SIGTERM)
-            wait_until(lambda: repeating._signaled, "the signal was heard")
-            stream.write("whole")
-        stream.write("more")
-        return True
-
-    repeating.run(work)
-    assert stream.getvalue() == "half whole"
-
-
-def test_it_ends_after_so_many_times_or_when_nobody_reads():
-    """`times` counts comparisons; work that is of no use to anybody any more ends it, too."""
-
-    def counted(times: int | None, useful: Sequence[bool]) -> int:
-        left = iter(useful)
-        calls: list[int] = []
-
-        def work() -> bool:
-            calls.append(1)
-            return next(left)
-
-        Repeating(0.001, times).run(work)
-        return len(calls)
-
-    assert counted(3, [True] * 9) == 3
-    assert counted(None, [True, True, False, True]) == 3

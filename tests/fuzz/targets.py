@@ -143,7 +143,7 @@ def checkpoints(data: bytes) -> None:
 
 def checkpoint_lines(data: bytes) -> None:
     """A line of a dump of checkpoints."""
-    with suppress(MalformedCheckpoint, UnicodeDecodeError):
+    with suppress(ValueError):
         if (found := checkpoint_of(data)) is not None:
             key, checkpoint = found
             assert (

@@ -12,12 +12,13 @@ or a JSON object: `group`, `topic` (its name on the target), `partition`, `sourc
 accepted, too.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.options import CompareOptions
@@ -31,7 +32,6 @@ from tsoffset.replicators.checkpoints import (
     Checkpoint,
     CheckpointKey,
     Checkpoints,
-    MalformedCheckpoint,
     read_checkpoints,
 )
 from tsoffset.terminal.output import counted
@@ -115,17 +115,28 @@ def source_topic(flow: FlowSettings, topic: str) -> str | None:
 _FORMATTED = re.compile(
     r"Checkpoint\{consumerGroupId=(?P<group>(?:(?!, topicPartition=).)*+), "
     r"topicPartition=(?P<topic>[^,]*)-(?P<partition>\d{1,19}), "
-    r"upstreamOffset=(?P<source>\d{1,19}), downstreamOffset=(?P<target>\d{1,19}), metadata=.*\}"
+    r"upstreamOffset=(?P<source_offset>\d{1,19}), "
+    r"downstreamOffset=(?P<target_offset>\d{1,19}), metadata=.*\}"
 )
 # Names are not quoted in this format, so a name with this text would be ambiguous.
 _WORD = ", topicPartition="
-_FIELDS = ("group", "topic", "partition", "source_offset", "target_offset", "timestamp_ms")
-# The names of the same fields in the output of `compare`.
-_PAIR_FIELDS = (
-    *("group", "target_topic", "partition"),
-    *("theirs_source_offset", "theirs", "theirs_timestamp_ms"),
-)
-_OFFSETS_BELOW = 2**63
+_OBJECT = TypeAdapter(dict[str, Any])
+_Offset = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Line(BaseModel):
+    """A checkpoint of a file; of a line of `compare --format json` the fields of the checkpoint."""
+
+    group: str
+    topic: str = Field(validation_alias=AliasChoices("target_topic", "topic"))
+    partition: _Offset
+    source: _Offset = Field(validation_alias=AliasChoices("theirs_source_offset", "source_offset"))
+    target: _Offset = Field(validation_alias=AliasChoices("theirs", "target_offset"))
+    timestamp_ms: _Offset | None = Field(
+        None, validation_alias=AliasChoices("theirs_timestamp_ms", "timestamp_ms")
+    )
+
+
 # The name of a group and metadata have 32 KiB at most.
 _LONGEST_LINE = 1 << 20
 
@@ -146,7 +157,7 @@ def read_checkpoint_file(
                     )
                 try:
                     one = checkpoint_of(line)
-                except (MalformedCheckpoint, UnicodeDecodeError):
+                except ValueError:
                     found.malformed += 1
                     continue
                 good += bool(line.strip())
@@ -165,40 +176,17 @@ def read_checkpoint_file(
 
 def checkpoint_of(line: bytes) -> tuple[CheckpointKey, Checkpoint] | None:
     """The checkpoint of a line; None for an empty line and for a pair without a checkpoint. Raises
-    MalformedCheckpoint and UnicodeDecodeError."""
+    ValueError if it is malformed."""
     text = line.decode().strip("\r\n")
     if not text.strip():
         return None
     if text.startswith("{"):
-        return _of_object(text)
-    match = _FORMATTED.fullmatch(text) if text.count(_WORD) == 1 else None
-    if match is None:
-        raise MalformedCheckpoint("a line that is not a checkpoint")
-    partition, source, target = (int(match[name]) for name in ("partition", "source", "target"))
-    return _checkpoint(match["group"], match["topic"], partition, source, target, None)
-
-
-def _of_object(text: str) -> tuple[CheckpointKey, Checkpoint] | None:
-    try:
-        one = json.loads(text)
-    except (ValueError, RecursionError):
-        raise MalformedCheckpoint("a line that is not JSON") from None
-    pair = "theirs" in one
-    if pair and one["theirs"] is None:
-        return None
-    return _checkpoint(*(one.get(name) for name in (_PAIR_FIELDS if pair else _FIELDS)))
-
-
-def _checkpoint(
-    group: Any, topic: Any, partition: Any, source: Any, target: Any, timestamp_ms: Any
-) -> tuple[CheckpointKey, Checkpoint]:
-    numbers = (partition, source, target, 0 if timestamp_ms is None else timestamp_ms)
-    if not (
-        isinstance(group, str)
-        and isinstance(topic, str)
-        # True is an int to Python.
-        and all(type(one) is int and 0 <= one < _OFFSETS_BELOW for one in numbers)
-    ):
-        raise MalformedCheckpoint("a field that is missing or has the wrong type")
-    key = CheckpointKey(group, TopicPartition(topic, partition))
-    return key, Checkpoint(source, target, timestamp_ms)
+        fields = _OBJECT.validate_json(text)
+        if fields.get("theirs", ...) is None:
+            return None
+        one = _Line.model_validate(fields, strict=True)
+    else:
+        match = _FORMATTED.fullmatch(text) if text.count(_WORD) == 1 else None
+        one = _Line.model_validate({} if match is None else match.groupdict())
+    key = CheckpointKey(one.group, TopicPartition(one.topic, one.partition))
+    return key, Checkpoint(one.source, one.target, one.timestamp_ms)

@@ -6,8 +6,9 @@ that is translated.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.compare.checkpoints import (
@@ -17,7 +18,6 @@ from tsoffset.commands.compare.checkpoints import (
     with_proof,
 )
 from tsoffset.commands.compare.judgement import (
-    CheckpointLookup,
     CheckpointVerdict,
     ComparedPair,
     compare_pair,
@@ -44,7 +44,6 @@ from tsoffset.model import (
     LogRange,
     OutcomeKind,
     Row,
-    TopicPartition,
     Translated,
 )
 from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints
@@ -89,7 +88,7 @@ def compare(
         warnings: list[str] = []
         try:
             with open_flow(flow, connect, settings) as opened:
-                pairs = _Comparison(opened, options, at_ms, warnings).pairs()
+                pairs = list(_compared(opened, options, at_ms, warnings))
         except ClusterUnreachable as error:
             failed = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield FlowComparison(flow.name, at_ms, (failed,), tuple(warnings), unreachable=True)
@@ -103,116 +102,75 @@ def _place(pair: ComparedPair) -> tuple[str, str, int]:
     return pair.group or "", pair.source_topic or "", partition
 
 
-@dataclass(slots=True)
-class _Comparison:
-    opened: OpenFlow
-    options: CompareOptions
-    at_ms: int
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def flow(self) -> FlowSettings:
-        return self.opened.settings
-
-    def pairs(self) -> list[ComparedPair]:
-        """Read, translate, compare. Raises ClusterUnreachable and UsageError."""
-        flow, source, target = self.flow, self.opened.source, self.opened.target
-        start = preflight(flow, source, target)
-        self.warnings += start.warnings
-        names = [work.group for work in start.groups]
-        shared = {work.group for work in start.groups if work.type is GroupType.SHARE}
-        current = committed_columns(target, names, share_groups=shared, require_stable=True)
-        offsets = _offsets(current.by_group())
-        opened = self.opened
-        if self.options.against is Against.TIMESTAMPS:
-            commits = opened.commits(start.groups)
-            checkpoints = by_timestamps(opened, commits, offsets)
-            # Also if the configuration says timestamps: that would compare the rule with itself.
-            opened = with_proof(opened, "content")
-        else:
-            checkpoints = checkpoints_of(flow, self.options, target, offsets, self.warnings)
-            commits = opened.commits(start.groups)
-        translated = opened.translated(commits)
-        work = commit_work(translated)
-        decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
-        rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
-        partitions = {commit.partition for commit in commits if commit.partition is not None}
-        ends = source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
-        judged = [
-            self._pair(one, row, checkpoints, ends)
-            for one, row in zip(translated, rows, strict=True)
-        ]
-        spans = [_span(one, pair) for one, pair in zip(translated, judged, strict=True)]
-        repeats = check_repeats(
-            [span for span in spans if span is not None],
-            source,
-            target,
-            isolation=flow.isolation,
-            match=flow.translation.match,
-        )
-        return [
-            *(
-                compare_pair(self.at_ms, failed_row(flow.name, failure), None)
-                for failure in start.failures
-            ),
-            *(
-                pair if span is None else with_repeats(pair, repeats[span])
-                for pair, span in zip(judged, spans, strict=True)
-            ),
-            *self._without_commits(commits, checkpoints),
-        ]
-
-    def _pair(
-        self,
-        translated: TranslatedCommit,
-        row: Row,
-        checkpoints: Checkpoints,
-        ends: Mapping[TopicPartition, LogRange | Failed],
-    ) -> ComparedPair:
-        commit, position = translated.commit, translated.position
+def _compared(
+    opened: OpenFlow, options: CompareOptions, at_ms: int, warnings: list[str]
+) -> Iterator[ComparedPair]:
+    """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable and UsageError."""
+    flow, source, target = opened.settings, opened.source, opened.target
+    start = preflight(flow, source, target)
+    warnings += start.warnings
+    for failure in start.failures:
+        yield compare_pair(at_ms, failed_row(flow.name, failure))
+    names = [work.group for work in start.groups]
+    shared = {work.group for work in start.groups if work.type is GroupType.SHARE}
+    current = committed_columns(target, names, share_groups=shared, require_stable=True)
+    offsets = _offsets(current.by_group())
+    if options.against is Against.TIMESTAMPS:
+        commits = opened.commits(start.groups)
+        checkpoints = by_timestamps(opened, commits, offsets)
+        # Also if the configuration says timestamps: that would compare the rule with itself.
+        opened = with_proof(opened, "content")
+    else:
+        checkpoints = checkpoints_of(flow, options, target, offsets, warnings)
+        commits = opened.commits(start.groups)
+    translated = opened.translated(commits)
+    work = commit_work(translated)
+    decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
+    rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
+    partitions = {commit.partition for commit in commits if commit.partition is not None}
+    ends = source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
+    unsafe: dict[Span, list[ComparedPair]] = defaultdict(list)
+    for one, row in zip(translated, rows, strict=True):
+        commit = one.commit
         log = None if commit.partition is None else ends[commit.partition]
-        key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
-        return compare_pair(
-            self.at_ms,
+        pair = compare_pair(
+            at_ms,
             row,
-            translated.answer(row),
-            CheckpointLookup.of(checkpoints, key),
+            one.answer(row),
+            checkpoints,
+            None if commit.target is None else CheckpointKey(commit.group, commit.target),
             source_end=log.end if isinstance(log, LogRange) else None,
-            target_range=None if position is None else position.target_range,
+            target_range=None if one.position is None else one.position.target_range,
         )
+        if (span := _span(one, pair)) is None:
+            yield pair
+        else:
+            unsafe[span].append(pair)
+    match, isolation = flow.translation.match, flow.isolation
+    for span, repeated in check_repeats(unsafe, source, target, isolation, match):
+        yield from (with_repeats(pair, repeated) for pair in unsafe[span])
+    yield from _without_commits(opened, commits, checkpoints, at_ms)
 
-    def _without_commits(
-        self, commits: Sequence[SourceCommit], checkpoints: Checkpoints
-    ) -> Iterator[ComparedPair]:
-        """Checkpoints of groups that no longer have a committed offset on the source, in topics
-        that the flow syncs."""
-        known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
-        # Nothing is known of a group that failed as a whole.
-        failed = {commit.group for commit in commits if commit.target is None}
-        left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
-        current = _offsets(
-            committed_offsets(
-                self.opened.target, sorted({key.group for key in left}), require_stable=True
-            )
-        )
-        why = "the group has no committed offset on the source any more: it expired or was deleted"
-        for key in left:
-            if (topic := source_topic(self.flow, key.target.topic)) is None:
-                continue
-            row = Row(
-                flow=self.flow.name,
-                group=key.group,
-                source_topic=topic,
-                partition=key.target.partition,
-                source_offset=None,
-                source_timestamp_ms=None,
-                target_topic=key.target.topic,
-                target_offset=None,
-                current_target_offset=current.get(key),
-                outcome=OutcomeKind.SKIPPED,
-                message=why,
-            )
-            yield compare_pair(self.at_ms, row, None, CheckpointLookup.of(checkpoints, key))
+
+def _without_commits(
+    opened: OpenFlow, commits: Sequence[SourceCommit], checkpoints: Checkpoints, at_ms: int
+) -> Iterator[ComparedPair]:
+    """Checkpoints of groups that no longer have a committed offset on the source, in topics that
+    the flow syncs."""
+    flow = opened.settings
+    known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
+    # Nothing is known of a group that failed as a whole.
+    failed = {commit.group for commit in commits if commit.target is None}
+    left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
+    groups = sorted({key.group for key in left})
+    current = _offsets(committed_offsets(opened.target, groups, require_stable=True))
+    why = "the group has no committed offset on the source any more: it expired or was deleted"
+    for key in left:
+        copy = key.target
+        if (topic := source_topic(flow, copy.topic)) is not None:
+            at = (key.group, topic, copy.partition, None, None, copy.topic, None, current.get(key))
+            row = Row(flow.name, *at, OutcomeKind.SKIPPED, message=why)
+            yield compare_pair(at_ms, row, None, checkpoints, key)
 
 
 def _offsets(current: _Current) -> dict[CheckpointKey, int]:
@@ -228,27 +186,21 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     """The records between tsoffset's offset and a checkpoint that may skip them, else None."""
-    commit, position = translated.commit, translated.position
-    if pair.verdict is not CheckpointVerdict.UNSAFE or pair.records is None:
+    commit, position, end = translated.commit, translated.position, pair.theirs
+    answer = None if position is None else position.translation.outcome
+    if (
+        pair.verdict is not CheckpointVerdict.UNSAFE
+        or (pair.records is None or end is None)
+        or (commit.partition is None or commit.target is None)
+        or (position is None or not isinstance(answer, Translated))
+    ):
         return None
-    assert position is not None
-    assert commit.partition is not None
-    assert commit.target is not None
-    assert pair.theirs is not None
-    committed, answer = position.offset, position.translation.outcome
-    assert isinstance(answer, Translated)
-    start, log = pair.theirs - pair.records, position.target_range
+    start, log = end - pair.records, position.target_range
     unread = (
-        (source_offset, target_offset)
-        for source_offset, target_offset in answer.pairs
-        if source_offset >= committed and start <= target_offset < pair.theirs
+        (original, copy)
+        for original, copy in answer.pairs
+        if original >= position.offset and start <= copy < end
     )
-    return Span(
-        commit.partition,
-        committed,
-        commit.target,
-        start,
-        pair.theirs,
-        next(unread, None),
-        None if log is None else log.end,
-    )
+    log_end = None if log is None else log.end
+    at = (commit.partition, position.offset, commit.target, start, end)
+    return Span(*at, next(unread, None), log_end)

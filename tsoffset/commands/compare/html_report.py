@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, Moments, PastTotals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import place
@@ -57,7 +57,7 @@ def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     totals = ComparisonTotals.of(pairs)
-    moments = past.moments.get(compared.flow, ())
+    moments = past.get(compared.flow, [])
     plots = (
         reread_over_lag(compared.flow, pairs, options.other_name),
         distribution(compared.flow, pairs, options.other_name),
@@ -245,9 +245,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
         )
 
 
-def over_time(
-    flow: str, moments: Sequence[tuple[int, ComparisonTotals]], other: str
-) -> Plot | None:
+def over_time(flow: str, moments: Moments, other: str) -> Plot | None:
     """All records re-read in each comparison; None if there was only one comparison."""
     if len(moments) < 2:
         return None

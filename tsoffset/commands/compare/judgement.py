@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
 
-from tsoffset.commands.compare.repeats import RepeatCheck
 from tsoffset.model import (
-    Failed,
     FailureKind,
     LogRange,
     OutcomeKind,
@@ -86,44 +83,28 @@ class ComparedPair:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointLookup:
-    """The checkpoint of a group-partition, if there is one; `why` may say why there is none, and
-    `failed` why it could not be read. `committed_once`: a checkpoint, perhaps an earlier one, has
-    the offset that the target group has committed."""
-
-    checkpoint: Checkpoint | None = None
-    committed_once: bool = False
-    why: str | None = None
-    failed: Failed | None = None
-
-    @classmethod
-    def of(cls, found: Checkpoints, key: CheckpointKey | None) -> Self:
-        """Look up a group-partition; a `key` of None is one without a target topic."""
-        failed = found.failures[0] if found.failures else None
-        if key is None:
-            return cls(failed=failed)
-        return cls(found.newest.get(key), key in found.once, found.unanswered.get(key), failed)
-
-
-NO_CHECKPOINT = CheckpointLookup()
+_NONE = Checkpoints()
 
 
 def compare_pair(
     at_ms: int,
     row: Row,
-    answer: Translated | None,
-    lookup: CheckpointLookup = NO_CHECKPOINT,
+    answer: Translated | None = None,
+    checkpoints: Checkpoints = _NONE,
+    key: CheckpointKey | None = None,
     *,
     source_end: int | None = None,
     target_range: LogRange | None = None,
 ) -> ComparedPair:
-    """Compare a plan's row and its translation with the checkpoint that was looked up.
+    """Compare a plan's row and its translation with the checkpoint of `key` (None: the row has no
+    target topic).
 
     `source_end` is the source's log end, `target_range` the readable range of the target's log.
     """
-    verdict, records, message = _judge(row, answer, lookup, target_range)
-    checkpoint, current = lookup.checkpoint, row.current_target_offset
+    checkpoint = None if key is None else checkpoints.newest.get(key)
+    current = row.current_target_offset
+    why = None if key is None else checkpoints.unanswered.get(key)
+    verdict, records, message = _judge(row, answer, checkpoints, checkpoint, why, target_range)
     lag = None
     if source_end is not None and row.source_offset is not None:
         lag = max(0, source_end - row.source_offset)
@@ -148,45 +129,45 @@ def compare_pair(
         verdict=verdict,
         records=records,
         target_commit=current,
-        target_commit_is=_origin(current, answer, lookup),
+        target_commit_is=_origin(current, answer, checkpoint, once=key in checkpoints.once),
         target_commit_reread=reread(row),
         message=message,
     )
 
 
-def with_repeats(pair: ComparedPair, found: RepeatCheck) -> ComparedPair:
-    """The pair of a checkpoint past tsoffset's offset, judged again when it was looked up whether
-    the replicator copied the records between them again after it."""
-    if found.comes_again is False:
+def with_repeats(pair: ComparedPair, repeated: bool | str) -> ComparedPair:
+    """The pair of a checkpoint past tsoffset's offset, judged again by whether the replicator
+    copied the records between them again after it, or why that is not known."""
+    if repeated is False:
         return pair
-    pair = replace(pair, verdict=CheckpointVerdict.BEYOND)
     where = f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours},"
-    if found.comes_again:
+    if repeated is True:
         message = (
             f"{where} but the replicator copied the records between them again after"
             f" {pair.theirs}: no record is skipped"
         )
-        return replace(pair, records=0, message=message)
+        return replace(pair, verdict=CheckpointVerdict.BEYOND, records=0, message=message)
     message = (
         f"{where} and it is not known whether the replicator copied the records between them again"
-        f" later: {found.why}"
+        f" later: {repeated}"
     )
-    return replace(pair, message=message)
+    return replace(pair, verdict=CheckpointVerdict.BEYOND, message=message)
 
 
 def _judge(
     row: Row,
     answer: Translated | None,
-    lookup: CheckpointLookup,
+    checkpoints: Checkpoints,
+    checkpoint: Checkpoint | None,
+    why: str | None,
     target_range: LogRange | None,
 ) -> tuple[CheckpointVerdict, int | None, str | None]:
     if row.outcome is OutcomeKind.FAILED:
         return CheckpointVerdict.FAILED, None, row.message
-    if lookup.failed is not None:
-        return CheckpointVerdict.FAILED, None, lookup.failed.message
-    checkpoint = lookup.checkpoint
+    if checkpoints.failures:
+        return CheckpointVerdict.FAILED, None, checkpoints.failures[0].message
     if checkpoint is None:
-        return CheckpointVerdict.NONE, None, lookup.why or (row.message if answer is None else None)
+        return CheckpointVerdict.NONE, None, why or (row.message if answer is None else None)
     if answer is None:
         return CheckpointVerdict.UNJUDGED, None, row.message
     offset = checkpoint.target_offset
@@ -228,15 +209,14 @@ def _message_past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
 
 
 def _origin(
-    current: int | None, answer: Translated | None, lookup: CheckpointLookup
+    current: int | None, answer: Translated | None, checkpoint: Checkpoint | None, *, once: bool
 ) -> CommitOrigin | None:
+    """`once`: some checkpoint of the group-partition had its committed offset."""
     if current is None:
         return None
-    checkpoint = lookup.checkpoint
-    of_checkpoint = checkpoint is not None and checkpoint.target_offset == current
     of_tsoffset = answer is not None and answer.equivalent_from <= current <= answer.equivalent_to
-    if of_checkpoint:
+    if checkpoint is not None and checkpoint.target_offset == current:
         return CommitOrigin.BOTH if of_tsoffset else CommitOrigin.CHECKPOINT
     if of_tsoffset:
         return CommitOrigin.TSOFFSET
-    return CommitOrigin.EARLIER if lookup.committed_once else CommitOrigin.OTHER
+    return CommitOrigin.EARLIER if once else CommitOrigin.OTHER

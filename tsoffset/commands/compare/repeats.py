@@ -7,11 +7,12 @@ past an exact translation is not unsafe by that alone.
 
 import sys
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
@@ -51,42 +52,29 @@ class Span:
         return original + self.log_end - 1 - copy, self.log_end - 1
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatCheck:
-    """Whether every unread record of a span was copied again after it; None if that is not known,
-    and `why`."""
-
-    comes_again: bool | None
-    why: str | None = None
-
-
 def check_repeats(
     spans: Iterable[Span],
     source: Cluster,
     target: Cluster,
-    *,
     isolation: Isolation,
     match: Collection[str],
-) -> Mapping[Span, RepeatCheck]:
-    """Check each span, with at most BYTES_PER_SPAN in each read. Spans of one partition share what
-    was read. Raises ClusterUnreachable."""
-    by_partition: dict[tuple[TopicPartition, TopicPartition], set[Span]] = {}
-    for span in spans:
-        by_partition.setdefault((span.source, span.target), set()).add(span)
-    found = {}
-    for (source_partition, target_partition), of_partition in by_partition.items():
-        originals = _Log(source, source_partition, isolation, match)
-        copies = _Log(target, target_partition, Isolation.READ_COMMITTED, match)
+) -> Iterator[tuple[Span, bool | str]]:
+    """For each span, whether every unread record of it was copied again after it, or why that is
+    not known. Reads at most BYTES_PER_SPAN in each read; spans of one partition share what was
+    read. Raises ClusterUnreachable."""
+    ordered = sorted(spans, key=lambda one: (one.source, one.target, one.start, one.end))
+    for partitions, members in groupby(ordered, key=lambda one: (one.source, one.target)):
+        originals = _Log(source, partitions[0], isolation, match)
+        copies = _Log(target, partitions[1], Isolation.READ_COMMITTED, match)
         equal_ends: dict[tuple[int, int], bool] = {}
-        for span in sorted(of_partition, key=lambda one: (one.start, one.end)):
+        for span in members:
             try:
                 if (last := span.last) is not None and last not in equal_ends:
                     equal_ends[last] = _are_equal(last, originals, copies)
                 repeated = last is None or not equal_ends[last]
-                found[span] = RepeatCheck(repeated and _is_repeated(span, originals, copies))
+                yield span, repeated and _is_repeated(span, originals, copies)
             except _Unknown as error:
-                found[span] = RepeatCheck(None, str(error))
-    return found
+                yield span, str(error)
 
 
 def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool:
@@ -161,7 +149,7 @@ class _Log:
         self._partition = partition
         self._isolation = isolation
         self._match = match
-        self._kept: OrderedDict[int, _Piece] = OrderedDict()
+        self._kept: deque[_Piece] = deque(maxlen=_PIECES_KEPT)
         self._end: int | None = None
 
     def read(self, position: int, what: str, end: int = sys.maxsize) -> Iterator[_Piece]:
@@ -192,9 +180,8 @@ class _Log:
         return piece.contents[at] if exists else None
 
     def _piece(self, position: int) -> _Piece:
-        for start, piece in self._kept.items():
-            if start <= position < piece.end:
-                self._kept.move_to_end(start)
+        for piece in self._kept:
+            if piece.start <= position < piece.end:
                 return piece
         request = ReadFrom(self._partition, position, _BYTES_PER_READ)
         stretch = self._cluster.read([request], self._isolation)[request]
@@ -202,9 +189,7 @@ class _Log:
             raise _Unknown(stretch.message)
         contents = [self._content(one) for one in stretch.records]
         piece = _Piece(position, stretch.end, stretch.offsets, contents, stretch.bytes_read)
-        self._kept[position] = piece
-        if len(self._kept) > _PIECES_KEPT:
-            self._kept.popitem(last=False)
+        self._kept.append(piece)
         return piece
 
     def _content(self, record: Record) -> _Content:

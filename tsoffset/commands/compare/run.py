@@ -2,12 +2,13 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import count
-from typing import Any
+from pathlib import Path
 
 import structlog
 from rich.text import Text
@@ -16,7 +17,7 @@ from tsoffset.cluster import Connect
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, add_totals, sums
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
@@ -51,29 +52,34 @@ def run_compare(
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
-    repeating = Repeating(options.every_seconds or 1.0, options.times)
-    past = PastTotals()
-    status = 0
+    past: PastTotals = defaultdict(list)
 
-    def compare_once() -> bool:
-        nonlocal status
+    def compare_once() -> int:
         flows = notices.with_progress("comparing", selection.flows)
         found = list(compare(flows, connect, settings=selection.settings, options=options))
-        with repeating.undisturbed():
-            status = max((one.exit_status for one in found), default=0)
-            for compared in found:
-                for warning in compared.warnings:
-                    notices.warning("comparison_warning", warning)
-                _print(compared, options, output, notices)
-            if options.html is not None:
-                status = max(status, _write_report(found, past, options, notices))
-        again = not output.closed or options.html is not None
-        return options.every_seconds is not None and again
+        for compared in found:
+            for warning in compared.warnings:
+                notices.warning("comparison_warning", warning)
+            _print(compared, options, output, notices)
+        status = max((one.exit_status for one in found), default=0)
+        if options.html is not None:
+            status = max(status, _write_report(found, past, options.html, options, notices))
+        return status
 
     if options.every_seconds is None:
-        compare_once()
-    else:
-        repeating.run(compare_once)
+        return compare_once()
+    schedule = Schedule(options.every_seconds, time.monotonic())
+    status = 0
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        for number in count() if options.times is None else range(options.times):
+            if number:
+                schedule.ended(time.monotonic())
+                time.sleep(max(0.0, schedule.due - time.monotonic()))
+            status = compare_once()
+            if output.closed and options.html is None:
+                break
+    signal.signal(signal.SIGTERM, handler)
     return status
 
 
@@ -95,16 +101,18 @@ def _print(
 
 
 def _write_report(
-    found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions, notices: Notices
+    found: Sequence[FlowComparison],
+    past: PastTotals,
+    path: Path,
+    options: CompareOptions,
+    notices: Notices,
 ) -> int:
     """Write the HTML report in one step, and return the exit status."""
     from tsoffset.commands.compare.html_report import html_report
     from tsoffset.stores import Folder
 
     for compared in found:
-        past.add(compared)
-    path = options.html
-    assert path is not None
+        add_totals(past[compared.flow], compared)
     try:
         Folder(path.parent).write(path.name, html_report(found, past, options).encode())
     except OSError as error:
@@ -195,51 +203,3 @@ def _columns(other: str) -> tuple[Column[ComparedPair], ...]:
         Column("SET BY", lambda pair: names.get(pair.target_commit_is, pair.target_commit_is)),
         Column("RE-READS", lambda pair: pair.target_commit_reread, right=True, folds=2),
     )
-
-
-class Repeating:
-    """Repeats work at an interval; times that have passed are left out.
-
-    SIGTERM and Ctrl-C end it: at once while it waits or reads from clusters, and after the block
-    `undisturbed` while something is written.
-    """
-
-    def __init__(self, every_seconds: float, times: int | None) -> None:
-        self._schedule = Schedule(every_seconds, time.monotonic())
-        self._rounds = count() if times is None else range(times)
-        self._disturbable = True
-        self._signaled = False
-
-    def run(self, work: Callable[[], bool]) -> None:
-        """Call `work` until it returns False, the number of times is reached, or a signal comes.
-        Call this from the main thread."""
-        signals = (signal.SIGTERM, signal.SIGINT)
-        handlers = {number: signal.signal(number, self._handle) for number in signals}
-        try:
-            for number in self._rounds:
-                if number:
-                    time.sleep(max(0.0, self._schedule.due - time.monotonic()))
-                if not work():
-                    return
-                self._schedule.ended(time.monotonic())
-        except KeyboardInterrupt:
-            return
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        """Put signals off until the end of the block."""
-        self._disturbable = False
-        try:
-            yield
-        finally:
-            self._disturbable = True
-        if self._signaled:
-            raise KeyboardInterrupt
-
-    def _handle(self, *_: Any) -> None:
-        self._signaled = True
-        if self._disturbable:
-            raise KeyboardInterrupt

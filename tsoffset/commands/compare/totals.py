@@ -190,17 +190,14 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
 
 
 _MOMENTS_KEPT = 500
+Moments = list[tuple[int, ComparisonTotals]]
+"""The times and totals of a flow's comparisons, the oldest first."""
+PastTotals = defaultdict[str, Moments]
+"""The moments of each flow."""
 
 
-class PastTotals:
-    """The times and totals of each flow's comparisons, the oldest first; of many, fewer of the
-    older ones."""
-
-    def __init__(self) -> None:
-        self.moments: defaultdict[str, list[tuple[int, ComparisonTotals]]] = defaultdict(list)
-
-    def add(self, compared: FlowComparison) -> None:
-        moments = self.moments[compared.flow]
-        moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
-        if len(moments) > _MOMENTS_KEPT:
-            del moments[1:-1:2]
+def add_totals(moments: Moments, compared: FlowComparison) -> None:
+    """Add a comparison; of many, fewer of the older ones are kept."""
+    moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
+    if len(moments) > _MOMENTS_KEPT:
+        del moments[1:-1:2]
