@@ -17,8 +17,7 @@ from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tsoffset.commands.explain.flow_explanation import ExplainOptions, explain
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.statements import Explanation, PairRole, TranslationStatement
-from tsoffset.commands.explain.trace import Trace
+from tsoffset.commands.explain.trace import Explanation, Trace, TranslationStatement
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
@@ -238,7 +237,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
     found, one = said_of(by_others)
     (pair,) = one.pairs
     assert (pair.source_step, pair.target_step, pair.timestamp_ms) == (None, None, None)
-    assert pair.role is PairRole.NEXT_RECORD
+    assert pair.role == "next_record"
     assert found.why == expected()[1]["why"].replace("1,045", "45").replace("1,099", "99")
     said = [line.plain for line in explanation_lines([one], None)]
     assert "  pair    source 45 = target 45, the next record to read" in said

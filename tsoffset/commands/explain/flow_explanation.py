@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.explain.reasons import explain_outcome
-from tsoffset.commands.explain.statements import Explanation
-from tsoffset.commands.explain.trace import Trace
+from tsoffset.commands.explain.trace import Explanation, Trace
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
@@ -48,7 +47,7 @@ class ExplainOptions:
         return f"topic {self.topic}" if self.partition is None else f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExplainResult:
     """The explanations, in the order of flows, topics and partitions.
 
@@ -56,9 +55,9 @@ class ExplainResult:
     could not be reached at all, and its flow has one failed row.
     """
 
-    explanations: tuple[Explanation, ...]
-    left_out: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    explanations: list[Explanation] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     unreachable: bool = False
 
     @property
@@ -74,129 +73,119 @@ def explain(
     """Explain the group in each of `flows`; `settings` have their competing flows. Raises
     UsageError if there is nothing to explain: the group does not exist, is not selected, or has no
     such committed offset."""
-    explanations: list[Explanation] = []
-    left_out: list[str] = []
-    warnings: list[str] = []
-    unreachable = False
+    result = ExplainResult()
     for flow in flows:
         with open_flow(flow, connect, settings) as opened:
-            explaining = _FlowExplanation(opened, options)
             try:
-                explanations += explaining.explanations()
+                result.explanations += _explanations(opened, options, result.warnings)
             except ClusterUnreachable as error:
-                unreachable = True
+                result.unreachable = True
                 row = failed_row(flow.name, all_failed(error))
-                explanations.append(Explanation(row, flow.commits))
+                result.explanations.append(Explanation(row, flow.commits))
             except _NothingToExplain as nothing:
-                left_out.append(str(nothing))
-            warnings += explaining.warnings
-    if not explanations:
-        raise UsageError("; ".join(left_out))
-    return ExplainResult(tuple(explanations), tuple(left_out), tuple(warnings), unreachable)
+                result.left_out.append(str(nothing))
+    if not result.explanations:
+        raise UsageError("; ".join(result.left_out))
+    return result
 
 
 class _NothingToExplain(Exception):
     """A flow has nothing to explain; the text says why."""
 
 
-@dataclass(slots=True)
-class _FlowExplanation:
-    opened: OpenFlow
-    options: ExplainOptions
-    warnings: list[str] = field(default_factory=list)
+def _explanations(
+    opened: OpenFlow, options: ExplainOptions, warnings: list[str]
+) -> list[Explanation]:
+    """Run the steps of a cycle for the group. Raises ClusterUnreachable and _NothingToExplain."""
+    flow = opened.settings
+    listings = opened.source.groups()
+    start = _preflight(opened, options.group, listings)
+    warnings += [*start.warnings, *(failure.message for failure in start.failures)]
+    found = opened.commits(start.groups)
+    if not found and listings.failed_brokers and options.group not in listings.groups:
+        failed = next(iter(listings.failed_brokers.values()))
+        row = replace(failed_row(flow.name, failed), group=options.group)
+        return [Explanation(row, flow.commits)]
+    commits = _selected(opened, options, found, listings.share_groups)
+    traces = {
+        Position(one.partition.topic, one.partition.partition, one.committed.offset): Trace(
+            flow, one
+        )
+        for one in commits
+        if one.verdict is None and one.partition and one.committed
+    }
 
-    @property
-    def flow(self) -> FlowSettings:
-        return self.opened.settings
+    def observe(position: Position, question: Question, answer: Answer) -> None:
+        traces[position].add(question, answer)
 
-    def explanations(self) -> list[Explanation]:
-        """Run the steps of a cycle for the group. Raises ClusterUnreachable."""
-        flow, source = self.flow, self.opened.source
-        listings = source.groups()
-        found = self.opened.commits(self._preflight(listings).groups)
-        if not found and listings.failures and self.options.group not in listings.groups:
-            failed = listings.failures[0]
-            row = replace(failed_row(flow.name, failed), group=self.options.group)
-            return [Explanation(row, flow.commits)]
-        commits = self._selected(found, listings.share_groups)
-        traces = {
-            Position(one.partition.topic, one.partition.partition, one.committed.offset): Trace(
-                flow, one
-            )
-            for one in commits
-            if one.verdict is None and one.partition and one.committed
-        }
+    translated = opened.translated(commits, observe)
+    work = commit_work(translated)
+    results = commit_groups(flow, opened.target, work, commit=False).rows
+    return [
+        _explanation(flow, one, row, traces)
+        for one, row in zip(translated, result_rows(flow.name, work, results), strict=True)
+    ]
 
-        def observe(position: Position, question: Question, answer: Answer) -> None:
-            traces[position].add(question, answer)
 
-        translated = self.opened.translated(commits, observe)
-        work = commit_work(translated)
-        results = commit_groups(flow, self.opened.target, work, commit=False).rows
-        return [
-            self._explanation(one, row, traces)
-            for one, row in zip(translated, result_rows(flow.name, work, results), strict=True)
-        ]
-
-    def _preflight(self, listings: GroupListings) -> Preflight:
-        group, flow, source = self.options.group, self.flow, self.opened.source
-        listed = listings.groups.get(group)
-        if listed is None and not listings.failures:
-            raise _NothingToExplain(
-                f"flow {flow.name}: group {group} does not exist on {source.alias}, which has"
-                f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
-            )
-        type_ = GroupType.UNKNOWN if listed is None else listed.type
-        listing = GroupListings({group: GroupListing(group, type_, None)})
-        start = preflight(flow, source, self.opened.target, list_groups=lambda: listing)
-        if not start.groups:
-            raise _NothingToExplain(
-                f"flow {flow.name} does not select group {group}; change groups or groups.exclude"
-            )
-        self.warnings += start.warnings
-        self.warnings += [failure.message for failure in start.failures]
-        return start
-
-    def _selected(
-        self, found: Sequence[SourceCommit], share_groups: Collection[str]
-    ) -> list[SourceCommit]:
-        """The commits to explain; a group that failed as a whole is always among them."""
-        some = [c for c in found if c.partition is None or self.options.includes(c.partition)]
-        if some:
-            return some
-        what = f"flow {self.flow.name}: group {self.options.group} has no committed offset"
-        if found:
-            present = sorted({commit.partition for commit in found if commit.partition})
-            raise _NothingToExplain(
-                f"{what} in {self.options} that is synced; it has committed offsets in"
-                f" {few([str(partition) for partition in present])}"
-            )
-        group, source = self.options.group, self.opened.source
-        offsets = committed_offsets(
-            source, [group], share_groups=share_groups, require_stable=False
-        )[group]
-        topics = [] if isinstance(offsets, Failed) else sorted({place.topic for place in offsets})
-        if not topics:
-            raise _NothingToExplain(
-                f"{what} on {source.alias}; it has not committed yet, or its offsets expired"
-            )
+def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflight:
+    flow, alias = opened.settings, opened.source.alias
+    listed = listings.groups.get(group)
+    if listed is None and not listings.failed_brokers:
         raise _NothingToExplain(
-            f"{what} in a topic that is synced; it has committed offsets in {few(topics)},"
-            " which topics, topics.exclude or the replication policy exclude"
+            f"flow {flow.name}: group {group} does not exist on {alias}, which has"
+            f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
         )
+    type_ = GroupType.UNKNOWN if listed is None else listed.type
+    listing = GroupListings({group: GroupListing(group, type_, None)})
+    start = preflight(flow, opened.source, opened.target, list_groups=lambda: listing)
+    if not start.groups:
+        raise _NothingToExplain(
+            f"flow {flow.name} does not select group {group}; change groups or groups.exclude"
+        )
+    return start
 
-    def _explanation(
-        self, translated: TranslatedCommit, row: Row, traces: dict[Position, Trace]
-    ) -> Explanation:
-        position = translated.position
-        if position is None:
-            return Explanation(row, self.flow.commits)
-        partition = position.partition
-        trace = traces[Position(partition.topic, partition.partition, position.offset)]
-        outcome = position.translation.outcome
-        answer, pairs = explain_outcome(trace, outcome, translated.answer(row))
-        if position.source_log_end is not None:
-            row = replace(row, consumer_lag=position.source_log_end - position.offset)
-        return Explanation(
-            row, self.flow.commits, trace.position, tuple(trace.steps), pairs, answer
+
+def _selected(
+    opened: OpenFlow,
+    options: ExplainOptions,
+    found: Sequence[SourceCommit],
+    share_groups: Collection[str],
+) -> list[SourceCommit]:
+    """The commits to explain; a group that failed as a whole is always among them."""
+    some = [one for one in found if one.partition is None or options.includes(one.partition)]
+    if some:
+        return some
+    group, source = options.group, opened.source
+    what = f"flow {opened.settings.name}: group {group} has no committed offset"
+    if found:
+        present = sorted({commit.partition for commit in found if commit.partition})
+        raise _NothingToExplain(
+            f"{what} in {options} that is synced; it has committed offsets in"
+            f" {few([*map(str, present)])}"
         )
+    offsets = committed_offsets(source, [group], share_groups=share_groups, require_stable=False)
+    of_group = offsets[group]
+    topics = [] if isinstance(of_group, Failed) else sorted({place.topic for place in of_group})
+    if not topics:
+        raise _NothingToExplain(
+            f"{what} on {source.alias}; it has not committed yet, or its offsets expired"
+        )
+    raise _NothingToExplain(
+        f"{what} in a topic that is synced; it has committed offsets in {few(topics)},"
+        " which topics, topics.exclude or the replication policy exclude"
+    )
+
+
+def _explanation(
+    flow: FlowSettings, translated: TranslatedCommit, row: Row, traces: dict[Position, Trace]
+) -> Explanation:
+    position = translated.position
+    if position is None:
+        return Explanation(row, flow.commits)
+    partition = position.partition
+    trace = traces[Position(partition.topic, partition.partition, position.offset)]
+    outcome = position.translation.outcome
+    answer, pairs = explain_outcome(trace, outcome, translated.answer(row))
+    if position.source_log_end is not None:
+        row = replace(row, consumer_lag=position.source_log_end - position.offset)
+    return Explanation(row, flow.commits, trace.position, tuple(trace.steps), pairs, answer)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tsoffset.commands.explain.statements import PairRole, PairStatement, TranslationStatement
-from tsoffset.commands.explain.trace import Trace
+from tsoffset.commands.explain.trace import PairStatement, Trace, TranslationStatement
 from tsoffset.model import (
     Basis,
     Failed,
@@ -300,12 +299,7 @@ def _statement(trace: Trace, pair: Pair, *, proves: bool) -> PairStatement:
     at, copy = pair
     following = trace.next_record
     original = trace.source.at(at)
-    if at < trace.offset:
-        role = PairRole.BEFORE_COMMIT
-    elif at == (trace.offset if following is None else following.offset):
-        role = PairRole.NEXT_RECORD
-    else:
-        role = PairRole.AFTER_COMMIT
+    is_next = at == (trace.offset if following is None else following.offset)
     return PairStatement(
         **trace.common,
         source_offset=at,
@@ -313,6 +307,8 @@ def _statement(trace: Trace, pair: Pair, *, proves: bool) -> PairStatement:
         target_offset=copy,
         target_step=trace.step_that_read(Side.TARGET, copy),
         timestamp_ms=None if original is None else original.timestamp_ms,
-        role=role,
+        role=(
+            "before_commit" if at < trace.offset else "next_record" if is_next else "after_commit"
+        ),
         proves=proves,
     )

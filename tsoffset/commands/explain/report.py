@@ -1,41 +1,41 @@
 """Runs `tsoffset explain`, and prints the steps, the pairs, the answer and the commit."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple, fields
 from itertools import groupby
 
 from rich.text import Text
 
 from tsoffset.cluster import Connect
 from tsoffset.commands.explain.flow_explanation import ExplainOptions, explain
-from tsoffset.commands.explain.statements import (
-    AnswerKind,
+from tsoffset.commands.explain.trace import (
     AnswerStatement,
     Explanation,
-    PairRole,
     PairStatement,
     PositionStatement,
-    RequestKind,
     RequestStatement,
+    Step,
     TranslationStatement,
 )
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import rows_table
-from tsoffset.model import Basis, OutcomeKind, Precision, Side, TimestampType
+from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import Item, head, items, total
 from tsoffset.terminal.row_columns import tally_of
-from tsoffset.terminal.tables import wrapped
+from tsoffset.terminal.tables import place, wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
 _ROLES = {
-    PairRole.BEFORE_COMMIT: "before the commit",
-    PairRole.NEXT_RECORD: "the next record to read",
-    PairRole.AFTER_COMMIT: "after the commit",
+    "before_commit": "before the commit",
+    "next_record": "the next record to read",
+    "after_commit": "after the commit",
 }
 _LABEL = 10
+VERDICT_FIELDS = ("kind", *(field.name for field in fields(Row)))
 
 
 def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
@@ -44,8 +44,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
         if members[0] is not explanations[0]:
             yield Text()
         yield head(f"flow {flow}")
-        positions = [one.position for one in members if one.position is not None]
-        for position in positions[:1]:
+        if position := next(filter(None, (one.position for one in members)), None):
             yield from wrapped(_rule(position), width, style="dim")
         for one in members:
             if one is not members[0]:
@@ -64,12 +63,9 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
         return
     shown = [_item("commit", _outcome(one), _STYLES.get(row.outcome, ""))]
     if (position := one.position) is None:
-        words = [f"group {row.group}"]
-        if row.source_topic is not None:
-            words.append(f"{row.source_topic}-{row.partition}")
-        if row.source_offset is not None:
-            words.append(f"committed {row.source_offset}")
-        yield head(", ".join(words))
+        committed = None if row.source_offset is None else f"committed {row.source_offset}"
+        known = (f"group {row.group}", place(row.source_topic, row.partition), committed)
+        yield head(", ".join(filter(None, known)))
     else:
         known_as = "the original" if position.failback else "the copy"
         yield from total(
@@ -101,16 +97,14 @@ def _rule(position: PositionStatement) -> str:
 # --- the steps ----------------------------------------------------------------------------
 
 
-def _steps(
-    steps: Sequence[tuple[RequestStatement, AnswerStatement]], width: int | None
-) -> Iterator[Text]:
+def _steps(steps: Sequence[Step], width: int | None) -> Iterator[Text]:
     digits = max(2, len(str(len(steps))))
     lines = [
         Item(
             Text(f"  {request.step:>{digits}}  {request.side:<6}  "),
             _question(request),
             [_answered(request, answer)],
-            "red" if answer.answer is AnswerKind.FAILED else "",
+            "red" if answer.answer == "failed" else "",
         )
         for request, answer in steps
     ]
@@ -119,34 +113,34 @@ def _steps(
 
 def _question(request: RequestStatement) -> str:
     match request.ask:
-        case RequestKind.LOG_RANGE:
+        case "log_range":
             return "log range"
-        case RequestKind.LOG_ITSELF:
+        case "log_itself":
             return "log range including open transactions"
-        case RequestKind.READ:
+        case "read":
             assert request.max_bytes is not None
             if request.max_bytes == 1:
                 return f"read the batch at {request.offset}"
             return f"read up to {_size(request.max_bytes)} from {request.offset}"
-        case RequestKind.FIRST_AT_TIME:
+        case "first_at_time":
             return f"first at or after {_iso(request.timestamp_ms)}"
-        case RequestKind.YOUNGEST:
+        case "youngest":
             return "record with the largest timestamp"
 
 
 def _answered(request: RequestStatement, answer: AnswerStatement) -> str:
     match answer.answer:
-        case AnswerKind.RANGE:
+        case "range":
             return f"start {answer.start}, end {answer.end}"
-        case AnswerKind.RECORD if answer.record_timestamp_ms == request.timestamp_ms:
+        case "record" if answer.record_timestamp_ms == request.timestamp_ms:
             return f"{answer.record_offset} at that time"
-        case AnswerKind.RECORD:
+        case "record":
             return f"{answer.record_offset} {_at(answer.record_timestamp_ms)}"
-        case AnswerKind.NONE:
+        case "none":
             return "none (a compacted log may hold one)"
-        case AnswerKind.FAILED:
+        case "failed":
             return f"failed, {answer.reason}: {answer.message}"
-        case AnswerKind.STRETCH:
+        case "stretch":
             return _stretch(request, answer)
 
 
@@ -319,5 +313,6 @@ def run_explain(
         for one in result.explanations:
             for statement in one.statements():
                 output.records(type(statement), [statement])
+            output.rows(VERDICT_FIELDS, [("verdict", *astuple(one.row))])
     output.flush()
     return result.exit_status

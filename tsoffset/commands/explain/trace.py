@@ -1,24 +1,164 @@
-"""Traces the translation of one committed offset: its requests, their answers, the records read."""
+"""What `explain` says of one committed offset, as values: the objects of its JSON, and the source
+of its text. A trace makes them of a translation's requests, their answers and the records read.
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+They hold offsets, times, counts and names; never a key, a value, a header or a digest of one. Every
+field is always present, None where it does not apply; docs/commands.md describes them.
+"""
 
-from tsoffset.commands.explain.statements import (
-    AnswerKind,
-    AnswerStatement,
-    PositionStatement,
-    RequestKind,
-    RequestStatement,
-)
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
+from tsoffset.model import (
+    Basis,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    LogRange,
+    Precision,
+    Proof,
+    ReadFrom,
+    Reason,
+    Row,
+    Side,
+    TimedOffset,
+    TimestampType,
+    Youngest,
+)
 from tsoffset.records import Record, Stretch
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.log_view import LogView
 
 MATCHED = ("timestamp", "key", "value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """The fields of all kinds; topic and partition are those of the source."""
+
+    kind: str
+    flow: str
+    group: str | None
+    source_topic: str | None
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionStatement(Statement):
+    """The committed offset that is translated, and the settings of the rule."""
+
+    kind: str = "position"
+    source_offset: int
+    source_cluster: str
+    target_cluster: str
+    target_topic: str
+    failback: bool
+    isolation: str
+    proof: str
+    expect: str | None
+    match: str
+    budget: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStatement(Statement):
+    kind: str = "question"
+    step: int
+    side: Side
+    cluster: str
+    topic: str
+    ask: Literal["log_range", "log_itself", "read", "first_at_time", "youngest"]
+    offset: int | None = None
+    max_bytes: int | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerStatement(Statement):
+    """The answer to the request of the same `step`."""
+
+    kind: str = "answer"
+    step: int
+    side: Side
+    cluster: str
+    topic: str
+    answer: Literal["range", "stretch", "record", "none", "failed"]
+    start: int | None = None
+    end: int | None = None
+    records: int | None = None
+    record_offset: int | None = None
+    record_timestamp_ms: int | None = None
+    equal_offset: int | None = None
+    equal_records: int | None = None
+    bytes_read: int | None = None
+    timestamp_type: TimestampType | None = None
+    reason: FailureKind | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairStatement(Statement):
+    """A source record and an equal target record, and the steps that first read them. `proves`: the
+    translation is based on this pair; else it is only the nearest one."""
+
+    kind: str = "pair"
+    source_offset: int
+    source_step: int | None
+    target_offset: int
+    target_step: int | None
+    timestamp_ms: int | None
+    role: Literal["before_commit", "next_record", "after_commit"]
+    proves: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationStatement(Statement):
+    """The translation: a target offset with its `basis` and `why`, or a `reason` with its
+    `message`. `proof` is None if the basis alone shows that nothing is skipped."""
+
+    kind: str = "translation"
+    target_offset: int | None = None
+    precision: Precision | None = None
+    reread_bound: int | None = None
+    equivalent_from: int | None = None
+    equivalent_to: int | None = None
+    basis: Basis | None = None
+    proof: Proof | None = None
+    proof_source_offset: int | None = None
+    proof_target_offset: int | None = None
+    why: str | None = None
+    reason: Reason | FailureKind | None = None
+    message: str | None = None
+
+
+Step = tuple[RequestStatement, AnswerStatement]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that is said of one committed offset, and the row that `plan` prints for it.
+
+    `position` and `translation` are None if the row needed no translation. `commits` is false for a
+    flow whose sync is disabled.
+    """
+
+    row: Row
+    commits: bool = True
+    position: PositionStatement | None = None
+    steps: tuple[Step, ...] = ()
+    pairs: tuple[PairStatement, ...] = ()
+    translation: TranslationStatement | None = None
+
+    def statements(self) -> Iterator[Statement]:
+        if self.position is not None:
+            yield self.position
+        for step in self.steps:
+            yield from step
+        yield from self.pairs
+        if self.translation is not None:
+            yield self.translation
 
 
 class Trace:
@@ -34,15 +174,18 @@ class Trace:
         assert commit.committed is not None
         self.offset = commit.committed.offset
         self.failback = commit.failback
-        self.settings = flow.translation
         self.source = LogView(commit.partition, flow.translation.match)
         self.target = LogView(commit.target, flow.translation.match)
-        self.steps: list[tuple[RequestStatement, AnswerStatement]] = []
+        self.steps: list[Step] = []
         self.common: dict[str, Any] = {
             "flow": flow.name,
             "group": commit.group,
             "source_topic": commit.partition.topic,
             "partition": commit.partition.partition,
+        }
+        self._places = {
+            Side.SOURCE: {"cluster": flow.source.alias, "topic": commit.partition.topic},
+            Side.TARGET: {"cluster": flow.target.alias, "topic": commit.target.topic},
         }
         self.position = PositionStatement(
             **self.common,
@@ -68,7 +211,7 @@ class Trace:
     def step_that_read(self, side: Side, offset: int) -> int | None:
         """The first step that read the record at `offset`; None if none did."""
         for _, answer in self.steps:
-            if answer.side is side and answer.answer is AnswerKind.STRETCH:
+            if answer.side is side and answer.answer == "stretch":
                 assert answer.start is not None
                 assert answer.end is not None
                 if answer.start <= offset < answer.end:
@@ -76,45 +219,36 @@ class Trace:
         return None
 
     def add(self, question: Question, answer: Answer) -> None:
-        side, position = question.side, self.position
-        of_source = side is Side.SOURCE
-        at: dict[str, Any] = {
-            **self.common,
-            "step": len(self.steps) + 1,
-            "side": side,
-            "cluster": position.source_cluster if of_source else position.target_cluster,
-            "topic": position.source_topic if of_source else position.target_topic,
-        }
-        answered = self._answer(question, answer, partial(AnswerStatement, **at))
-        self.steps.append((_request(question, partial(RequestStatement, **at)), answered))
+        side = question.side
+        at: dict[str, Any] = {"step": len(self.steps) + 1, "side": side, **self._places[side]}
+        at |= self.common
+        answered = AnswerStatement(**at, **self._answer(question, answer))
+        self.steps.append((RequestStatement(**at, **_request(question)), answered))
 
-    def _answer(
-        self, question: Question, answer: Answer, said: Callable[..., AnswerStatement]
-    ) -> AnswerStatement:
+    def _answer(self, question: Question, answer: Answer) -> dict[str, Any]:
         view = self.source if question.side is Side.SOURCE else self.target
         match answer:
             case Failed(kind=reason, message=message):
-                return said(answer=AnswerKind.FAILED, reason=reason, message=message)
+                return {"answer": "failed", "reason": reason, "message": message}
             case LogRange(start=start, end=end):
                 if isinstance(question.what, RangeOf) and question.what.log_itself:
                     view.own_range = answer
                 else:
                     view.range = answer
-                return said(answer=AnswerKind.RANGE, start=start, end=end)
+                return {"answer": "range", "start": start, "end": end}
             case TimedOffset(offset=at, timestamp_ms=moment):
-                return said(answer=AnswerKind.RECORD, record_offset=at, record_timestamp_ms=moment)
+                return {"answer": "record", "record_offset": at, "record_timestamp_ms": moment}
             case Stretch():
                 assert isinstance(question.what, ReadFrom)
                 view.add(answer)
-                return self._stretch(question.side, question.what.offset, answer, said)
+                return self._stretch(question.side, question.what.offset, answer)
             case None:
-                return said(answer=AnswerKind.NONE)
+                return {"answer": "none"}
 
-    def _stretch(
-        self, side: Side, offset: int, stretch: Stretch, said: Callable[..., AnswerStatement]
-    ) -> AnswerStatement:
+    def _stretch(self, side: Side, offset: int, stretch: Stretch) -> dict[str, Any]:
         following = next((r for r in stretch.records if r.offset >= offset), None)
         other = self.target if side is Side.SOURCE else self.source
+        # The lowest target record that equals the next record to read.
         equal_offset = None
         wanted = self.next_record
         if side is Side.TARGET and wanted is not None:
@@ -125,27 +259,27 @@ class Trace:
         equal_records = None
         if other.range is not None and other.count_known(other.start, other.end):
             equal_records = sum(bool(other.equals(other.identity(r))) for r in stretch.records)
-        return said(
-            answer=AnswerKind.STRETCH,
-            start=stretch.start,
-            end=stretch.end,
-            records=len(stretch.records),
-            record_offset=None if following is None else following.offset,
-            record_timestamp_ms=None if following is None else following.timestamp_ms,
-            equal_offset=equal_offset,
-            equal_records=equal_records,
-            bytes_read=stretch.bytes_read,
-            timestamp_type=stretch.timestamp_type if stretch.records else None,
-        )
+        return {
+            "answer": "stretch",
+            "start": stretch.start,
+            "end": stretch.end,
+            "records": len(stretch.records),
+            "record_offset": None if following is None else following.offset,
+            "record_timestamp_ms": None if following is None else following.timestamp_ms,
+            "equal_offset": equal_offset,
+            "equal_records": equal_records,
+            "bytes_read": stretch.bytes_read,
+            "timestamp_type": stretch.timestamp_type if stretch.records else None,
+        }
 
 
-def _request(question: Question, said: Callable[..., RequestStatement]) -> RequestStatement:
+def _request(question: Question) -> dict[str, Any]:
     match question.what:
         case RangeOf(log_itself=itself):
-            return said(ask=RequestKind.LOG_ITSELF if itself else RequestKind.LOG_RANGE)
+            return {"ask": "log_itself" if itself else "log_range"}
         case ReadFrom(offset=offset, max_bytes=max_bytes):
-            return said(ask=RequestKind.READ, offset=offset, max_bytes=max_bytes)
+            return {"ask": "read", "offset": offset, "max_bytes": max_bytes}
         case FirstAtTime(timestamp_ms=timestamp_ms):
-            return said(ask=RequestKind.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
+            return {"ask": "first_at_time", "timestamp_ms": timestamp_ms}
         case Youngest():
-            return said(ask=RequestKind.YOUNGEST)
+            return {"ask": "youngest"}
