@@ -13,7 +13,7 @@ from tsoffset.model import Failed, FailureKind, Operation, Resource
 from tsoffset.terminal.output import counted, few
 
 _UNLIMITED = float("inf")
-_NO_LIMIT = 2**63 - 1
+_NO_LIMIT = str(2**63 - 1)
 _DAY_MS = 86_400_000
 _UNITS = ((_DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 # Tolerance for the clocks of producers.
@@ -127,23 +127,19 @@ def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> 
 
 def _limit(configs: Configs, key: str) -> float:
     """The retention; unlimited where it is unknown, or the topic is only compacted."""
-    if isinstance(configs, Failed) or "delete" not in _policies(configs):
+    if isinstance(configs, Failed) or "delete" not in configs.get("cleanup.policy", "delete"):
         return _UNLIMITED
     value = int(configs.get(key, -1))
     return _UNLIMITED if value < 0 else value
-
-
-def _policies(configs: Mapping[str, str]) -> set[str]:
-    return {word.strip() for word in configs.get("cleanup.policy", "delete").split(",")}
 
 
 def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> Iterator[Finding]:
     compacted = [
         pair.topic.target
         for pair in pairs
-        if not isinstance(pair.original, Failed)
-        and not isinstance(pair.copy, Failed)
-        and "compact" in _policies(pair.copy) - _policies(pair.original)
+        if is_compacted(pair.copy)
+        and not isinstance(pair.original, Failed)
+        and not is_compacted(pair.original)
     ]
     if compacted:
         yield at.warning(
@@ -159,36 +155,28 @@ def _timestamp_limits(
 ) -> Iterator[Finding]:
     """Report records of the source that the target would refuse now."""
     for key, words in (("after", "ahead of"), ("before", "behind")):
+        setting = f"message.timestamp.{key}.max.ms"
         refused = []
         for pair in pairs:
             moment = pair.times.newest_ms if key == "after" else pair.times.first_ms
-            limit_ms = timestamp_limit_ms(pair.copy, key)
-            if moment is None or limit_ms is None:
+            configs = {} if isinstance(pair.copy, Failed) else pair.copy
+            if moment is None or configs.get("message.timestamp.type") == "LogAppendTime":
                 continue
+            # Before 3.6 there was one limit for both.
+            common = configs.get("message.timestamp.difference.max.ms", _NO_LIMIT)
+            limit_ms = int(configs.get(setting, common))
             away_ms = moment - now_ms if key == "after" else now_ms - moment
             if away_ms > limit_ms:
                 refused.append(
                     f"{pair.topic.target}: {duration(away_ms)}, limit {duration(limit_ms)}"
                 )
         if refused:
-            setting = f"message.timestamp.{key}.max.ms"
             yield at.warning(
                 setting,
                 f"records on {flow.source.alias} have timestamps further {words} the clock than"
                 f" the target topics accept ({few(refused)}): the replicator cannot write them",
                 f"raise {setting} of the target topics",
             )
-
-
-def timestamp_limit_ms(configs: Configs, key: str) -> int | None:
-    """How far `after` or `before` the clock a timestamp may lie; None without a limit, with
-    LogAppendTime, or if the configuration is unknown."""
-    if isinstance(configs, Failed) or configs.get("message.timestamp.type") == "LogAppendTime":
-        return None
-    # Before 3.6 there was one limit for both.
-    common = configs.get("message.timestamp.difference.max.ms", str(_NO_LIMIT))
-    limit_ms = int(configs.get(f"message.timestamp.{key}.max.ms", common))
-    return None if limit_ms == _NO_LIMIT else limit_ms
 
 
 _SUBJECT = "proof"

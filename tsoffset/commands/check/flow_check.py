@@ -14,7 +14,13 @@ from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.check import clusters, configs, copies, groups, topics
 from tsoffset.commands.check.clusters import machine
 from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
-from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
+from tsoffset.commands.check.rights import (
+    Granting,
+    allowed_of,
+    hidden,
+    missing_rights,
+    partial_listings,
+)
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
     RecordTimes,
@@ -32,7 +38,7 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import ClusterDescription, Resource, Side, TopicDescription
+from tsoffset.model import ClusterDescription, Operation, Resource, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, counted
 from tsoffset.terminal.report import Item, head, items, total
@@ -157,20 +163,22 @@ class _FlowCheck:
 
     def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, rights, at = self.flow, survey.rights, self._at_source
-        granting = Granting(flow.source, rights.answer.principal)
-        yield from missing_rights(at, Side.SOURCE, granting, rights.topics, rights.groups)
-        complete = not survey.listings.failures
-        for resource, unseen, answers in (
-            (Resource.TOPIC, rights.unseen_topics, rights.answer.topics),
-            (Resource.GROUP, rights.unseen_groups, rights.answer.groups),
-        ):
+        granting = Granting(flow.source, rights.principal)
+        topics = {topic.source: rights.topics[topic.source] for topic in survey.synced}
+        # A group whose committed offsets could be read may be described.
+        read = frozenset({Operation.DESCRIBE})
+        groups = {group: rights.groups.get(group, read) for group in survey.commits}
+        yield from missing_rights(at, Side.SOURCE, granting, topics, groups)
+        complete = not survey.listings.failed_brokers
+        for resource, answers in allowed_of(rights).items():
+            unseen = survey.unseen[resource]
             yield from hidden(at, granting, resource, answers, unseen, complete=complete)
         written = {
             Resource.TOPIC: written_topics(flow.topic_filter),
             Resource.GROUP: written_groups(flow.group_filter),
         }
         open_ended = [resource for resource, names in written.items() if not names.only]
-        yield from partial_listings(at, granting, rights.answer, rights.probe, open_ended)
+        yield from partial_listings(at, granting, rights, open_ended)
 
     def _of_target(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, target = self.flow, self._target.cluster
@@ -219,7 +227,7 @@ class _FlowCheck:
             for topic in pairs
         ]
         granting = Granting(flow.target, surveyed.rights.principal)
-        of_source = Granting(flow.source, survey.rights.answer.principal)
+        of_source = Granting(flow.source, survey.rights.principal)
         yield from configs.compared_configs(flow, compared, _now_ms(), of_source, granting)
         yield from configs.allowed_proofs(
             flow,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os.path import commonprefix
 
 from tsoffset.commands.check.findings import Finding, Scope
+from tsoffset.commands.check.survey import NO_NAME
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import Allowed, Failed, Operation, Resource, Rights, Side
 from tsoffset.terminal.output import counted, few
@@ -107,6 +108,10 @@ class Granting:
         return advice
 
 
+def allowed_of(rights: Rights) -> dict[Resource, Mapping[str, Allowed]]:
+    return {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
+
+
 def missing_rights(
     at: Scope,
     side: Side,
@@ -115,19 +120,32 @@ def missing_rights(
     groups: Mapping[str, Allowed],
 ) -> Iterator[Finding]:
     """Report the rights that a cycle lacks, or, if none is missing, those that it has."""
-    allowed = {Resource.TOPIC: topics, Resource.GROUP: groups}
-    missing = [
-        finding
-        for resource, answers in allowed.items()
-        for finding in _missing(at, resource, needed(side, resource), granting, answers)
-    ]
-    yield from missing
-    has = [
-        f"{_listed(needed(side, resource))} on {counted(len(answers), resource)}"
-        for resource, answers in allowed.items()
-        if answers
-    ]
-    if has and not missing:
+    has, complete = [], True
+    for resource, answers in ((Resource.TOPIC, topics), (Resource.GROUP, groups)):
+        operations, subject = needed(side, resource), f"rights on {resource}s"
+        if found := lacking(answers, operations):
+            missing = frozenset[Operation]().union(*found.values())
+            yield at.error(
+                subject,
+                f"{_listed(missing)} missing on {counted(len(found), resource)} "
+                f"({few(list(found))}){granting.to_principal}",
+                granting.remedy(resource, list(found), missing),
+            )
+        failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
+        if failures:
+            yield at.failure(subject, failures[0])
+        unknown = sum(answer is None for answer in answers.values())
+        if unknown:
+            yield at.ok(
+                subject,
+                f"not known for {counted(unknown, resource)}: brokers report rights since Kafka"
+                " 2.3",
+                f"check that this principal has {_listed(operations)} on them",
+            )
+        complete = complete and not (found or failures or unknown)
+        if answers:
+            has.append(f"{_listed(operations)} on {counted(len(answers), resource)}")
+    if has and complete:
         yield at.ok("rights", "; ".join(has) + granting.to_principal)
 
 
@@ -140,35 +158,6 @@ def lacking(
         for name, allowed in answers.items()
         if isinstance(allowed, frozenset) and not allowed.issuperset(operations)
     }
-
-
-def _missing(
-    at: Scope,
-    resource: Resource,
-    operations: frozenset[Operation],
-    granting: Granting,
-    answers: Mapping[str, Allowed],
-) -> Iterator[Finding]:
-    subject = f"rights on {resource}s"
-    if found := lacking(answers, operations):
-        missing = frozenset[Operation]().union(*found.values())
-        yield at.error(
-            subject,
-            f"{_listed(missing)} missing on {counted(len(found), resource)} "
-            f"({few(list(found))}){granting.to_principal}",
-            granting.remedy(resource, list(found), missing),
-        )
-    failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
-    if failures:
-        yield at.failure(subject, failures[0])
-    unknown = [name for name, answer in answers.items() if answer is None]
-    if unknown:
-        yield at.ok(
-            subject,
-            f"not known for {counted(len(unknown), resource)}: brokers report rights since Kafka"
-            " 2.3",
-            f"check that this principal has {_listed(operations)} on them",
-        )
 
 
 def hidden(
@@ -208,17 +197,14 @@ def hidden(
 
 
 def partial_listings(
-    at: Scope, granting: Granting, rights: Rights, probe: str, resources: Collection[Resource]
+    at: Scope, granting: Granting, rights: Rights, resources: Collection[Resource]
 ) -> Iterator[Finding]:
-    """Report listings that may be incomplete. `probe` is a name that nothing has.
-
-    Brokers list only topics and groups that the principal may describe; all groups if it may
-    describe the cluster.
-    """
+    """Report listings that may be incomplete: brokers list only topics and groups that the
+    principal may describe; all groups if it may describe the cluster."""
     sees_all = isinstance(rights.cluster, frozenset) and _DESCRIBE in rights.cluster
-    of = {_TOPIC: rights.topics, _GROUP: {} if sees_all else rights.groups}
     for resource in resources:
-        if of[resource].get(probe) != frozenset():
+        may_describe = allowed_of(rights)[resource].get(NO_NAME) != frozenset()
+        if may_describe or (resource is Resource.GROUP and sees_all):
             continue
         yield at.ok(
             f"{resource}s",

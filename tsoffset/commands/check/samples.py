@@ -95,13 +95,6 @@ class _Partition:
     source_range: LogRange
     target_range: LogRange
 
-    def work(self, offsets: Iterable[int]) -> PartitionWork:
-        found = tuple(sorted(offsets))
-        renaming = self.renaming
-        return PartitionWork(
-            self.source, self.target, found, renaming.is_remote_topic, renaming.failback
-        )
-
 
 @dataclass(slots=True, eq=False)
 class _Sample:
@@ -272,7 +265,16 @@ def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
     offsets: defaultdict[_Partition, list[int]] = defaultdict(list)
     for sample in samples:
         offsets[sample.place].append(sample.record.offset)
-    return [place.work(found) for place, found in offsets.items()]
+    return [
+        PartitionWork(
+            place.source,
+            place.target,
+            tuple(sorted(found)),
+            place.renaming.is_remote_topic,
+            place.renaming.failback,
+        )
+        for place, found in offsets.items()
+    ]
 
 
 def _find_with_other_timestamps(

@@ -10,15 +10,14 @@ from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
-    Allowed,
     Failed,
     GroupListing,
     GroupListings,
     GroupOffsets,
     Isolation,
     LogRange,
-    Operation,
     ReadFrom,
+    Resource,
     Rights,
     TimedOffset,
     TimestampType,
@@ -30,6 +29,8 @@ from tsoffset.model import (
 # How far from a log's end to look for a record, where the end holds only control records.
 _STEPS_BACK = (1, 2, 10, 100, 10_000)
 
+NO_NAME = f"tsoffset-check-{uuid4().hex}"
+"""A name that no topic and no group has."""
 Stamp = TimestampType | Failed | None
 """Whether producer or broker set a topic's timestamps; None if there is no record to tell."""
 
@@ -54,30 +55,21 @@ class RecordTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRights:
-    """The rights on the source: on synced topics, on selected groups, and on the names that the
-    filters spell out and no listing has. `answer` also has those on `probe`, a name that nothing
-    has."""
-
-    answer: Rights
-    topics: Mapping[str, Allowed]
-    groups: Mapping[str, Allowed]
-    unseen_topics: tuple[str, ...]
-    unseen_groups: tuple[str, ...]
-    probe: str
-
-
-@dataclass(frozen=True, slots=True)
 class SourceSurvey:
     """The source of a flow: groups, topics, the committed offsets of the selected groups, the
-    topics with such offsets (`synced`) with their logs, and rights."""
+    topics with such offsets (`synced`) with their logs.
+
+    `unseen` are the names that the filters spell out and no listing has. `rights` are those on
+    synced topics, on groups whose offsets could not be read, on unseen names, and on NO_NAME.
+    """
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
     synced: tuple[SyncedTopic, ...]
     logs: Mapping[TopicPartition, LogRange | Failed]
-    rights: SourceRights
+    unseen: Mapping[Resource, list[str]]
+    rights: Rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +94,27 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         for number in topic.partitions
     ]
     logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
-    rights = _source_rights(flow, source, listings, topics, commits, synced)
-    return SourceSurvey(listings, topics, commits, synced, logs, rights)
-
-
-def _source_rights(
-    flow: FlowSettings,
-    source: Cluster,
-    listings: GroupListings,
-    topics: Collection[str],
-    commits: Mapping[str, GroupOffsets | Failed],
-    synced: Sequence[SyncedTopic],
-) -> SourceRights:
-    """A group whose committed offsets could be read may be described; the rights on the others are
-    requested."""
-    unseen_topics = tuple(
-        topic
-        for topic in written_topics(flow.topic_filter).names
-        if topic not in topics and renamed(flow, topic) is not None
+    unseen = {
+        Resource.TOPIC: [
+            topic
+            for topic in written_topics(flow.topic_filter).names
+            if topic not in topics and renamed(flow, topic) is not None
+        ],
+        Resource.GROUP: [
+            group
+            for group in written_groups(flow.group_filter).names
+            if group not in listings.groups
+        ],
+    }
+    rights = source.rights(
+        [*(topic.source for topic in synced), *unseen[Resource.TOPIC], NO_NAME],
+        [
+            *(group for group, found in commits.items() if isinstance(found, Failed)),
+            *unseen[Resource.GROUP],
+            NO_NAME,
+        ],
     )
-    unseen_groups = tuple(
-        group for group in written_groups(flow.group_filter).names if group not in listings.groups
-    )
-    read = [topic.source for topic in synced]
-    failed = {group for group, found in commits.items() if isinstance(found, Failed)}
-    probe = f"tsoffset-check-{uuid4().hex}"
-    answer = source.rights([*read, *unseen_topics, probe], [*failed, *unseen_groups, probe])
-    given = frozenset({Operation.DESCRIBE})
-    return SourceRights(
-        answer,
-        {topic: answer.topics[topic] for topic in read},
-        {group: answer.groups[group] if group in failed else given for group in commits},
-        unseen_topics,
-        unseen_groups,
-        probe,
-    )
+    return SourceSurvey(listings, topics, commits, synced, logs, unseen, rights)
 
 
 def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
