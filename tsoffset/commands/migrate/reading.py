@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tsoffset.commands.migrate.connectors import setup_of_connectors
 from tsoffset.commands.migrate.setup import (
     Connector,
     ConnectorRole,
     InputKind,
     MirrorSetting,
     Setup,
+    setup_of_connectors,
 )
 from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
 from tsoffset.commands.migrate.yaml_parts import documents

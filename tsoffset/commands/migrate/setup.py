@@ -1,10 +1,15 @@
-"""MirrorMaker 2's configuration, in one form for all inputs."""
+"""MirrorMaker 2's configuration, in one form for all inputs: that of its own file, where `A.x` is a
+setting of a cluster and `A->B.x` one of a flow."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tsoffset.config.findings import Entry
+from tsoffset.config import keys
+from tsoffset.config.findings import Entry, Findings, shown_value
+from tsoffset.config.key_table import Key
+from tsoffset.config.review import POLICY_FAMILY, find_key, is_of_file
+from tsoffset.config.scopes import CLUSTER_PREFIX, ScopedKey
 
 CLUSTERS = "clusters"
 
@@ -91,3 +96,104 @@ class Setup:
 
     def connectors_of(self, flow: tuple[str, str], role: ConnectorRole) -> Iterator[Connector]:
         return (one for one in self.connectors if (one.flow, one.role) == (flow, role))
+
+
+_ALIASES = (keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name)
+_ROLES = tuple(ConnectorRole)
+_Flow = tuple[str, str]
+_Found = tuple[Connector, MirrorSetting]
+
+
+def setup_of_connectors(
+    kind: InputKind,
+    file: str,
+    connectors: Sequence[Connector],
+    findings: Findings,
+    *,
+    omitted: Sequence[OmittedSetting] = (),
+    resource: StrimziResource | None = None,
+) -> Setup:
+    """Convert the connectors; a flow may have several, each with the settings of its clusters and
+    topics. One that names no clusters is reported in `findings`."""
+    placed: list[Connector] = []
+    left = list(omitted)
+    of_file: dict[str, MirrorSetting] = {}
+    of_clusters: dict[tuple[str, str], dict[_Flow, list[_Found]]] = {}
+    of_flows: dict[_Flow, dict[str, list[_Found]]] = {}
+    entries: dict[_Flow, Entry] = {}
+    for one in connectors:
+        texts = {setting.key: setting.text.strip() for setting in one.settings}
+        source, target = (texts.get(name) for name in _ALIASES)
+        if not source:
+            findings.problem(one.entry, f"must have {_ALIASES[0]}, the name of the source")
+            continue
+        flow = source, target or keys.TARGET_ALIAS.default or ""
+        placed.append(replace(one, flow=flow))
+        if one.role is ConnectorRole.HEARTBEAT:
+            why = "Heartbeats stay unchanged."
+            left.append(OmittedSetting(one.entry, Heading.REPLICATOR, why))
+            continue
+        of_flow = of_flows.setdefault(flow, {})
+        entries.setdefault(flow, one.entry)
+        for setting in one.settings:
+            if setting.key == CLUSTERS:
+                why = "No connector uses it."
+                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+            elif is_of_file(setting.key):
+                of_file.setdefault(setting.key, setting)
+            elif prefix := CLUSTER_PREFIX.match(setting.key):
+                alias = flow[0] if setting.key.startswith("source") else flow[1]
+                place = (alias, setting.key[prefix.end() :])
+                if setting.key not in _ALIASES:
+                    of_clusters.setdefault(place, {}).setdefault(flow, []).append((one, setting))
+            elif setting.key == "tasks.max" and one.role is ConnectorRole.SOURCE:
+                why = "The number of tasks that copy records."
+                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+            else:
+                of_flow.setdefault(setting.key, []).append((one, setting))
+    if not of_flows and not findings.problems:
+        findings.missing(
+            "connector.class",
+            "names no connector that copies or syncs; give those of MirrorSourceConnector and"
+            " MirrorCheckpointConnector",
+            file,
+        )
+    settings: list[MirrorSetting] = []
+    for (alias, name), by_flow in of_clusters.items():
+        chosen = {flow: _chosen(name, found, left) for flow, found in by_flow.items()}
+        first = next(iter(chosen.values()))
+        if all(setting.text == first.text for setting in chosen.values()):
+            settings.append(replace(first, key=f"{alias}.{name}"))
+        else:
+            settings += (
+                replace(setting, key=f"{'->'.join(flow)}.{setting.key}")
+                for flow, setting in chosen.items()
+            )
+    for flow, of_flow in of_flows.items():
+        arrow = "->".join(flow)
+        if keys.ENABLED.name not in of_flow:
+            settings.append(MirrorSetting(entries[flow], f"{arrow}.{keys.ENABLED.name}", "true"))
+        settings += (
+            replace(_chosen(name, found, left), key=f"{arrow}.{name}")
+            for name, found in of_flow.items()
+        )
+    clusters = tuple(dict.fromkeys(alias for flow in of_flows for alias in flow))
+    settings += of_file.values()
+    return Setup(kind, file, clusters, tuple(settings), tuple(left), tuple(placed), resource)
+
+
+def _chosen(name: str, found: Sequence[_Found], omitted: list[OmittedSetting]) -> MirrorSetting:
+    """The setting that is used if several connectors of a flow have it: that of the connector
+    that syncs groups; for settings about copying, that of the connector that copies."""
+    of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
+    first = ConnectorRole.SOURCE if of_copying else None
+    (connector, best), *others = sorted(
+        found, key=lambda one: (one[0].role is not first, _ROLES.index(one[0].role))
+    )
+    if isinstance(find_key(ScopedKey(best.key), best.text, dedicated=False), Key):
+        for _, other in others:
+            if other.text != best.text:
+                differs = f"{shown_value(other.entry)} differs from that of {connector.name}"
+                why = f"{differs}, which is used."
+                omitted.append(OmittedSetting(other.entry, Heading.REFUSED, why))
+    return best

@@ -3,7 +3,6 @@
 The tables and the reader of `tsoffset.config` decide what is known, so tsoffset accepts the result.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,10 +76,15 @@ def migration_of(setup: Setup) -> MigrationPlan:
         entry = setting.entry
         wrong = [one for one in problems if (one.key, one.line) == (setting.key, entry.line)]
         marked += wrong
-        not_loaded = None if wrong else _not_loaded(setting, place)
-        if not_loaded is not None:
+        not_loaded = "" if wrong else _not_loaded(setting, place)
+        if not_loaded:
             warnings.append(f"{entry.location}: {printable(entry.key)}: {not_loaded}")
-        settings.append(_converted(setting, place, wrong, not_loaded, setup))
+        comments = [setting.change or _CHANGES.get(place.name, ""), not_loaded]
+        comments += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
+        if wrong and place.name == keys.POLICY.name:
+            comments.append(f"{IDENTITY_POLICY} keeps topics' names.")
+        change = " ".join(filter(None, comments)) or None
+        settings.append(without_secret(replace(setting, change=change), setup))
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, resolved))
     if not flows and not problems:
@@ -112,32 +116,16 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     ]
 
 
-def _not_loaded(setting: MirrorSetting, place: ScopedKey) -> str | None:
-    """A sentence on a user's class, which was not loaded."""
+def _not_loaded(setting: MirrorSetting, place: ScopedKey) -> str:
+    """A sentence on a user's class, which was not loaded; empty for other settings."""
     plugin = _PLUGINS.get(place.name)
     name = None if plugin is None else python_class(plugin, setting.text.strip())
     if name is None:
-        return None
+        return ""
     return (
         f"The Python class {printable(name)} is not loaded by migrate, but by every other"
         " command; review it first, and install it where tsoffset and its workers run."
     )
-
-
-def _converted(
-    setting: MirrorSetting,
-    place: ScopedKey,
-    wrong: Sequence[ConfigurationProblem],
-    not_loaded: str | None,
-    setup: Setup,
-) -> MirrorSetting:
-    """The setting with its comments, and without its secret."""
-    comments = [setting.change or _CHANGES.get(place.name, ""), not_loaded or ""]
-    comments += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
-    if wrong and place.name == keys.POLICY.name:
-        comments.append(f"{IDENTITY_POLICY} keeps topics' names.")
-    change = " ".join(filter(None, comments)) or None
-    return without_secret(replace(setting, change=change), setup)
 
 
 def _omission(setting: MirrorSetting, place: ScopedKey) -> OmittedSetting | None:

@@ -9,7 +9,6 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tsoffset.commands.migrate.connectors import setup_of_connectors
 from tsoffset.commands.migrate.setup import (
     Connector,
     ConnectorRole,
@@ -19,6 +18,7 @@ from tsoffset.commands.migrate.setup import (
     OmittedSetting,
     Setup,
     StrimziResource,
+    setup_of_connectors,
 )
 from tsoffset.commands.migrate.strimzi_security import (
     ResourceNotes,

@@ -116,26 +116,22 @@ class YamlValue:
 
 def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
     """The documents of the text; none if it cannot be parsed, which is reported in `findings`."""
-
-    def unusable(why: str, line: int | None = None) -> Sequence[YamlValue]:
-        findings.missing("YAML", why, file, line)
-        return ()
-
     if len(text) > _MOST_CHARACTERS:
-        return unusable("is larger than 1 MiB; give the KafkaMirrorMaker2 resource alone")
+        why = "is larger than 1 MiB; give the KafkaMirrorMaker2 resource alone"
+        findings.missing("YAML", why, file)
+        return ()
+    line = None
     try:
-        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
+        return [YamlValue(node, "", file, findings) for node in nodes]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        why = f"cannot be parsed: {error.problem or error.context}"
-        if "{{" in text:
-            why += "; render a template first (helm template)"
-        return unusable(why, None if mark is None else mark.line + 1)
+        line, why = mark and mark.line + 1, error.problem or error.context
     except RecursionError:
-        return unusable("cannot be parsed: nested too deeply")
-    except yaml.YAMLError as error:
-        return unusable(f"cannot be parsed: {str(error).splitlines()[0]}")
-    except (ValueError, OverflowError):
-        # From PyYAML, for `\UFFFFFFFF` and for a version with thousands of digits.
-        return unusable("cannot be parsed: it has a number out of range, as in `\\U00110000`")
-    return [YamlValue(node, "", file, findings) for node in nodes]
+        why = "nested too deeply"
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # PyYAML raises ValueError for `\UFFFFFFFF` and for a version with thousands of digits.
+        why = str(error).splitlines()[0]
+    hint = "; render a template first (helm template)" if "{{" in text else ""
+    findings.missing("YAML", f"cannot be parsed: {why}{hint}", file, line)
+    return ()
