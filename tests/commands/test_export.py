@@ -9,7 +9,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke, run_process
-from tests.memory_flows import Estate, flow, mirrored_estate, row_of
+from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.producing import numbered
 from tests.scenarios.flows import member
 from tests.terminal.test_output import FAILED
@@ -40,7 +40,8 @@ def test_only_what_is_not_below_the_groups_commit_is_exported(estate):
     """The tool sets what it is told. Groups that are further, have no translation or members on the
     target are left out, and so is a name at whose line end the tool would begin another line."""
     rows = estate.plan()
-    why = {(row.group, row.source_topic): left_out(row) for row in rows}
+    judged = [(row, left_out(row)) for row in rows]
+    why = {(row.group, row.source_topic): why_not for row, why_not in judged}
     assert why == {
         ("billing", "orders"): None,
         ("billing", "lost"): Reason.TARGET_MISSING,
@@ -49,23 +50,22 @@ def test_only_what_is_not_below_the_groups_commit_is_exported(estate):
         ("there", "orders"): None,
     }
     assert left_out(replace(rows[0], group="two\nlines")) == "line end in the group's name"
-    quoted = list(lines([replace(rows[0], group="two\rlines")], with_group=True))
+    quoted = list(lines([(replace(rows[0], group="two\rlines"), None)], with_group=True))
     assert quoted == ['"two\rlines",A.orders,0,100\n']
-    assert "".join(lines(rows, with_group=True)) == (
+    assert "".join(lines(judged, with_group=True)) == (
         '"a,b",A.orders,0,100\nbilling,A.orders,0,100\nthere,A.orders,0,100\n'
     )
     (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
-    assert list(lines([row], with_group=False)) == ["A.orders,0,100\n"]
+    assert list(lines([(row, None)], with_group=False)) == ["A.orders,0,100\n"]
 
 
 def test_share_groups_are_left_out_and_it_is_said(estate, capsys):
     """No tool of Kafka sets them to an offset, and the one for consumer groups would make a
     consumer group of that name."""
     estate["A"].group("billing").type = GroupType.SHARE
-    rows = estate.plan()
-    assert left_out(row_of(rows, "billing", "orders"), {"billing"}) == "share group"
-    assert "billing" not in "".join(lines(rows, {"billing"}, with_group=True))
-    _report("A->B", "B", rows, {"billing"}, Notices())
+    rows = [(row, left_out(row, {"billing"})) for row in estate.plan()]
+    assert "billing" not in "".join(lines(rows, with_group=True))
+    _report("A->B", "B", rows, Notices())
     said = capsys.readouterr().err
     assert "1 row of share groups not exported" in said
     assert "2 offsets of 2 groups for B" in said
@@ -74,14 +74,14 @@ def test_share_groups_are_left_out_and_it_is_said(estate, capsys):
 def test_a_group_that_the_tool_cannot_read_is_named(estate, capsys):
     """Whoever moves groups by the file has to know which one it does not have."""
     rows = [replace(row, group="two\nlines") for row in estate.plan()]
-    _report("A->B", "B", rows, (), Notices())
+    _report("A->B", "B", [(row, left_out(row)) for row in rows], Notices())
     said = capsys.readouterr().err
     assert said.count(r"'two\nlines' is left out") == 1
 
 
 def test_what_failed_is_said_beside_the_file(estate, capsys):
     """An empty file would not name the cluster that is unreachable; each sentence comes once."""
-    _report("A->B", "B", [FAILED, FAILED], (), Notices())
+    _report("A->B", "B", [(FAILED, "TIMEOUT")] * 2, Notices())
     assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
 
 

@@ -113,14 +113,14 @@ def test_what_stands_in_the_way_is_named():
 
 @dataclass(slots=True)
 class MemoryCycles:
-    """Cycles on clusters in memory in the place of `FlowCycles`; `happen` comes between two."""
+    """Cycles on clusters in memory, run as `flow_cycles` does; `happen` comes between two."""
 
     estate: Estate
     happen: Callable[[int], None] = lambda _: None
     ran: int = 0
     unreachable: bool = False
 
-    def run(self, *, commit: bool, keep: bool) -> CycleResult:
+    def __call__(self, *, commit: bool, keep: bool) -> CycleResult:
         assert commit is keep
         self.happen(self.ran)
         self.ran += 1

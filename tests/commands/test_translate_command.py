@@ -12,7 +12,7 @@ from tests.commands.test_offset_files import checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, mirrored_estate
-from tsoffset.commands.translate.run import TranslateOptions, run_translate
+from tsoffset.commands.translate.run import run_translate
 from tsoffset.config.selection import selected
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
@@ -58,9 +58,9 @@ def run_on(
         read,
         Output(stream, Format.JSON),
         Notices(),
-        TranslateOptions(None if output is None else str(output), **options),
+        written=None if output is None else str(output),
         connect=estate.connect,
-        **(again or {}),
+        **(options | dict(again or {})),
     )
     return status, [json.loads(line) for line in stream.getvalue().splitlines()]
 

@@ -106,16 +106,15 @@ def run_export(
     with flow_cycles(selection, notices, connect, only_plan=True, state=state) as cycles_of:
         for flow in selection.flows:
             try:
-                result = cycles_of(flow).run(commit=False)
+                result = cycles_of(flow)(commit=False)
             except CycleFailed as error:
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
-            rows = list(result.rows)
-            share_groups = result.share_groups
-            output.encoded(None, lines(rows, share_groups, with_group=with_group))
+            rows = [(row, left_out(row, result.share_groups)) for row in result.rows]
+            output.encoded(None, lines(rows, with_group=with_group))
             output.flush()
-            _report(flow.name, flow.target.alias, rows, share_groups, notices)
+            _report(flow.name, flow.target.alias, rows, notices)
             tally = tally_of(result.rows.table)
             statuses.append(exit_status(tally, unreachable=result.unreachable))
     return max(statuses)
@@ -139,26 +138,24 @@ def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
     return _UNREADABLE if "\n" in (row.group or "") else None
 
 
-def lines(
-    rows: Iterable[Row], share_groups: Collection[str] = (), *, with_group: bool
-) -> Iterator[str]:
-    for row in rows:
-        if left_out(row, share_groups) is None:
+def lines(rows: Iterable[tuple[Row, str | None]], *, with_group: bool) -> Iterator[str]:
+    for row, why_not in rows:
+        if why_not is None:
             place = (row.target_topic, row.partition, row.target_offset)
             yield csv_line((row.group, *place) if with_group else place)
 
 
 def _report(
-    flow: str, target: str, rows: Sequence[Row], share_groups: Collection[str], notices: Notices
+    flow: str, target: str, rows: Sequence[tuple[Row, str | None]], notices: Notices
 ) -> None:
-    reasons = Counter(word for row in rows if (word := left_out(row, share_groups)) is not None)
-    groups = len({row.group for row in rows if left_out(row, share_groups) is None})
+    reasons = Counter(why_not for _, why_not in rows if why_not is not None)
+    groups = len({row.group for row, why_not in rows if why_not is None})
     offsets = len(rows) - reasons.total()
     summary = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if reasons:
         left = f"{counted(reasons.total(), 'row')} not exported{by_name(reasons)}"
         summary += f"; {left}, see `tsoffset plan`"
-    failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
+    failed = dict.fromkeys(row.message for row, _ in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
         notices.warning("row_failed", f"{flow}: {message}")
     if shared := reasons[_SHARE_GROUP]:
@@ -167,7 +164,7 @@ def _report(
             f"{flow}: {counted(shared, 'row')} of share groups not exported: no tool of Kafka sets"
             " their offsets from a file; move these groups with `tsoffset sync`",
         )
-    for group in sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE}):
+    for group in sorted({row.group or "" for row, why_not in rows if why_not == _UNREADABLE}):
         notices.warning(
             "group_not_exported",
             f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"

@@ -149,10 +149,10 @@ def run_once(
                 break
             if commit and not flow.commits:
                 notices.warning("flow_only_planned", only_planned(flow))
-            cycles = cycles_of(flow)
+            run_cycle = cycles_of(flow)
             started = time.monotonic()
             try:
-                result = cycles.run(commit=commit)
+                result = run_cycle(commit=commit)
             except CycleFailed as error:
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)

@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 
 from tsoffset.cluster import Connect
-from tsoffset.commands.cycles import FlowCycles, flow_cycles
+from tsoffset.commands.cycles import RunCycle, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
 from tsoffset.commands.failover.verdicts import (
     SOURCE_ACTIVE,
@@ -179,7 +179,7 @@ def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable
 
 
 def final_cycles(
-    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
+    run_cycle: RunCycle, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
 ) -> list[GroupVerdict] | None:
     """Run cycles until every group is ready, nothing has changed for a while, or the timeout has
     passed, and judge the last one; without a timeout run one plan. None if a cluster is
@@ -194,7 +194,7 @@ def final_cycles(
                 listings = source.groups()
         except ClusterUnreachable:
             return None
-        result = cycles.run(commit=commit, keep=commit)
+        result = run_cycle(commit=commit, keep=commit)
         if result.unreachable:
             return None
         rows = list(result.rows)

@@ -97,7 +97,7 @@ def translate(
     input. Prints a row for each offset, like `plan`. Writes the translated offsets in the same
     form, whole or not at all. Commits nothing on either cluster.
     """
-    from tsoffset.commands.translate.run import TranslateOptions, run_translate
+    from tsoffset.commands.translate.run import run_translate
     from tsoffset.offset_files.document import Document
     from tsoffset.offset_files.flink import read_flink
     from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
@@ -139,6 +139,8 @@ def translate(
         read,
         output,
         notices,
-        TranslateOptions(written, group, tuple(map(Precision, accepted))),
+        written=written,
+        group=group,
+        accepted=tuple(map(Precision, accepted)),
         every_seconds=every_seconds,
     )

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -12,7 +11,6 @@ from tsoffset.commands.options import kafka_cluster, only_flow
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.model import Precision, Row
 from tsoffset.offset_files.document import Document
@@ -26,32 +24,65 @@ from tsoffset.terminal.rows import cycle_lines
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TranslateOptions:
-    """What is written where: `output` is None where nothing is; `group` stands in the rows; a
-    translation of an `accepted` precision is written although it is not exact."""
-
-    output: str | None = None
-    group: str | None = None
-    accepted: Collection[Precision] = ()
-
-
 def run_translate(
     selection: Selection,
     read: Callable[[], Document],
     output: Output,
     notices: Notices,
-    options: TranslateOptions,
     *,
+    written: str | None = None,
+    group: str | None = None,
+    accepted: Collection[Precision] = (),
     every_seconds: float | None = None,
     connect: Connect = kafka_cluster,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Translate the offsets that `read` returns, print their rows, write the output, and return the
-    exit status. With `every_seconds` this repeats until interrupted. Raises UsageError."""
+    """Translate the offsets that `read` returns, print their rows, and return the exit status.
+
+    The translation is written to `written` (None: not), if each offset has an exact one, or one of
+    an `accepted` precision; `group` stands in the rows. With `every_seconds` this repeats until
+    interrupted. Raises UsageError.
+    """
     flow = only_flow(selection, "translate")
     carry_over = CarryOver()
-    once = partial(_once, selection, flow, output, notices, options, carry_over, connect)
+
+    def show(rows: Sequence[Row], summary: str) -> None:
+        # Standard output may be that of the translated text.
+        if written != STANDARD:
+            config = selection.configuration.path
+            output.show(Row, rows, partial(cycle_lines, flow.name, rows, lambda: summary, config))
+
+    def once(document: Document) -> int:
+        offsets = document.offsets
+        try:
+            with connect(flow.source) as source, connect(flow.target) as target:
+                found = translate_stored(
+                    flow, source, target, offsets, group=group, carry_over=carry_over
+                )
+        except ClusterUnreachable as error:
+            show([failed_row(flow.name, all_failed(error))], "no cluster, no translation")
+            return error.exit_status
+        refused = [one for one in found if not one.may_be_written(accepted)]
+        where = "nothing written"
+        if written is not None and not refused:
+            where = f"written to {written}"
+            if isinstance(document, SparkCheckpoint):
+                migrate(document, targets_of(found), written)
+            else:
+                write_file(written, document.translated(targets_of(found)))
+        what = f"{len(refused)} not accepted" if refused else _reread(found)
+        show([one.row for one in found], f"{counted(len(found), 'offset')}, {what}; {where}")
+        log.info(
+            "offsets_translated",
+            flow=flow.name,
+            offsets=len(found),
+            refused=len(refused),
+            written=written is not None and not refused,
+        )
+        if written is not None and refused:
+            notices.warning("offsets_not_written", _not_written(document, written, refused))
+        return int(bool(refused))
+
     if every_seconds is None:
         return once(read())
     while True:
@@ -62,78 +93,6 @@ def run_translate(
             # The application may be writing its offsets now; the last translation stays.
             notices.error(error, trace=False)
         sleep(max(0.0, every_seconds - (time.monotonic() - started)))
-
-
-def _once(
-    selection: Selection,
-    flow: FlowSettings,
-    output: Output,
-    notices: Notices,
-    options: TranslateOptions,
-    carry_over: CarryOver,
-    connect: Connect,
-    document: Document,
-) -> int:
-    config = selection.configuration.path
-    try:
-        with connect(flow.source) as source, connect(flow.target) as target:
-            found = translate_stored(
-                flow,
-                source,
-                target,
-                document.offsets,
-                group=options.group,
-                carry_over=carry_over,
-            )
-    except ClusterUnreachable as error:
-        rows = [failed_row(flow.name, all_failed(error))]
-        _show(flow.name, rows, "no cluster, no translation", config, output, options)
-        return error.exit_status
-    refused = [one for one in found if not one.may_be_written(options.accepted)]
-    written = options.output is not None and not refused
-    if options.output is not None and not refused:
-        _write(document, found, options.output)
-    summary = _summary(found, refused, options.output if written else None)
-    _show(flow.name, [one.row for one in found], summary, config, output, options)
-    log.info(
-        "offsets_translated",
-        flow=flow.name,
-        offsets=len(found),
-        refused=len(refused),
-        written=written,
-    )
-    if options.output is not None and refused:
-        notices.warning("offsets_not_written", _not_written(document, options.output, refused))
-    return int(bool(refused))
-
-
-def _write(document: Document, found: Sequence[StoredTranslation], output: str) -> None:
-    if isinstance(document, SparkCheckpoint):
-        migrate(document, targets_of(found), output)
-    else:
-        write_file(output, document.translated(targets_of(found)))
-
-
-def _show(
-    flow: str,
-    rows: Sequence[Row],
-    summary: str,
-    config: str,
-    output: Output,
-    options: TranslateOptions,
-) -> None:
-    # Standard output is then that of the translated text.
-    if options.output != STANDARD:
-        output.show(Row, rows, partial(cycle_lines, flow, rows, lambda: summary, config))
-
-
-def _summary(
-    found: Sequence[StoredTranslation], refused: Sequence[StoredTranslation], written: str | None
-) -> str:
-    where = "nothing written" if written is None else f"written to {written}"
-    if refused:
-        return f"{counted(len(found), 'offset')}, {len(refused)} not accepted; {where}"
-    return f"{counted(len(found), 'offset')}, {_reread(found)}; {where}"
 
 
 def _reread(found: Sequence[StoredTranslation]) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsoffset.commands.translate.run import TranslateOptions, run_translate
+from tsoffset.commands.translate.run import run_translate
 from tsoffset.config.selection import Selection
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, remote
 from tsoffset.lab.demo.consumers import read_log
@@ -124,7 +124,7 @@ class Streaming(Story):
             partial(read_checkpoint, str(old)),
             Output(sys.stdout, Format.TABLE),
             Notices(),
-            TranslateOptions(str(new)),
+            written=str(new),
         )
         if status == 0:
             self._narrator.say(
