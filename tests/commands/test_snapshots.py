@@ -20,7 +20,9 @@ from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tsoffset.commands.options import confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
-from tsoffset.commands.snapshots.run import Rewinding, run_restore, write_snapshot
+from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
+from tsoffset.config.loading import Configuration
+from tsoffset.config.selection import Selection
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
@@ -399,9 +401,10 @@ def rewound(
     estate: Estate, rows: list[Row] | None = None, before: Path | None = None
 ) -> dict[str | None, tuple[OutcomeKind, object]]:
     settings = Settings((flow(),), ("A", "B"))
+    selection = Selection(Configuration("f", ""), settings, settings.flows, Narrowing())
     known = None if before is None else (Snapshot.read(before), before)
-    rewinding = Rewinding(settings, None, known, yes=True, connect=estate.connect)
-    found = rewinding.rows(flow(), estate.sync() if rows is None else rows, Notices())
+    rows = estate.sync() if rows is None else rows
+    found = rewind(selection, flow(), rows, known, Notices(), yes=True, connect=estate.connect)
     return {row.group: (row.outcome, row.reason) for row in found}
 
 

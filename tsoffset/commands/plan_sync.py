@@ -1,7 +1,7 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from tsoffset.commands.options import (
     command,
     flag,
     kafka_cluster,
+    require_terminal,
 )
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.errors import CycleFailed, UsageError
@@ -31,7 +32,6 @@ from tsoffset.terminal.output import Format, Output
 
 if TYPE_CHECKING:
     from tsoffset.cluster import Connect
-    from tsoffset.commands.snapshots.run import Rewinding
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
@@ -106,12 +106,16 @@ def sync(
         raise UsageError(
             "sync: --snapshot and --yes need --allow-rewind; add it, or leave them out"
         )
-    rewinding = None
+    rewinds = None
     if allow_rewind:
-        from tsoffset.commands.snapshots.run import Rewinding
+        from tsoffset.commands.snapshots.file import Snapshot
+        from tsoffset.commands.snapshots.run import rewind
 
-        rewinding = Rewinding.of(selection, snapshot, yes=yes)
-    return run_once(selection, output, notices, commit=True, rewinding=rewinding, **options)
+        # What would fail only after the cycle.
+        require_terminal(yes=yes)
+        existing = None if snapshot is None else (Snapshot.read(snapshot), snapshot)
+        rewinds = partial(rewind, selection, existing=existing, notices=notices, yes=yes)
+    return run_once(selection, output, notices, commit=True, rewinds=rewinds, **options)
 
 
 def run_once(
@@ -121,17 +125,17 @@ def run_once(
     *,
     commit: bool,
     state: str | None = None,
-    rewinding: "Rewinding | None" = None,
+    rewinds: "Callable[[FlowSettings, Sequence[Row]], Sequence[Row]] | None" = None,
     outcomes: tuple[str, ...] = (),
     reasons: tuple[str, ...] = (),
     connect: "Connect" = kafka_cluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` is as in `flow_cycles`; groups are rewound after the cycles of all flows. `outcomes` and
-    `reasons`, if there are any, select the rows that are printed. A cycle that Spark gives up on
-    fails its own flow only. Raises what keeps Spark from starting, what `Rewinding.rows` raises,
-    and UsageError if nothing matches.
+    `state` is as in `flow_cycles`; `rewinds` moves groups back after the cycles of all flows, and
+    returns their rows. `outcomes` and `reasons`, if there are any, select the rows that are
+    printed. A cycle that Spark gives up on fails its own flow only. Raises what keeps Spark from
+    starting, what `rewinds` raises, and UsageError if nothing matches.
     """
     from tsoffset.config.selection import only_planned
     from tsoffset.cycle.values import rows_table
@@ -169,9 +173,9 @@ def run_once(
             statuses.append(status)
             finished.append((flow, result.rows))
     for flow, rows in finished:
-        if rewinding is None or not flow.commits:
+        if rewinds is None or not flow.commits:
             continue
-        if rewound := rewinding.rows(flow, rows, notices):
+        if rewound := rewinds(flow, rows):
             tally, title = tally_of(rows_table(rewound)), f"{flow.name}, rewound"
             output.show(Row, rewound, partial(cycle_lines, title, rewound, tally.in_words, config))
             statuses.append(exit_status(tally, unreachable=False))

@@ -1,7 +1,7 @@
 """Restores a snapshot: which offsets are committed, and why others are not."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,7 +12,6 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
-    GroupOffsets,
     Isolation,
     LogRange,
     OutcomeKind,
@@ -55,57 +54,70 @@ class RestoredCommit:
         return stays and self.reason is not RestoreReason.NO_COMMIT_THEN
 
 
-@dataclass(frozen=True, slots=True)
-class TargetState:
-    """The target now: committed offsets of groups, groups with members, topics with their ids
-    (None: brokers without ids), and logs. `unlisted` says why other groups may be missing."""
-
-    offsets: Mapping[str, GroupOffsets | Failed]
-    active: frozenset[str]
-    topics: Mapping[str, str | None]
-    ranges: Mapping[TopicPartition, LogRange | Failed]
-    unlisted: tuple[Failed, ...] = ()
-
-
-def read_target(
+def plan(
     snapshot: Snapshot,
     target: Cluster,
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
     was_in_scope: Callable[[str], bool],
-) -> tuple[Snapshot, TargetState]:
-    """The wanted part of the snapshot, and the state of its groups and of other groups that a
+) -> list[RestoredCommit]:
+    """The rows of the wanted groups and topics, by group and partition: of the snapshot's committed
+    offsets (`restored_offset` is committed for WOULD_COMMIT), and of later ones of groups that a
     snapshot would include now. Raises ClusterUnreachable."""
-    commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
+    commits = [c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic)]
     listed = target.groups()
-    listings = listed.groups
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
-    others = {name for name in listings if is_group(name) and was_in_scope(name)}
+    others = {name for name in listed.groups if is_group(name) and was_in_scope(name)}
     groups = sorted({commit.group for commit in commits} | others)
     found = committed_offsets(target, groups, share_groups=share_groups, require_stable=False)
-    offsets = {
-        group: of_group
-        if isinstance(of_group, Failed)
-        else {place: one for place, one in of_group.items() if is_topic(place.topic)}
-        for group, of_group in found.items()
-    }
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
-    active = frozenset(name for name, one in listings.items() if one.active)
-    now = TargetState(offsets, active, topics, ranges, listed.failures)
-    return replace(snapshot, commits=commits), now
-
-
-def plan(snapshot: Snapshot, now: TargetState) -> list[RestoredCommit]:
-    """The rows, by group and partition; `restored_offset` is committed for WOULD_COMMIT (pure)."""
-    rows = [_planned(snapshot, commit, now) for commit in snapshot.commits]
-    known = {(commit.group, commit.place) for commit in snapshot.commits}
-    for group, offsets in now.offsets.items():
-        for place, one in () if isinstance(offsets, Failed) else offsets.items():
-            if isinstance(one, CommittedOffset) and (group, place) not in known:
-                rows.append(_committed_later(snapshot, group, place, one))
+    rows = []
+    for commit in commits:
+        offsets, listing = found[commit.group], listed.groups.get(commit.group)
+        current = offsets if isinstance(offsets, Failed) else offsets.get(commit.place)
+        row = RestoredCommit(
+            snapshot.cluster,
+            commit.group,
+            commit.topic,
+            commit.partition,
+            commit.offset,
+            current.offset if isinstance(current, CommittedOffset) else None,
+            None,
+            OutcomeKind.UNCHANGED,
+        )
+        if isinstance(current, Failed):
+            row = _failed(row, current)
+        elif current != CommittedOffset(commit.offset, commit.metadata):
+            if listing is not None and listing.active:
+                row = _active(row)
+            else:
+                same_topic = snapshot.topic_ids.get(commit.topic) == topics.get(commit.topic)
+                row = _planned(row, commit, ranges.get(commit.place), same_topic=same_topic)
+        rows.append(row)
+    known = {(commit.group, commit.place) for commit in commits}
+    rows += (
+        RestoredCommit(
+            snapshot.cluster,
+            group,
+            place.topic,
+            place.partition,
+            None,
+            one.offset,
+            None,
+            OutcomeKind.SKIPPED,
+            RestoreReason.NO_COMMIT_THEN,
+            "the group had no committed offset in this partition when the snapshot was taken, so"
+            " its present offset stays; kafka-consumer-groups --delete-offsets removes it",
+        )
+        for group, offsets in found.items()
+        for place, one in (() if isinstance(offsets, Failed) else offsets.items())
+        if isinstance(one, CommittedOffset)
+        and is_topic(place.topic)
+        and (group, place) not in known
+    )
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
@@ -128,34 +140,18 @@ def commit_restored(
     ]
 
 
-def _planned(snapshot: Snapshot, commit: Commit, now: TargetState) -> RestoredCommit:
-    offsets = now.offsets[commit.group]
-    current = offsets if isinstance(offsets, Failed) else offsets.get(commit.place)
-    row = RestoredCommit(
-        snapshot.cluster,
-        commit.group,
-        commit.topic,
-        commit.partition,
-        commit.offset,
-        current.offset if isinstance(current, CommittedOffset) else None,
-        None,
-        OutcomeKind.UNCHANGED,
-    )
-    if isinstance(current, Failed):
-        return _failed(row, current)
-    if current == CommittedOffset(commit.offset, commit.metadata):
-        return row
-    cluster, log = snapshot.cluster, now.ranges.get(commit.place)
-    if commit.group in now.active:
-        return _active(row)
-    if commit.topic not in now.topics or (isinstance(log, Failed) and log.missing):
+def _planned(
+    row: RestoredCommit, commit: Commit, log: LogRange | Failed | None, *, same_topic: bool
+) -> RestoredCommit:
+    """`log` is None if the topic does not exist."""
+    cluster = row.cluster
+    if log is None or (isinstance(log, Failed) and log.missing):
         why = f"{commit.place} no longer exists on {cluster}"
         return _skipped(row, RestoreReason.TOPIC_MISSING, why)
     if isinstance(log, Failed):
         return _failed(row, log)
-    assert log is not None
     translates = "`tsoffset sync` translates the group's offset for it"
-    if snapshot.topic_ids.get(commit.topic) != now.topics[commit.topic]:
+    if not same_topic:
         # Its offsets belong to other records now.
         why = f"topic {commit.topic} was recreated on {cluster} after the snapshot; {translates}"
         return _skipped(row, RestoreReason.TOPIC_MADE_ANEW, why)
@@ -174,24 +170,6 @@ def _planned(snapshot: Snapshot, commit: Commit, now: TargetState) -> RestoredCo
         )
     restored = max(commit.offset, log.start)
     return replace(row, outcome=OutcomeKind.WOULD_COMMIT, restored_offset=restored, message=message)
-
-
-def _committed_later(
-    snapshot: Snapshot, group: str, place: TopicPartition, commit: CommittedOffset
-) -> RestoredCommit:
-    return RestoredCommit(
-        snapshot.cluster,
-        group,
-        place.topic,
-        place.partition,
-        None,
-        commit.offset,
-        None,
-        OutcomeKind.SKIPPED,
-        RestoreReason.NO_COMMIT_THEN,
-        "the group had no committed offset in this partition when the snapshot was taken, so its"
-        " present offset stays; kafka-consumer-groups --delete-offsets removes it",
-    )
 
 
 def _result(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:

@@ -1,21 +1,19 @@
 """Runs `tsoffset snapshot`, `tsoffset restore` and `sync --allow-rewind`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 import polars as pl
 import structlog
 from rich.text import Text
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.options import confirm, kafka_cluster, only_flow, require_terminal
+from tsoffset.commands.options import confirm, kafka_cluster, only_flow
 from tsoffset.commands.scope import no_match, on_cluster, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
-from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan, read_target
+from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import UsageError
@@ -95,10 +93,6 @@ def run_restore(
     flow = settings.flow(snapshot.flow)
     is_group, is_topic = _matching("--groups", groups), _matching("--topics", topics)
     in_snapshot = _matching("--groups", snapshot.groups)
-
-    def was_in_scope(name: str) -> bool:
-        return flow.group_filter.should_replicate_group(name) and in_snapshot(name)
-
     for noun, wanted, matching, names in (
         ("group", groups, is_group, {commit.group for commit in snapshot.commits}),
         ("topic", topics, is_topic, {commit.topic for commit in snapshot.commits}),
@@ -107,12 +101,15 @@ def run_restore(
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
-        snapshot, now = read_target(
-            snapshot, target, is_group=is_group, is_topic=is_topic, was_in_scope=was_in_scope
+        rows = plan(
+            snapshot,
+            target,
+            is_group=is_group,
+            is_topic=is_topic,
+            was_in_scope=lambda name: (
+                flow.group_filter.should_replicate_group(name) and in_snapshot(name)
+            ),
         )
-        for failed in now.unlisted:
-            notices.warning("groups_not_listed", failed.message)
-        rows = plan(snapshot, now)
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
@@ -198,84 +195,69 @@ _COLUMNS: tuple[Column[RestoredCommit], ...] = (
 _Key = tuple[str, TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
-class Rewinding:
-    """`sync --allow-rewind`: moves groups that are ahead on the target back to their translations,
-    once a snapshot has their offsets. A group is moved only from the offset that the person has
-    confirmed and the snapshot has: the commit rule refuses any other.
+def rewind(
+    selection: Selection,
+    flow: FlowSettings,
+    rows: Sequence[Row],
+    existing: tuple[Snapshot, Path] | None,
+    notices: Notices,
+    *,
+    yes: bool,
+    connect: Connect = kafka_cluster,
+) -> list[Row]:
+    """`sync --allow-rewind`: move the groups that are ahead by the rows of a cycle back to their
+    translations, once a snapshot has their offsets: an `existing` one, or a new one. Returns their
+    new rows; none if no group is ahead, or the person declined. Raises UsageError, SnapshotFailed
+    and ClusterUnreachable.
 
-    `existing` is a snapshot with its path (None: take one), `yes`
-    asks for no confirmation, `groups` is the value of --groups."""
-
-    settings: Settings
-    groups: str | None
-    existing: tuple[Snapshot, Path] | None
-    yes: bool
-    connect: Connect = kafka_cluster
-
-    @classmethod
-    def of(cls, selection: Selection, snapshot: Path | None, *, yes: bool) -> Self:
-        """Raises UsageError for what would fail only after the cycle."""
-        require_terminal(yes=yes)
-        existing = None if snapshot is None else (Snapshot.read(snapshot), snapshot)
-        return cls(selection.settings, selection.narrowing.groups, existing, yes)
-
-    def rows(self, flow: FlowSettings, rows: Sequence[Row], notices: Notices) -> list[Row]:
-        """Rewind the groups that are ahead by the rows of a cycle, and return their new rows; none
-        if no group is ahead, or the person declined. Raises UsageError, SnapshotFailed and
-        ClusterUnreachable."""
-        ahead = {_key(row): row for row in rows if row.reason in REWINDABLE}
-        if not ahead:
-            notices.note(f"{flow.name}: no group is ahead of its translation, so none is rewound")
-            return []
-        with open_flow(flow, self.connect, self.settings) as opened:
-            if self.existing is None:
-                snapshot, path = write_snapshot(flow, opened.target, self.groups, None)
-                notices.note(f"{flow.name}: the groups' present offsets are saved in {path}")
-            else:
-                snapshot, path = self.existing
-                refuse_other_cluster(snapshot, path, opened.target)
-            kept = _in_snapshot(snapshot, ahead)
-            if left := len(ahead) - len(kept):
-                notices.warning(
-                    "rewind_left_out",
-                    f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
-                    " have their present offsets; take a new snapshot",
-                )
-            if not kept or not confirm(_question(flow, ahead, kept), yes=self.yes):
-                notices.note(f"{flow.name}: no group was rewound")
-                return []
-            groups = {group for group, _ in kept}
-            start = preflight(flow, opened.source, opened.target)
-            commits = [
-                commit
-                for commit in opened.commits([w for w in start.groups if w.group in groups])
-                if commit.target is not None and (commit.group, commit.target) in kept
-            ]
-            work = commit_work(opened.translated(commits)).with_columns(
-                rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
+    A group is moved only from the offset that the person has confirmed and the snapshot has: the
+    commit rule refuses any other.
+    """
+    ahead = {_key(row): row for row in rows if row.reason in REWINDABLE}
+    if not ahead:
+        notices.note(f"{flow.name}: no group is ahead of its translation, so none is rewound")
+        return []
+    with open_flow(flow, connect, selection.settings) as opened:
+        if existing is None:
+            groups = selection.narrowing.groups
+            snapshot, path = write_snapshot(flow, opened.target, groups, None)
+            notices.note(f"{flow.name}: the groups' present offsets are saved in {path}")
+        else:
+            snapshot, path = existing
+            refuse_other_cluster(snapshot, path, opened.target)
+        saved = {(commit.group, commit.place): commit.offset for commit in snapshot.commits}
+        kept = {
+            key: row.current_target_offset
+            for key, row in ahead.items()
+            if row.current_target_offset is not None and saved.get(key) == row.current_target_offset
+        }
+        if left := len(ahead) - len(kept):
+            notices.warning(
+                "rewind_left_out",
+                f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
+                " have their present offsets; take a new snapshot",
             )
-            done = commit_groups(flow, opened.target, work, commit=True)
-            return list(result_rows(flow.name, work, done.rows))
-
-
-def _in_snapshot(snapshot: Snapshot, ahead: Mapping[_Key, Row]) -> dict[_Key, int]:
-    saved = {(commit.group, commit.place): commit.offset for commit in snapshot.commits}
-    return {
-        key: row.current_target_offset
-        for key, row in ahead.items()
-        if row.current_target_offset is not None and saved.get(key) == row.current_target_offset
-    }
-
-
-def _question(flow: FlowSettings, ahead: Mapping[_Key, Row], kept: Mapping[_Key, int]) -> str:
-    offsets = sum(current - (ahead[key].target_offset or 0) for key, current in kept.items())
-    groups = counted(len({group for group, _ in kept}), "group")
-    places = counted(len(kept), "partition")
-    return (
-        f"{flow.name}: move {groups} back on {flow.target.alias}, in {places} by"
-        f" {counted(offsets, 'offset')} in all? Their consumers will re-read these records."
-    )
+        moved = {group for group, _ in kept}
+        offsets = sum(current - (ahead[key].target_offset or 0) for key, current in kept.items())
+        question = (
+            f"{flow.name}: move {counted(len(moved), 'group')} back on {flow.target.alias}, in"
+            f" {counted(len(kept), 'partition')} by {counted(offsets, 'offset')} in all? Their"
+            " consumers will re-read these records."
+        )
+        if not kept or not confirm(question, yes=yes):
+            notices.note(f"{flow.name}: no group was rewound")
+            return []
+        start = preflight(flow, opened.source, opened.target)
+        commits = [
+            commit
+            for commit in opened.commits([one for one in start.groups if one.group in moved])
+            if commit.target is not None and (commit.group, commit.target) in kept
+        ]
+        work = commit_work(opened.translated(commits)).with_columns(
+            rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
+        )
+        done = commit_groups(flow, opened.target, work, commit=True)
+        return list(result_rows(flow.name, work, done.rows))
 
 
 def _key(row: Row) -> _Key:
