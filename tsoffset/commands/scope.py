@@ -94,7 +94,6 @@ def warn_of_no_match(
 
 
 def no_match(noun: str, wanted: str, names: Collection[str]) -> str:
-    """The sentence for an expression that matches none of the names."""
     return f"No {noun} matches `{wanted}`.{did_you_mean(wanted, names)}"
 
 
@@ -108,7 +107,6 @@ def did_you_mean(wanted: str, names: Collection[str]) -> str:
 
 
 def _why_empty(selection: "Selection", flow: "FlowSettings", names: Names) -> str | None:
-    """Why the flow has nothing to work on; None if it has something."""
     from tsoffset.cycle.source_commits import renamings_of
 
     if not names.groups:

@@ -44,7 +44,6 @@ def topics(selection: "Selection", output: Output, notices: Notices) -> int:
 def run_topics(
     selection: "Selection", output: Output, notices: Notices, *, connect: "Connect" = kafka_cluster
 ) -> int:
-    """List the topics of all clusters of the flows, and return the exit status."""
     from tsoffset.replicators.discovery import discover
 
     with notices.progress("reading topics"):

@@ -19,7 +19,6 @@ _OLDEST, _OLDEST_NAME = (2, 8), "2.8"
 def connection(
     flow: str, settings: ClusterSettings, description: ClusterDescription
 ) -> Iterator[Finding]:
-    """Report a cluster's addresses, and brokers with their versions."""
     at = Scope(flow, settings.alias)
     versions = Counter(one.version for one in description.brokers if one.version is not None)
     found = f"cluster id {description.cluster_id or 'unknown'}"
@@ -61,7 +60,6 @@ def same_cluster(
 
 
 def settings_of(flow: FlowSettings) -> Iterator[Finding]:
-    """Report settings that keep a flow from committing, or from proving its translations."""
     at = Scope(flow.name)
     if not flow.commits:
         yield at.warning(

@@ -22,8 +22,6 @@ _FUTURE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """A topic's configurations on both sides, and the times of its records."""
-
     topic: SyncedTopic
     original: Configs
     copy: Configs

@@ -109,7 +109,6 @@ def _different(
 def _fitting(
     flow: FlowSettings, sampled: SampledTopic, parts: frozenset[RecordPart], *, conflicting: bool
 ) -> str:
-    """What to do: the setting that matches such copies, if there is one."""
     if parts == _CONTENT:
         return (
             "configure the replicator to keep keys or values: a timestamp alone does not identify a"
@@ -136,7 +135,6 @@ def _fitting(
 
 
 def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:
-    """Report whether copies have the header with the source's offset that the flow configures."""
     header = flow.translation.offset_header
     if header is None or not copies:
         return
@@ -157,7 +155,6 @@ def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Ite
 
 
 def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
-    """Report whether copies have the same offsets, if the flow expects that."""
     if flow.translation.expect is None:
         return
     moved = [

@@ -51,7 +51,6 @@ class CheckResult:
 
     @property
     def exit_status(self) -> int:
-        """3 if a cluster is unreachable, 1 with an error, else 0."""
         errors = (finding.severity is Severity.ERROR for finding in self.findings)
         return 3 if self.unreachable else int(any(errors))
 
@@ -85,7 +84,6 @@ class _Connected:
             return error
 
     def topics(self) -> Collection[str]:
-        """The names of its topics. Raises ClusterUnreachable."""
         if isinstance(self.description, ClusterUnreachable):
             raise self.description
         return self.cluster.topics().keys()
@@ -264,7 +262,6 @@ _LABEL = max(map(len, Severity)) + 2
 
 
 def finding_lines(findings: Sequence[Finding], width: int | None) -> Iterator[Text]:
-    """The findings by flow, each with its remedy, and a line with their number."""
     for flow, members in groupby(findings, key=lambda finding: finding.flow):
         yield head("configuration" if flow is None else f"flow {flow}")
         yield from items([_item(finding) for finding in members], width, below=_LABEL)

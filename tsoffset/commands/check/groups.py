@@ -91,7 +91,6 @@ def source_groups(
 def target_groups(
     flow: FlowSettings, survey: TargetSurvey, source: GroupListings
 ) -> Iterator[Finding]:
-    """Report the groups of the flow that have another type or active members on the target."""
     at = Scope(flow.name, flow.target.alias)
     yield from _unlisted_groups(at, survey.listings)
     known = [
@@ -127,7 +126,6 @@ def competing_flows(
     competing: FlowSettings,
     competing_topics: Iterable[str],
 ) -> Iterator[Finding]:
-    """Report topics that another flow writes under the same name on the same target."""
     written = {renamed(competing, topic) for topic in competing_topics}
     shared = sorted(
         topic.target
@@ -147,7 +145,6 @@ def competing_flows(
 def replication_loop(
     flow: FlowSettings, synced: Sequence[SyncedTopic], reverse: FlowSettings
 ) -> Iterator[Finding]:
-    """Report topics that the reverse flow copies back under the same name."""
     looped = looped_topics(flow, reverse, (topic.source for topic in synced))
     if looped:
         yield Scope(flow.name).warning(
@@ -159,7 +156,6 @@ def replication_loop(
 
 
 def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message: str) -> Finding:
-    """Report another flow into the same target whose source is unreachable."""
     cause, _ = cause_and_step(message)
     return Scope(flow.name, competing.source.alias).warning(
         f"flow {competing.name}",

@@ -118,7 +118,6 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
 
 
 def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
-    """Read the synced topics and the source's groups from the target. Raises ClusterUnreachable."""
     listings = target.groups()
     names = {topic.target for topic in source.synced}
     topics = target.topics(names)
@@ -130,7 +129,6 @@ def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> 
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
-    """The selected groups, by name (pure)."""
     return [
         group
         for name, group in sorted(listings.groups.items())
@@ -141,7 +139,6 @@ def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupLis
 def synced_topics(
     flow: FlowSettings, commits: Mapping[str, GroupOffsets | Failed]
 ) -> tuple[SyncedTopic, ...]:
-    """The selected topics in which the flow's groups have committed offsets (pure)."""
     found: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for group, offsets in commits.items():
         for place in () if isinstance(offsets, Failed) else offsets:

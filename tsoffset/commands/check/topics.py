@@ -139,7 +139,6 @@ def _readers(topic: SyncedTopic) -> str:
 def _unavailable(
     at: Scope, described: TopicDescription | Failed | None, topic: str, read: frozenset[int]
 ) -> Iterator[Finding]:
-    """Report a topic that cannot be described, or partitions without a leader that groups read."""
     if isinstance(described, Failed):
         yield at.failure(f"topic {topic}", described)
         return

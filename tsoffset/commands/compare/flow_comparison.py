@@ -68,7 +68,6 @@ class FlowComparison:
 
     @property
     def exit_status(self) -> int:
-        """3 if a cluster is unreachable, 1 with a failed pair, else 0."""
         failed = (pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs)
         return 3 if self.unreachable else int(any(failed))
 
@@ -174,7 +173,6 @@ def _without_commits(
 
 
 def _offsets(current: _Current) -> dict[CheckpointKey, int]:
-    """The committed offsets of the target groups that are known."""
     return {
         CheckpointKey(group, place): commit.offset
         for group, offsets in current.items()

@@ -107,7 +107,6 @@ def _write_report(
     options: CompareOptions,
     notices: Notices,
 ) -> int:
-    """Write the HTML report in one step, and return the exit status."""
     from tsoffset.commands.compare.html_report import html_report
     from tsoffset.stores import Folder
 

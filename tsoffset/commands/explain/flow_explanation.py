@@ -31,8 +31,6 @@ from tsoffset.terminal.output import counted, few
 
 @dataclass(frozen=True, slots=True)
 class ExplainOptions:
-    """The group to explain, and optionally one source topic and one partition."""
-
     group: str
     topic: str | None = None
     partition: int | None = None
@@ -62,7 +60,6 @@ class ExplainResult:
 
     @property
     def exit_status(self) -> int:
-        """3 if a cluster is unreachable, 1 with a failed row, else 0."""
         failed = (one.row.outcome is OutcomeKind.FAILED for one in self.explanations)
         return 3 if self.unreachable else int(any(failed))
 

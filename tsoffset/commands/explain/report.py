@@ -300,7 +300,6 @@ def run_explain(
     *,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Explain the group in the selected flows, and return the exit status. Raises UsageError."""
     flows = notices.with_progress("explaining", selection.flows)
     result = explain(options, flows, connect, settings=selection.settings)
     for warning in result.warnings:

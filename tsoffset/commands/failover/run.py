@@ -70,7 +70,6 @@ class FailoverResult:
 
     @property
     def exit_status(self) -> int:
-        """3 if a cluster is unreachable, 1 if a group is not ready, else 0."""
         return 3 if self.source_error or self.target_error else int(self.not_ready)
 
 
@@ -169,7 +168,6 @@ def _judge(
 
 
 def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
-    """Why a cluster is unreachable; None if it is reachable."""
     with connect(settings) as cluster:
         try:
             cluster.describe()

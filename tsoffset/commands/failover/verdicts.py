@@ -113,7 +113,6 @@ def _resumes_at(row: Row) -> int | None:
 
 
 def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, str | None]]:
-    """What keeps a group from moving: reasons, each with a sentence."""
     if source_active:
         yield (
             SOURCE_ACTIVE,

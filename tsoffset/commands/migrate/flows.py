@@ -57,7 +57,6 @@ class MirrorFlow:
 
 
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
-    """The enabled flows; `settings` are the same settings as tsoffset reads them."""
     placed = {
         scoped_key(one.key, setup.clusters, TOP_NAMES): Setting(one.entry, one.text.strip())
         for one in setup.settings

@@ -19,7 +19,6 @@ _REFERENCE = re.compile(r"\$\{env:([^$}]++)\}")
 
 
 def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Iterator[Text]:
-    """All steps for a person. `config` is the file with the new configuration."""
     names = ", ".join(flow.name for flow in migration.flows)
     yield head(f"From MirrorMaker 2 to tsoffset: {names}")
     tools = {alias: words for flow in migration.flows for alias, words in flow.tools.items()}

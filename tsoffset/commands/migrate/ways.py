@@ -27,8 +27,6 @@ class Command(str):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do, as sentences and commands, and the check at its end."""
-
     title: str
     todo: tuple[str, ...]
     check: tuple[str, ...]

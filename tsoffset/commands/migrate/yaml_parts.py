@@ -84,7 +84,6 @@ class YamlValue:
         return member.text() if member else default
 
     def required_text(self, name: str) -> str:
-        """The text of a member; reports that it is missing."""
         if not (text := self.member_text(name)):
             self.refuse(f"must have `{name}`")
         return text

@@ -205,7 +205,6 @@ def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
 
 
 def default_path(snapshot: Snapshot) -> Path:
-    """A file in the working directory, named for cluster and time."""
     when = snapshot.taken_at.replace("-", "").replace(":", "")
     return Path(f"{quote(snapshot.cluster, safe='')}-{when}.snapshot")
 

@@ -49,7 +49,6 @@ class RestoredCommit:
 
     @property
     def not_restored(self) -> bool:
-        """True for an offset of the snapshot that was not restored."""
         stays = self.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED)
         return stays and self.reason is not RestoreReason.NO_COMMIT_THEN
 

@@ -130,7 +130,6 @@ def run_restore(
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:
-    """Whether a name matches the option's regular expression; without one all do."""
     pattern = expression(option, text)
     return lambda name: pattern is None or matches(pattern, name)
 
