@@ -18,7 +18,7 @@ from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.export import run_export
 from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.plan_sync import run_once
-from tsoffset.commands.scope import on_cluster, require_match, warn_of_no_match
+from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
@@ -159,7 +159,7 @@ def test_a_cluster_without_groups_is_said(tmp_path, capsys):
     assert "Cluster A shows this user no consumer groups" in why
     assert out == ""
     selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
-    require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
+    require_match(selection, Notices(), estate.connect)
     assert "Cluster A shows this user no consumer groups" in capsys.readouterr().err
 
 
@@ -189,7 +189,7 @@ def test_one_flow_with_a_match_is_enough(estate, tmp_path):
     selection = Selection.of(
         properties_file(tmp_path, "a:1", "b:1", *lines), (), "billing", "orders"
     )
-    require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
+    require_match(selection, Notices(), estate.connect)
     estate["A"].unreachable = estate["B"].unreachable = True
     other = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), "biling", None)
-    require_match(other, Notices(), on_cluster(other.narrowing, estate.connect))
+    require_match(other, Notices(), estate.connect)

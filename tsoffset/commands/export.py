@@ -22,7 +22,7 @@ from tsoffset.commands.options import (
     select,
 )
 from tsoffset.commands.plan_sync import exit_status
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
@@ -101,7 +101,7 @@ def run_export(
             f"export: the flows have the targets {' and '.join(targets)}, but a file is for one"
             " cluster; choose one flow with --flow A->B"
         )
-    require_match(selection, notices, on_cluster(selection.narrowing, connect))
+    require_match(selection, notices, connect)
     statuses = [0]
     with flow_cycles(selection, notices, connect, only_plan=True, state=state) as cycles_of:
         for flow in selection.flows:

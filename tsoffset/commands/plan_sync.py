@@ -24,7 +24,7 @@ from tsoffset.commands.options import (
     kafka_cluster,
     require_terminal,
 )
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
@@ -142,7 +142,7 @@ def run_once(
     from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
-    require_match(selection, notices, on_cluster(selection.narrowing, connect))
+    require_match(selection, notices, connect)
     statuses = [0]
     only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path

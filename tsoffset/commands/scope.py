@@ -2,13 +2,12 @@
 ends as bad usage before it does anything, and names similar groups or topics."""
 
 import difflib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.narrowing import Narrowing, expression
+from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
@@ -22,55 +21,38 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The groups of a cluster (`place`, such as `Cluster A`), and its topics if the command narrows
-    them."""
-
-    place: str
-    groups: Collection[str]
-    topics: Collection[str] = ()
-
-
-NamesOf = Callable[["FlowSettings"], Names | None]
-"""The names that a flow selects from; None if they are not known."""
-
-
-def on_cluster(
-    narrowing: Narrowing, connect: "Connect" = kafka_cluster, side: Side = Side.SOURCE
-) -> NamesOf:
-    """The names on one cluster of a flow. They are unknown if it cannot be reached or does not
-    list all groups; the command reports that itself."""
-
-    def names(flow: "FlowSettings") -> Names | None:
-        settings = flow.source if side is Side.SOURCE else flow.target
-        try:
-            with connect(settings) as cluster:
-                listings = cluster.groups()
-                topics = () if narrowing.topics is None else tuple(cluster.topics())
-        except ClusterUnreachable:
-            return None
-        if listings.failures:
-            return None
-        return Names(f"Cluster {settings.alias}", listings.groups, topics)
-
-    return names
-
-
 def require_match(
-    selection: "Selection", notices: Notices, names_of: NamesOf, *, must_have_groups: bool = False
+    selection: "Selection",
+    notices: Notices,
+    connect: "Connect" = kafka_cluster,
+    side: Side = Side.SOURCE,
+    *,
+    must_have_groups: bool = False,
 ) -> None:
-    """Raise UsageError if the selection matches nothing in any of its flows. Clusters without
-    any group are a warning, unless the command `must_have_groups` or has --groups or --topics."""
+    """Raise UsageError if the selection matches no group on one side of any of its flows, or no
+    topic on their sources. Clusters without any group are a warning, unless the command
+    `must_have_groups` or has --groups or --topics.
+
+    A cluster that cannot be reached, or a broker that does not list its groups, may have a match:
+    the command reports that itself.
+    """
     reasons = []
     empty = True
     for flow in selection.flows:
-        names = names_of(flow)
-        why = None if names is None else _why_empty(selection, flow, names)
-        if names is None or why is None:
+        settings = flow.source if side is Side.SOURCE else flow.target
+        narrows_topics = side is Side.SOURCE and selection.narrowing.topics is not None
+        try:
+            with connect(settings) as cluster:
+                listings = cluster.groups()
+                topics = tuple(cluster.topics()) if narrows_topics else None
+        except ClusterUnreachable:
+            return
+        place = f"Cluster {settings.alias}"
+        why = _why_empty(selection, flow, place, listings.groups, topics)
+        if listings.failed_brokers or why is None:
             return
         reasons.append(why)
-        empty = empty and not names.groups
+        empty = empty and not listings.groups
     sentence = " ".join(dict.fromkeys(reasons))
     if empty and not must_have_groups and not selection.narrowing.narrows:
         notices.warning("no_groups", sentence)
@@ -86,7 +68,7 @@ def warn_of_no_match(
     if not selection.narrowing.narrows:
         return
     try:
-        require_match(selection, notices, on_cluster(selection.narrowing, connect))
+        require_match(selection, notices, connect)
     except UsageError as error:
         notices.warning(
             "nothing_matches", f"{error} `tsoffset run` syncs nothing until a match exists."
@@ -106,33 +88,40 @@ def did_you_mean(wanted: str, names: Collection[str]) -> str:
     return f" Did you mean {shown}?" if shown else ""
 
 
-def _why_empty(selection: "Selection", flow: "FlowSettings", names: Names) -> str | None:
+def _why_empty(
+    selection: "Selection",
+    flow: "FlowSettings",
+    place: str,
+    groups: Collection[str],
+    topics: Collection[str] | None,
+) -> str | None:
+    """`topics` is None if the command does not narrow them."""
     from tsoffset.cycle.source_commits import renamings_of
 
-    if not names.groups:
+    if not groups:
         return (
-            f"{names.place} shows this user no consumer groups: check its addresses, and that"
+            f"{place} shows this user no consumer groups: check its addresses, and that"
             " this user has DESCRIBE on its groups."
         )
     # As the configuration has it, without --groups and --topics.
     whole = selection.settings.flow(flow.name)
-    if not any(map(flow.group_filter.should_replicate_group, names.groups)):
-        passing = list(filter(whole.group_filter.should_replicate_group, names.groups))
-        return _no_name("group", selection.narrowing.groups, names, names.groups, passing, whole)
-    if selection.narrowing.topics is None:
+    if not any(map(flow.group_filter.should_replicate_group, groups)):
+        passing = list(filter(whole.group_filter.should_replicate_group, groups))
+        return _no_name("group", selection.narrowing.groups, place, groups, passing, whole)
+    if topics is None:
         return None
-    renamings, failed = renamings_of(flow, names.topics)
+    renamings, failed = renamings_of(flow, topics)
     if failed or any(renamings.values()):
         return None
-    of_whole, _ = renamings_of(whole, names.topics)
+    of_whole, _ = renamings_of(whole, topics)
     passing = [topic for topic, renaming in of_whole.items() if renaming is not None]
-    return _no_name("topic", selection.narrowing.topics, names, names.topics, passing, whole)
+    return _no_name("topic", selection.narrowing.topics, place, topics, passing, whole)
 
 
 def _no_name(
     noun: str,
     wanted: str | None,
-    names: Names,
+    place: str,
     every: Collection[str],
     passing: Sequence[str],
     flow: "FlowSettings",
@@ -146,4 +135,4 @@ def _no_name(
         shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
         return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
     near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
-    return f"{names.place} has {counted(len(every), noun)}, but {lists} select none of them.{near}"
+    return f"{place} has {counted(len(every), noun)}, but {lists} select none of them.{near}"

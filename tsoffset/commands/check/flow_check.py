@@ -32,7 +32,7 @@ from tsoffset.commands.check.survey import (
     survey_target,
 )
 from tsoffset.commands.options import kafka_cluster
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
@@ -295,5 +295,5 @@ def run_check(
     findings = warnings + tuple(machine(selection.settings.spark)) + result.findings
     output.show(Finding, findings, partial(finding_lines, findings))
     if not result.unreachable:
-        require_match(selection, notices, on_cluster(selection.narrowing, connect))
+        require_match(selection, notices, connect)
     return CheckResult(findings, result.unreachable).exit_status

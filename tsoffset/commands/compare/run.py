@@ -19,7 +19,7 @@ from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin,
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, add_totals, sums
 from tsoffset.commands.options import kafka_cluster
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
@@ -51,7 +51,7 @@ def run_compare(
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    require_match(selection, notices, on_cluster(selection.narrowing, connect))
+    require_match(selection, notices, connect)
     past: PastTotals = defaultdict(list)
 
     def compare_once() -> int:

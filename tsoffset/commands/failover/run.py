@@ -25,11 +25,10 @@ from tsoffset.commands.failover.verdicts import (
     verdicts,
 )
 from tsoffset.commands.options import kafka_cluster, only_flow
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
-from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
@@ -140,8 +139,7 @@ def _judge(
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
     source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
     if source_error is None and target_error is None:
-        names_of = on_cluster(selection.narrowing, connect)
-        require_match(selection, notices, names_of, must_have_groups=True)
+        require_match(selection, notices, connect, must_have_groups=True)
         only_plan = timeout_seconds is None
         with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
@@ -161,8 +159,7 @@ def _judge(
         found = unverified(flow, target, known, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
-        listed = on_cluster(Narrowing(), connect, Side.TARGET)
-        require_match(selection, notices, listed, must_have_groups=True)
+        require_match(selection, notices, connect, Side.TARGET, must_have_groups=True)
         raise _nothing_committed(flow, flow.target.alias)
     return FailoverResult(found, source_error)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.options import confirm, kafka_cluster, only_flow
-from tsoffset.commands.scope import no_match, on_cluster, require_match
+from tsoffset.commands.scope import no_match, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, only_planned
@@ -46,7 +46,7 @@ def run_snapshot(
     Raises UsageError, SnapshotFailed and ClusterUnreachable."""
     flow = only_flow(selection, "snapshot")
     if selection.narrowing.narrows:
-        require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
+        require_match(selection, notices, connect, Side.TARGET)
     with connect(flow.target) as target:
         snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
