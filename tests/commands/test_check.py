@@ -344,36 +344,38 @@ def described(*brokers: Broker, dead: tuple[str, ...] = ()) -> ClusterDescriptio
     return ClusterDescription("id", brokers, dead)
 
 
-def test_a_dead_address_is_a_warning():
-    """One dead address of several does not stop a sync."""
-    findings = list(
-        connection(
-            "A->B", settings("A", "a:1", "a:2"), described(Broker(1, "a", 1, "4.3"), dead=("a:2",))
-        )
-    )
-    assert [(finding.severity, finding.subject) for finding in findings] == [
-        (OK, "connection"),
-        (WARNING, "address a:2"),
-    ]
-    assert "1 broker, Kafka 4.3 (1)" in findings[0].finding
-
-
-def test_a_broker_that_does_not_answer_where_it_says_is_an_error():
-    """Wrong advertised.listeners: the bootstrap works, and nothing else does."""
-    findings = connection("A->B", settings("A"), described(Broker(7, "internal", 9092)))
-    (finding,) = [finding for finding in findings if finding.subject == "broker 7"]
-    assert finding.severity is ERROR
-    assert "internal:9092" in finding.finding
-    assert "advertised.listeners" in (finding.remedy or "")
-
-
 @pytest.mark.parametrize(
-    ("version", "old"), [("2.7", True), ("2.8", False), ("3.9.1", False), ("10.0", False)]
+    ("broker", "dead", "worst"),
+    [
+        (Broker(1, "a", 1, "4.3"), (), None),
+        # One dead address of several does not stop a sync.
+        (Broker(1, "a", 1, "4.3"), ("a:2",), (WARNING, "address a:2", "does not answer")),
+        # Wrong advertised.listeners: the bootstrap works, and nothing else does.
+        (Broker(1, "internal", 9092), (), (ERROR, "broker 1", "advertised address internal:9092")),
+        # Each broker is judged by its own versions: during an upgrade they differ.
+        (
+            Broker(1, "a", 1, "2.4", ("list_groups", "fetch")),
+            (),
+            (ERROR, "broker 1", "list_groups, fetch"),
+        ),
+        # Versions are compared as numbers.
+        (Broker(1, "a", 1, "2.7"), (), (WARNING, "broker 1", "is older than 2.8")),
+        (Broker(1, "a", 1, "2.8"), (), None),
+        (Broker(1, "a", 1, "10.0"), (), None),
+    ],
 )
-def test_brokers_older_than_supported_are_a_warning(version, old):
-    """2.8 is the oldest that tsoffset is made for; versions are compared as numbers."""
-    findings = list(connection("A->B", settings("A"), described(Broker(1, "a", 1, version))))
-    assert any(finding.severity is WARNING for finding in findings) is old
+def test_brokers_and_addresses_are_judged_each(broker, dead, worst):
+    """One that is not well is named with a remedy, beside one that is."""
+    brokers = described(broker, Broker(2, "a", 2, "4.3"), dead=dead)
+    first, *others = connection("A->B", settings("A"), brokers)
+    assert (first.severity, first.subject) == (OK, "connection")
+    assert "2 brokers, Kafka " in first.finding
+    assert len(others) == (worst is not None)
+    for finding in others:
+        severity, subject, words = worst
+        assert (finding.severity, finding.subject) == (severity, subject)
+        assert words in finding.finding
+        assert finding.remedy
 
 
 def test_one_cluster_on_both_sides_is_an_error_where_names_stay():

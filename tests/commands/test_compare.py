@@ -24,7 +24,6 @@ from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.run import comparison_lines, run_compare
 from tsoffset.commands.compare.totals import ComparisonTotals
 from tsoffset.config.selection import Selection
-from tsoffset.errors import UsageError
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
@@ -148,11 +147,6 @@ def test_bytes_of_mirror_maker_are_decoded(key, value, whose, what):
     assert decode_value(bytes.fromhex(value)) == what
     assert key_of(whose.group, whose.target.topic, whose.target.partition).hex() == key
     assert value_of(what.source_offset, what.target_offset).hex() == value
-
-
-def test_metadata_may_be_long_and_is_left_alone():
-    """The metadata of a commit stands at the end, of any length that fits, and is not kept."""
-    assert decode_value(value_of(7, 8, "ü" * 10_000)) == Checkpoint(7, 8)
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
@@ -438,24 +432,6 @@ def far_past(*groups: str, records: int = 300) -> Estate:
     return estate
 
 
-def test_all_pairs_past_ours_are_looked_at():
-    """However many there are, none is called unsafe without a look."""
-    estate = Estate()
-    estate.write("orders", 400)
-    source, target = estate["A"].log("orders"), estate["B"]
-    target.create_topic("A.orders")
-    mirror_partition(source, target.log("A.orders"), end=300)
-    mirror_partition(source, target.log("A.orders"), start=0, end=400)
-    for number in range(150):
-        estate.commit(f"g{number}", "orders", number)
-        checkpoint(estate, f"g{number}", number, 300 + number)
-        checkpoint(estate, f"h{number}", number, 301 + number)
-        estate.commit(f"h{number}", "orders", number)
-    found = {pair.group: judged(pair) for pair in comparison(estate).pairs}
-    assert {found[f"g{number}"] for number in range(150)} == {(CheckpointVerdict.BEYOND, 0)}
-    assert {found[f"h{number}"] for number in range(150)} == {(CheckpointVerdict.UNSAFE, 301)}
-
-
 def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read():
     """As many offsets on the target as on the source up to the newest copy: what theirs leaves
     out cannot come again, and at most the end of each log is read for that."""
@@ -547,12 +523,6 @@ def test_the_plain_rule_is_unsafe_where_a_record_came_late():
     estate.commit("billing", "orders", 1)
     (pair,) = comparison(estate, options=RULE).pairs
     assert judged(pair) == (CheckpointVerdict.UNSAFE, 3)
-
-
-def test_the_plain_rule_asks_both_clusters() -> None:
-    """It does not go with a dump."""
-    with pytest.raises(UsageError, match="--against timestamps"):
-        CompareOptions(Against.TIMESTAMPS, file=Path("dump"))
 
 
 # --- what else there is to say of a pair ----------------------------------------------------
@@ -747,28 +717,6 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path, capsys):
     }
     assert [pair["verdict"] for pair in pairs if pair["group"] == "search"] == ["unsafe"] * 2
     assert "A->B: MirrorMaker 2: 4 equal" in capsys.readouterr().err
-
-
-def test_csv_has_a_header_and_a_line_a_pair(tmp_path):
-    """What is absent is empty."""
-    _, text = printed(compared_estate(), Format.CSV, tmp_path)
-    header, *lines = text.splitlines()
-    assert header.startswith("flow,compared_at_ms,group,source_topic,partition,source_offset")
-    assert len(lines) == 8
-    flow_, _, rest = lines[-1].split(",", 2)
-    assert flow_ == "A->B"
-    assert rest == "unread,orders,1,700,300,A.orders,700,exact,0,,700,,,,none,,,,,"
-
-
-def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path):
-    """One failed pair without a group, and exit status 3."""
-    estate = compared_estate()
-    estate["B"].unreachable = True
-    status, text = printed(estate, Format.JSON, tmp_path)
-    (pair,) = [json.loads(line) for line in text.splitlines()]
-    assert status == 3
-    assert (pair["group"], pair["verdict"]) == (None, "failed")
-    assert "unreachable" in pair["message"]
 
 
 def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not():

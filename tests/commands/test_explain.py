@@ -216,17 +216,6 @@ def test_without_proof_the_reason_is_the_answer():
     assert "commit  skipped, NO_PROOF: nothing is committed" in text(one)
 
 
-def test_an_expired_commit_needs_two_questions():
-    """Below the log's start nothing is looked for."""
-    estate = mirrored_estate(100)
-    estate["A"].log("orders").delete_records(50)
-    estate.commit("billing", "orders", 45)
-    one = the_one(estate)
-    assert len(one.steps) == 2
-    assert explain_outcome(one).reason is Reason.EXPIRED
-    assert explained(estate).exit_status == 0
-
-
 @pytest.mark.parametrize(
     ("standing", "outcome", "words"),
     [
