@@ -131,8 +131,6 @@ _STYLE: dict[Any, Any] = {
 _REREADS = (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
 # Names that nothing refers to, and that are the same in all plots.
 _NAMES = re.compile(r'<g id="[^"]*"')
-
-
 Place = tuple[float, float]
 """A consumer lag, and a number of records."""
 
@@ -195,9 +193,9 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
         axes.set_ylim(-0.35, ends[-1] * 1.3)
         axes.set_xlabel("consumer lag on the source, in offsets")
         axes.set_ylabel("records re-read (or skipped)" if unsafe else "records re-read")
-        _legend(figure, axes)
         return _plot(
             figure,
+            axes,
             "Records re-read by consumer lag",
             f"{len(of_other)} marks for {other}, {len(of_tsoffset)} for tsoffset. Both axes are"
             " logarithmic above 1, with 0 at the bottom and at the left.",
@@ -234,9 +232,9 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
         axes.grid(visible=False, axis="x")
         axes.set_xlabel("records re-read")
         axes.set_ylabel("group-partitions")
-        _legend(figure, axes)
         return _plot(
             figure,
+            axes,
             "Group-partitions by number of records re-read",
             "; ".join(
                 f"{_decade_words(at)}: {of_other[at]} for {other}, {of_tsoffset[at]} for tsoffset"
@@ -287,9 +285,9 @@ def over_time(flow: str, moments: Moments, other: str) -> Plot | None:
         dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(dates)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
-        _legend(figure, axes)
         return _plot(
             figure,
+            axes,
             "Records re-read over time",
             f"{len(moments)} comparisons from {in_utc(moments[0][0])} to {in_utc(moments[-1][0])}",
         )
@@ -314,11 +312,6 @@ def _figure(height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, borderaxespad=0)
-
-
 def _decade(value: int) -> int:
     """0 for none, 1 for 1 to 9, 2 for 10 to 99, and so on."""
     return len(str(value)) if value else 0
@@ -338,8 +331,10 @@ def _number(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _plot(figure: Figure, title: str, words: str) -> Plot:
-    """The figure as an SVG element with `words` for screen readers."""
+def _plot(figure: Figure, axes: Axes, title: str, words: str) -> Plot:
+    """The figure with its legend as an SVG element, with `words` for screen readers."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, borderaxespad=0)
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     _, element, text = out.getvalue().partition("<svg ")

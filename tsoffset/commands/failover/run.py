@@ -86,9 +86,9 @@ def run_failover(
     """Fail over the one selected flow, print the verdicts, and return the exit status. With
     `dry_run` nothing is changed; with `resume` only the pause of the flow ends. Raises UsageError
     and CycleFailed."""
-    flow = only_flow(selection, "failover")
+    flow, directory = only_flow(selection, "failover"), selection.settings.state_dir
     if resume:
-        return _resume(selection, flow, notices)
+        return _resume(directory, flow.name, notices)
     if not flow.commits:
         raise UsageError(
             f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be"
@@ -96,7 +96,7 @@ def run_failover(
         )
     # A pause concerns all groups of the flow.
     pause = pause and not selection.narrowing.narrows
-    lost_pause = why_not_kept(selection.settings.state_dir) if pause else None
+    lost_pause = why_not_kept(directory) if pause else None
     if lost_pause is not None:
         notices.warning(
             "pause_not_kept",
@@ -107,7 +107,7 @@ def run_failover(
     found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
     if pause and found.target_error is None and not found.still_read:
-        paused = lost_pause is None if dry_run else set_paused(selection, flow, True)
+        paused = lost_pause is None if dry_run else set_paused(directory, flow.name, True)
     for error in filter(None, (found.source_error, found.target_error)):
         notices.warning("cluster_unreachable", str(error))
     config = selection.configuration.path
@@ -212,33 +212,31 @@ def final_cycles(
         time.sleep(_PAUSE_SECONDS)
 
 
-def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
+def set_paused(directory: str | None, flow: str, paused: bool) -> bool:
     """Pause or resume the flow in a running daemon. False if that could not be saved."""
-    directory = selection.settings.state_dir
     if directory is None:
         return False
-    Pauses(directory).set(flow.name, paused)
+    Pauses(directory).set(flow, paused)
     return is_paused(directory, flow) is paused
 
 
-def is_paused(directory: str, flow: FlowSettings) -> bool:
+def is_paused(directory: str | None, flow: str) -> bool:
     kept = Pauses(directory)
-    kept.look([flow.name])
-    return kept.paused(flow.name)
+    kept.look([flow])
+    return kept.paused(flow)
 
 
-def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
-    directory = selection.settings.state_dir
-    was_paused = directory is not None and is_paused(directory, flow)
-    if not set_paused(selection, flow, False):
+def _resume(directory: str | None, flow: str, notices: Notices) -> int:
+    was_paused = is_paused(directory, flow)
+    if not set_paused(directory, flow, False):
         raise UsageError(
-            f"failover: the pause of {flow.name} is kept in state.dir, which is not set or cannot"
+            f"failover: the pause of {flow} is kept in state.dir, which is not set or cannot"
             " be written; resume the flow on the status page, or restart `tsoffset run`"
         )
     notices.note(
-        f"{flow.name} is no longer paused: `tsoffset run` continues with its next cycle."
+        f"{flow} is no longer paused: `tsoffset run` continues with its next cycle."
         if was_paused
-        else f"{flow.name} was not paused; nothing was changed."
+        else f"{flow} was not paused; nothing was changed."
     )
     return 0
 
