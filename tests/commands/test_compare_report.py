@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import threading
 from collections import defaultdict
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.cells import cell_len
 from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
+from tsoffset.commands.compare import run
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import MARKS, html_report, marked_places
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
@@ -350,12 +350,13 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_waiting_at_once(number, tmp_path):
+def test_a_signal_ends_waiting_at_once(number, tmp_path, monkeypatch):
     """With the status of the last comparison; and what handled signals before does so again."""
     before = signal.getsignal(number)
+    monkeypatch.setattr(run.time, "sleep", lambda _: os.kill(os.getpid(), number))
     estate = compared_estate()
     estate["B"].unreachable = True
-    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
-    status, text = printed(estate, Format.JSON, tmp_path, CompareOptions(every_seconds=3_600))
+    wanted = CompareOptions(every_seconds=3_600, times=3)
+    status, text = printed(estate, Format.JSON, tmp_path, wanted)
     assert (status, len(text.splitlines())) == (3, 1)
     assert signal.getsignal(number) is before
