@@ -17,13 +17,8 @@ from tsoffset.terminal.output import reread
 
 
 class CheckpointVerdict(StrEnum):
-    """The checkpoint compared with tsoffset's translation of the same committed offset.
-
-    `unsafe`: past an exact translation, and a consumer that resumes there skips records.
-    `beyond`: past the translation but not known to be unsafe, because the translation is not
-    exact, the replicator copied the records between them again, or that could not be checked.
-    `unjudged`: there is no translation.
-    """
+    """The checkpoint compared with tsoffset's translation of the same committed offset
+    (docs/commands.md)."""
 
     EQUAL = "equal"
     REREAD = "reread"
@@ -49,15 +44,7 @@ class CommitOrigin(StrEnum):
 class ComparedPair:
     """A group-partition: tsoffset's translation (`ours`), the offset it is compared with
     (`theirs`: MirrorMaker 2's checkpoint or KIP-1292's rule), and the target group's commit.
-
-    `compared_at_ms` is the start of the comparison. `ours` translates `source_offset`, the
-    group's committed offset now, `lag` offsets before the source's log end; `theirs` translates
-    `theirs_source_offset`, the committed offset when the checkpoint was written. `ours_reason`
-    is why the row of `plan` is skipped or failed. `true_position` is the target offset where an
-    exact translation resumes. `records` is the most records that a consumer would re-read
-    (`reread`) or skip (`unsafe`, `beyond`) from `theirs`; `target_commit_reread` those re-read
-    from the target group's commit (as `terminal.output.reread`). Unknown values are None.
-    """
+    docs/commands.md describes the fields; unknown values are None."""
 
     flow: str
     compared_at_ms: int

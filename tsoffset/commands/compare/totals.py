@@ -130,11 +130,7 @@ def _up_to(records: int, words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The group-partitions of one group or one source topic (`name`; None if unknown).
-
-    `reread_records`, `unsafe_records`, `ours_reread_bound` and `target_commit_reread` are sums of
-    upper bounds; `reread_most` is the largest of one group-partition.
-    """
+    """The group-partitions of one group or one source topic (`name`; None if unknown)."""
 
     flow: str
     compared_at_ms: int

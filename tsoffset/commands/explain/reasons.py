@@ -1,6 +1,6 @@
 """Words why a translation is what it is, from the rule's own basis, proof and pairs (pure)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tsoffset.commands.explain.trace import PairStatement, Trace, TranslationStatement
@@ -41,9 +41,7 @@ def explain_outcome(
         assert not isinstance(outcome, Translated)
         said = TranslationStatement(**trace.common, reason=reason, message=outcome.message)
         return said, statements
-    assert answer.basis is not None
-    by_setting = _BY_SETTING.get(answer.basis)
-    why = by_setting or _BY_BASIS[answer.basis](trace, answer, _of_records(trace, answer.pairs))
+    why = _why(trace, answer, _of_records(trace, answer.pairs))
     proof: dict[str, Any] = {}
     if answer.safety is not None and answer.basis in _PROVEN:
         safety = answer.safety
@@ -67,144 +65,110 @@ def explain_outcome(
 # --- a sentence for each basis --------------------------------------------------------------
 
 
-def _next_record(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    at, copy = pairs[0]
-    why = f"The next record to read, source {at:,}, has its {_copy(trace)} at {copy:,}."
-    if answer.precision is Precision.EXACT:
-        return why
-    return (
-        f"{why} {_at_most(answer)} that the group has read may be re-read: an equal record was "
-        "written earlier, or the mirror restarted before its first record."
-    )
-
-
-def _between(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    after, its_copy = pairs[-1]
-    if after < trace.offset:
-        return _behind(trace, answer, pairs[-1:])
-    yet_to_read = f"source {after:,}, which the group has yet to read,"
-    if len(pairs) == 1:
-        return (
-            "From the start of both logs on, their records are equal one by one up to "
-            f"{yet_to_read} and its {_copy(trace)} at {its_copy:,}."
-        )
-    before, copy = pairs[0]
-    return (
-        f"Source {before:,}, before the committed offset, has its {_copy(trace)} at {copy:,}, and "
-        f"{yet_to_read} at {its_copy:,}. Of the records between them, those that the group has "
-        f"read lie before {answer.target_offset:,}."
-    )
-
-
-def _behind(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    at, copy = pairs[0]
-    why = f"Source {at:,}, before the committed offset, has its {_copy(trace)} at {copy:,}."
-    if answer.precision is Precision.EXACT:
-        return f"{why} No record that the group has read was copied later."
-    return f"{why} {_at_most(answer)} that the group has read may have been copied later."
-
-
-def _all_read(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    why = (
-        "No record lies between the committed offset and the source's log end. So every copy lies "
-        "before the target's log end, which was read first."
-    )
-    if answer.precision is Precision.FRONTIER:
-        return f"{why} The mirror is behind.{_still_to_copy(answer)}"
-    if not pairs:
-        return f"{why} No record lies before the committed offset either."
-    at, copy = pairs[0]
-    why += (
-        f" The last record before the committed offset, source {at:,}, has its {_copy(trace)} at"
-        f" {copy:,}."
-    )
-    if answer.precision is Precision.BOUNDED:
-        why += f" {_at_most(answer)} that the group has read may follow it."
-    return why
-
-
-def _mirror_end(_: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    rest = f"The mirror appends at the log's end.{_still_to_copy(answer)}"
-    if not pairs:
-        return f"No record from the committed offset on is on the target yet. {rest}"
-    at, copy = pairs[0]
-    return (
-        f"Source {at:,}, before the committed offset, has its copy at {copy:,}, and after that "
-        f"the target has no record that the group has yet to read. {rest}"
-    )
-
-
-def _log_start(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
-    verb = "may be" if answer.reread_bound else "is"
-    rest = f"{_at_most(answer)} that the group has read {verb} on the target."
-    start = "Nothing lies before the target's log start, so nothing is skipped."
-    if not pairs:
-        return f"{start} {rest}"
-    first, copy = pairs[0]
-    if answer.safety is not None:
-        return (
-            f"{start} Source {first:,}, which the group has yet to read, has its copy at {copy:,}. "
-            f"{rest}"
-        )
-    wanted = trace.next_record
-    if wanted is not None and wanted.offset < first:
-        rest += f" The target does not hold source {wanted.offset:,} to {first - 1:,}."
-    return (
-        f"The source's records that the target still holds begin at {copy:,}, with a copy of "
-        f"source {first:,}, which the group has yet to read. {rest}"
-    )
-
-
-def _same_offset(_: Trace, __: Translated, pairs: Sequence[Pair]) -> str:
-    why = "The mirror is expected to keep offsets."
-    if not pairs:
-        return f"{why} One of the logs holds no record, so none differs."
-    nearest = " and ".join(f"{at:,}" for at, _ in pairs)
-    return (
-        f"{why} The records of both logs nearest to the committed offset, at {nearest}, are "
-        "equal, and so are the last ones that both have."
-    )
-
-
-def _copy(trace: Trace) -> str:
-    return "original" if trace.failback else "copy"
-
-
-def _at_most(answer: Translated) -> str:
+def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
+    """`pairs` are the record pairs that the basis rests on."""
+    basis, exact = answer.basis, answer.precision is Precision.EXACT
+    if basis is Basis.BETWEEN and pairs[-1][0] < trace.offset:
+        basis, pairs = Basis.BEHIND, pairs[-1:]
     bound = answer.reread_bound
-    return f"At most {_records(bound)}" if bound else "No record"
-
-
-def _still_to_copy(answer: Translated) -> str:
-    bound = answer.reread_bound
-    if not bound:
-        return ""
-    return f" It has yet to copy at most {_records(bound)} that the group has read."
+    at_most = f"At most {_records(bound)}" if bound else "No record"
+    to_copy = ""
+    if bound:
+        to_copy = f" It has yet to copy at most {_records(bound)} that the group has read."
+    name = "original" if trace.failback else "copy"
+    at, copy = pairs[0] if pairs else (0, 0)
+    match basis:
+        case Basis.NEXT_RECORD:
+            why = f"The next record to read, source {at:,}, has its {name} at {copy:,}."
+            more = (
+                f" {at_most} that the group has read may be re-read: an equal record was written"
+                " earlier, or the mirror restarted before its first record."
+            )
+            return why if exact else why + more
+        case Basis.BETWEEN:
+            after, its_copy = pairs[-1]
+            yet_to_read = f"source {after:,}, which the group has yet to read,"
+            if len(pairs) == 1:
+                return (
+                    "From the start of both logs on, their records are equal one by one up to"
+                    f" {yet_to_read} and its {name} at {its_copy:,}."
+                )
+            return (
+                f"Source {at:,}, before the committed offset, has its {name} at {copy:,}, and"
+                f" {yet_to_read} at {its_copy:,}. Of the records between them, those that the group"
+                f" has read lie before {answer.target_offset:,}."
+            )
+        case Basis.BEHIND:
+            why = f"Source {at:,}, before the committed offset, has its {name} at {copy:,}."
+            if exact:
+                return f"{why} No record that the group has read was copied later."
+            return f"{why} {at_most} that the group has read may have been copied later."
+        case Basis.ALL_READ:
+            why = (
+                "No record lies between the committed offset and the source's log end. So every"
+                " copy lies before the target's log end, which was read first."
+            )
+            if answer.precision is Precision.FRONTIER:
+                return f"{why} The mirror is behind.{to_copy}"
+            if not pairs:
+                return f"{why} No record lies before the committed offset either."
+            why += (
+                f" The last record before the committed offset, source {at:,}, has its {name} at"
+                f" {copy:,}."
+            )
+            bounded = answer.precision is Precision.BOUNDED
+            return f"{why} {at_most} that the group has read may follow it." if bounded else why
+        case Basis.MIRROR_END:
+            rest = f"The mirror appends at the log's end.{to_copy}"
+            if not pairs:
+                return f"No record from the committed offset on is on the target yet. {rest}"
+            return (
+                f"Source {at:,}, before the committed offset, has its copy at {copy:,}, and after"
+                f" that the target has no record that the group has yet to read. {rest}"
+            )
+        case Basis.LOG_START:
+            verb = "may be" if bound else "is"
+            rest = f"{at_most} that the group has read {verb} on the target."
+            start = "Nothing lies before the target's log start, so nothing is skipped."
+            if not pairs:
+                return f"{start} {rest}"
+            if answer.safety is not None:
+                return (
+                    f"{start} Source {at:,}, which the group has yet to read, has its copy at"
+                    f" {copy:,}. {rest}"
+                )
+            wanted = trace.next_record
+            if wanted is not None and wanted.offset < at:
+                rest += f" The target does not hold source {wanted.offset:,} to {at - 1:,}."
+            return (
+                f"The source's records that the target still holds begin at {copy:,}, with a copy"
+                f" of source {at:,}, which the group has yet to read. {rest}"
+            )
+        case Basis.SAME_OFFSET:
+            why = "The mirror is expected to keep offsets."
+            if not pairs:
+                return f"{why} One of the logs holds no record, so none differs."
+            nearest = " and ".join(f"{at:,}" for at, _ in pairs)
+            return (
+                f"{why} The records of both logs nearest to the committed offset, at {nearest}, are"
+                " equal, and so are the last ones that both have."
+            )
+        case Basis.FLOOR:
+            return (
+                "With `translation.floor = log_start`, a group without a committed offset on the"
+                " target gets the target's log start, which skips nothing. The offset itself was"
+                " not translated:"
+            )
+        case _:
+            return (
+                "`translation.proof = timestamps` takes the first target record at or after the"
+                " timestamp of the next record to read. No content was compared, so it may skip"
+                " records."
+            )
 
 
 def _records(number: int) -> str:
     return f"{number:,} {'record' if number == 1 else 'records'}"
-
-
-_BY_SETTING = {
-    Basis.FLOOR: (
-        "With `translation.floor = log_start`, a group without a committed offset on the target "
-        "gets the target's log start, which skips nothing. The offset itself was not translated:"
-    ),
-    Basis.TIMESTAMP: (
-        "`translation.proof = timestamps` takes the first target record at or after the "
-        "timestamp of the next record to read. No content was compared, so it may skip records."
-    ),
-}
-_BY_BASIS: Mapping[Basis, Callable[[Trace, Translated, Sequence[Pair]], str]] = {
-    Basis.NEXT_RECORD: _next_record,
-    Basis.BETWEEN: _between,
-    Basis.BEHIND: _behind,
-    Basis.ALL_READ: _all_read,
-    Basis.MIRROR_END: _mirror_end,
-    Basis.LOG_START: _log_start,
-    Basis.SAME_OFFSET: _same_offset,
-}
 
 
 # --- a sentence for each proof ------------------------------------------------------------

@@ -36,12 +36,7 @@ UNPROVEN = "UNPROVEN"
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
     """One group of the flow; `group` is None for a failure before groups were known.
-
-    `partitions` counts those with a committed offset. `reread_bound` is the most records that are
-    re-read, None if unknown. `resumes_at` are the target offsets from which consumers resume now,
-    `source_commits` the source offsets that these translate, as words `topic-partition:offset`.
-    `as_of` is when they were last known correct (UTC), `age_seconds` how long ago that is.
-    """
+    docs/commands.md describes the fields."""
 
     flow: str
     group: str | None
