@@ -62,7 +62,7 @@ def sampled_copies(
         sampled.topic.target
         for sampled in samples
         for copy in sampled.copies
-        if copy.headers_differ
+        if copy.record.headers != copy.original.headers
     )
     if changed_headers:
         number = counted(changed_headers.total(), "sampled record")
@@ -115,11 +115,7 @@ def _fitting(
             " copy"
         )
     (left,) = _CONTENT - parts
-    without = any(
-        copy.keyless if left is RecordPart.KEY else copy.empty
-        for copy in sampled.copies
-        if copy.differs
-    )
+    without = any(left.of(copy.original) is None for copy in sampled.copies if copy.differs)
     if without:
         return (
             f"configure the replicator to keep {_listed(parts)}: these records have no"
@@ -138,8 +134,8 @@ def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Ite
     header = flow.translation.offset_header
     if header is None or not copies:
         return
-    right = sum(copy.header_agrees is True for copy in copies)
-    wrong = sum(copy.header_agrees is False for copy in copies)
+    right = sum(copy.record.source_offset == copy.original.offset for copy in copies)
+    wrong = sum(copy.record.source_offset is not None for copy in copies) - right
     words = f"the source's offset in {right} of {len(copies)} sampled copies"
     if wrong:
         words += f", another number in {wrong}"
@@ -158,7 +154,9 @@ def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> 
     if flow.translation.expect is None:
         return
     moved = [
-        sampled.topic.target for sampled in samples if any(copy.moved for copy in sampled.copies)
+        sampled.topic.target
+        for sampled in samples
+        if any(copy.record.offset != copy.original.offset for copy in sampled.copies)
     ]
     if moved:
         yield at.error(

@@ -56,19 +56,14 @@ _LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPa
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The copy of a sampled record, and the parts in which it differs.
+    """A sampled record and its copy."""
 
-    `moved`: it has another offset. `keyless` and `empty`: the record has no key, no value.
-    `header_agrees` is whether the configured header has the record's offset; None without the
-    header.
-    """
+    original: Record
+    record: Record
 
-    differs: frozenset[RecordPart]
-    headers_differ: bool
-    moved: bool
-    keyless: bool = False
-    empty: bool = False
-    header_agrees: bool | None = None
+    @property
+    def differs(self) -> frozenset[RecordPart]:
+        return _ALL - _same(self.original, self.record)
 
 
 @dataclass(slots=True)
@@ -127,21 +122,10 @@ def sample_topics(
     for sample in samples:
         sample.place.sampled.looked_for += 1
         if sample.copy is not None:
-            sample.place.sampled.copies.append(_compared(sample.record, sample.copy))
+            sample.place.sampled.copies.append(Copy(sample.record, sample.copy))
     for sampled in found:
         sampled.copies = _credible(sampled.copies)
     return found
-
-
-def _compared(original: Record, copy: Record) -> Copy:
-    return Copy(
-        _ALL - _same(original, copy),
-        original.headers != copy.headers,
-        original.offset != copy.offset,
-        original.key is None,
-        original.value is None,
-        None if copy.source_offset is None else copy.source_offset == original.offset,
-    )
 
 
 def _same(one: Record, other: Record) -> frozenset[RecordPart]:
