@@ -76,8 +76,7 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
         )
         yield from _steps(one.steps, width)
         pairs = [_item("pair" if pair.proves else "equal", _pair(pair)) for pair in one.pairs]
-        answer = [*_answer(one.translation), *_acknowledged(one)]
-        shown = [*pairs, *answer, *shown, _item("cost", _cost(one), "dim")]
+        shown = [*pairs, *_answer(one), *shown, _item("cost", _cost(one), "dim")]
     yield from items(shown, width, below=_LABEL)
 
 
@@ -189,7 +188,8 @@ def _pair(pair: PairStatement) -> str:
     return text if pair.proves else f"{text} (found, but not sufficient as proof)"
 
 
-def _answer(translation: TranslationStatement | None) -> Iterator[Item]:
+def _answer(one: Explanation) -> Iterator[Item]:
+    translation = one.translation
     if translation is None:
         return
     if translation.target_offset is None:
@@ -199,6 +199,14 @@ def _answer(translation: TranslationStatement | None) -> Iterator[Item]:
     yield _item("answer", f"{translation.target_offset}, {_precision(translation)}", "bold")
     if translation.why is not None:
         yield _item("why", translation.why)
+    # What the row's bound has beyond the translation's, which is of the start offset alone.
+    bound = translation.reread_bound
+    if bound is not None and (count := (one.row.reread_bound or 0) - bound):
+        yield _item(
+            "shared",
+            f"the share group has acknowledged at most {counted(count, 'record')} after its start"
+            " offset, which the target delivers again",
+        )
 
 
 def _precision(translation: TranslationStatement) -> str:
@@ -218,18 +226,6 @@ def _precision(translation: TranslationStatement) -> str:
             return f"frontier: past the last mirrored record; {repeated}, {and_none}"
         case _:
             return "unproven: an unknown number of records may be re-read or skipped"
-
-
-def _acknowledged(one: Explanation) -> Iterator[Item]:
-    """What the row's bound has beyond the translation's, which is of the start offset alone."""
-    if one.translation is None or one.translation.reread_bound is None:
-        return
-    if count := (one.row.reread_bound or 0) - one.translation.reread_bound:
-        yield _item(
-            "shared",
-            f"the share group has acknowledged at most {counted(count, 'record')} after its start"
-            " offset, which the target delivers again",
-        )
 
 
 def _outcome(one: Explanation) -> str:

@@ -1,8 +1,7 @@
 """The offsets that consumers would resume from while the source is unreachable, and their age."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
@@ -34,13 +33,31 @@ class KnownOffset:
 
 def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, KnownOffset]:
     """What is known of the flow's group-partitions: from the history, or else from the state."""
+    found: dict[Pair, KnownOffset] = {}
     directory = settings.history.directory
     if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
-        return dict(_of_history(pairs.to_pylist()))
-    if settings.state_dir is not None:
+        for pair in pairs.to_pylist():
+            topic, number = pair["target_topic"], pair["partition"]
+            if topic is not None and number is not None:
+                committed = pair["outcome"] == OutcomeKind.COMMITTED
+                found[pair["group"], TopicPartition(topic, number)] = KnownOffset(
+                    pair["target_offset" if committed else "current_target_offset"],
+                    TopicPartition(pair["source_topic"], number),
+                    pair["synced_source_offset"],
+                    pair["in_sync_at"],
+                    pair["reason"] == Reason.DIVERGED,
+                )
+    elif settings.state_dir is not None:
         carry_over, _ = StateFile(settings.state_dir, flow.name).load()
-        return dict(_of_state(flow, carry_over.pairs.rows(named=True)))
-    return {}
+        for pair in carry_over.pairs.rows(named=True):
+            source = TopicPartition(pair["source_topic"], pair["partition"])
+            renaming = renaming_of(flow, source.topic)
+            if renaming is not None and pair["last_target"] is not None:
+                place = TopicPartition(renaming.topic, source.partition)
+                found[pair["group"], place] = KnownOffset(
+                    pair["last_target"], source, pair["last_source"], None
+                )
+    return found
 
 
 def unverified(
@@ -137,37 +154,3 @@ def _verdict(
 def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
     nothing, why = (None, 0, "", "", None, None), (failed.kind, failed.message)
     return GroupVerdict(flow.name, group, FailoverVerdict.NOT_READY, *nothing, *why)
-
-
-def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, KnownOffset]]:
-    for pair in pairs:
-        if pair["target_topic"] is None or pair["partition"] is None:
-            continue
-        committed = pair["outcome"] == OutcomeKind.COMMITTED
-        yield (
-            (pair["group"], TopicPartition(pair["target_topic"], pair["partition"])),
-            KnownOffset(
-                pair["target_offset" if committed else "current_target_offset"],
-                TopicPartition(pair["source_topic"], pair["partition"]),
-                pair["synced_source_offset"],
-                pair["in_sync_at"],
-                pair["reason"] == Reason.DIVERGED,
-            ),
-        )
-
-
-def _of_state(
-    flow: FlowSettings, pairs: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Pair, KnownOffset]]:
-    for pair in pairs:
-        renaming = renaming_of(flow, pair["source_topic"])
-        if renaming is not None and pair["last_target"] is not None:
-            yield (
-                (pair["group"], TopicPartition(renaming.topic, pair["partition"])),
-                KnownOffset(
-                    pair["last_target"],
-                    TopicPartition(pair["source_topic"], pair["partition"]),
-                    pair["last_source"],
-                    None,
-                ),
-            )
