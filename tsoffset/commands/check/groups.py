@@ -25,7 +25,6 @@ from tsoffset.model import (
     LogRange,
     Reason,
     TopicDescription,
-    TopicPartition,
 )
 from tsoffset.replicators.checkpoints import read_checkpoints
 from tsoffset.terminal.output import by_name, counted, few
@@ -176,14 +175,21 @@ def skipped_commits(
 ) -> Iterator[Finding]:
     """Report committed offsets that no cycle can translate, whatever their records are, and what
     auto.offset.reset means for their groups."""
-    found = [
-        (group, reason)
-        for group, offsets in survey.commits.items()
-        for place, commit in (() if isinstance(offsets, Failed) else offsets.items())
-        if isinstance(commit, CommittedOffset)
-        and (topic := renamed(flow, place.topic)) is not None
-        and (reason := _skip_reason(place, commit, survey.logs.get(place), target.get(topic)))
-    ]
+    found: list[tuple[str, Reason]] = []
+    for group, offsets in survey.commits.items():
+        for place, commit in () if isinstance(offsets, Failed) else offsets.items():
+            topic, log = renamed(flow, place.topic), survey.logs.get(place)
+            if topic is None or not isinstance(commit, CommittedOffset):
+                continue
+            copy = target.get(topic)
+            if isinstance(copy, Failed) and not copy.missing:
+                continue
+            if not isinstance(copy, TopicDescription) or place.partition not in copy.partitions:
+                found.append((group, Reason.TARGET_MISSING))
+            elif isinstance(log, LogRange) and commit.offset < log.start:
+                found.append((group, Reason.EXPIRED))
+            elif isinstance(log, LogRange) and commit.offset > log.end:
+                found.append((group, Reason.PAST_LOG_END))
     if found:
         reasons: Counter[str] = Counter(reason for _, reason in found)
         groups = sorted({group for group, _ in found})
@@ -194,23 +200,6 @@ def skipped_commits(
             "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
             " Kafka's default, skips them",
         )
-
-
-def _skip_reason(
-    place: TopicPartition,
-    commit: CommittedOffset,
-    log: LogRange | Failed | None,
-    target: TopicDescription | Failed | None,
-) -> Reason | None:
-    if isinstance(target, Failed):
-        return Reason.TARGET_MISSING if target.missing else None
-    if target is None or place.partition not in target.partitions:
-        return Reason.TARGET_MISSING
-    if not isinstance(log, LogRange):
-        return None
-    if commit.offset < log.start:
-        return Reason.EXPIRED
-    return Reason.PAST_LOG_END if commit.offset > log.end else None
 
 
 # MirrorMaker 2 writes checkpoints of groups that moved, by default once a minute.

@@ -114,7 +114,11 @@ def sample_topics(
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
     samples = _samples(source, _places(flow, source, target, found), flow.isolation)
     if flow.translation.expect is not None:
-        _find_diverged(flow, source, target, samples)
+        of_partition = {sample.place.source: sample.place.sampled for sample in samples}
+        for answer in translate_partitions(flow, source, target, _work(samples)):
+            outcome = answer.translation.outcome
+            if isinstance(outcome, Skipped) and outcome.reason is Reason.DIVERGED:
+                of_partition[answer.partition].diverged = outcome.message
     _find(flow, source, target, samples, _ALL)
     _find_with_other_timestamps(flow, source, target, samples)
     for match in _LESS:
@@ -232,17 +236,6 @@ def _find(
     read = _read(target, found.values(), Isolation.READ_COMMITTED)
     for sample, request in found.items():
         sample.copy = next((one for one in read[request] if one.offset == request.offset), None)
-
-
-def _find_diverged(
-    flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
-) -> None:
-    """Translate the samples as configured, and keep the messages about diverged topics."""
-    of_partition = {sample.place.source: sample.place.sampled for sample in samples}
-    for answer in translate_partitions(flow, source, target, _work(samples)):
-        outcome = answer.translation.outcome
-        if isinstance(outcome, Skipped) and outcome.reason is Reason.DIVERGED:
-            of_partition[answer.partition].diverged = outcome.message
 
 
 def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:

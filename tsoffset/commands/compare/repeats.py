@@ -16,7 +16,6 @@ from itertools import groupby
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
-from tsoffset.records import Record
 
 _BYTES_PER_READ = 250_000
 # The limit of each read for a span: between its offsets, after it, and on the source.
@@ -187,14 +186,11 @@ class _Log:
         stretch = self._cluster.read([request], self._isolation)[request]
         if isinstance(stretch, Failed):
             raise _Unknown(stretch.message)
-        contents = [self._content(one) for one in stretch.records]
+        key, value = "key" in self._match, "value" in self._match
+        contents = [
+            (one.timestamp_ms, one.key if key else None, one.value if value else None)
+            for one in stretch.records
+        ]
         piece = _Piece(position, stretch.end, stretch.offsets, contents, stretch.bytes_read)
         self._kept.append(piece)
         return piece
-
-    def _content(self, record: Record) -> _Content:
-        return (
-            record.timestamp_ms,
-            record.key if "key" in self._match else None,
-            record.value if "value" in self._match else None,
-        )

@@ -27,6 +27,7 @@ class FailoverVerdict(StrEnum):
     `as_of`."""
 
 
+_MOVED = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT)
 SOURCE_ACTIVE = "SOURCE_ACTIVE"
 """The reason of a group that has members on the source."""
 UNPROVEN = "UNPROVEN"
@@ -84,7 +85,11 @@ def _verdict(
         bound,
         sum(row.partition is not None for row in rows),
         words(
-            (TopicPartition(row.target_topic, row.partition), _resumes_at(row))
+            # After the cycle, or for a dry run after a failover.
+            (
+                TopicPartition(row.target_topic, row.partition),
+                row.target_offset if row.outcome in _MOVED else row.current_target_offset,
+            )
             for row in rows
             if row.target_topic is not None and row.partition is not None
         ),
@@ -98,13 +103,6 @@ def _verdict(
         " ".join(obstacles) or None,
         next(iter(obstacles.values()), None),
     )
-
-
-def _resumes_at(row: Row) -> int | None:
-    """The target offset after the cycle, or for a dry run after a failover."""
-    if row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT):
-        return row.target_offset
-    return row.current_target_offset
 
 
 def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, str | None]]:

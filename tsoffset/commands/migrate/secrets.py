@@ -33,19 +33,19 @@ def without_secret(setting: MirrorSetting, setup: Setup) -> MirrorSetting:
     which a person has to set.
     """
     name = _bare(setting.key)
-    if not _holds_secret(name, setting.text):
+    variable = re.sub(r"[^0-9A-Z]+", "_", setting.key.upper()).strip("_")
+    in_part = _jaas_without_secrets(setting.text, variable) if name == _JAAS else None
+    is_secret = name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
+    if in_part == setting.text or not (_is_plain(setting.text) and (is_secret or name == _JAAS)):
         return setting
     if setup.kind is InputKind.DEDICATED and "$" not in setting.text:
         path, key = Path(setup.file).absolute(), setting.entry.key
         if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
             return _in_place(setting, f"${{file:{path}:{key}}}", _IN_FILE)
-    variable = re.sub(r"[^0-9A-Z]+", "_", setting.key.upper()).strip("_")
-    text, what = f"${{env:{variable}}}", "it"
-    if name == _JAAS and (in_part := _jaas_without_secrets(setting.text, variable)) is not None:
-        text, what = in_part, "the secret"
+    what = "it" if in_part is None else "the secret"
     return _in_place(
         setting,
-        text,
+        in_part or f"${{env:{variable}}}",
         f"The input has {what} in plain text, which is not copied: set the environment variable,"
         " or write ${file:path:key} or ${dir:path:file}.",
     )
@@ -62,31 +62,21 @@ def _bare(key: str) -> str:
     return max(ends, key=len, default=key)
 
 
-def _holds_secret(name: str, text: str) -> bool:
-    if not _REFERENCE.sub("", text).strip():
-        return False
-    if name == _JAAS:
-        try:
-            options = login_module(text).options
-        except ValueError:
-            return True  # what cannot be parsed may hold a secret
-        return any(_is_secret_option(*option) for option in options.items())
-    return name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
-
-
-def _is_secret_option(name: str, text: str) -> bool:
-    return names_secret(name) and bool(_REFERENCE.sub("", text).strip())
+def _is_plain(text: str) -> bool:
+    return bool(_REFERENCE.sub("", text).strip())
 
 
 def _jaas_without_secrets(text: str, variable: str) -> str | None:
-    """The text with a reference to an environment variable for each secret; None if it cannot be
-    parsed."""
+    """The text with a reference to an environment variable for each secret; the text itself if it
+    has none, and None if it cannot be parsed, so that it may hold one."""
     try:
         module = login_module(text)
     except ValueError:
         return None
-    options = dict(module.options)
-    for name, value in module.options.items():
-        if _is_secret_option(name, value):
-            options[name] = f"${{env:{variable.removesuffix('_JAAS_CONFIG')}_{name.upper()}}}"
-    return jaas_text(module.name, options)
+    prefix = variable.removesuffix("_JAAS_CONFIG")
+    secrets = {
+        name: f"${{env:{prefix}_{name.upper()}}}"
+        for name, value in module.options.items()
+        if names_secret(name) and _is_plain(value)
+    }
+    return jaas_text(module.name, {**module.options, **secrets}) if secrets else text
