@@ -420,15 +420,15 @@ def test_unsafe_and_safe_checkpoints_are_told_apart(data):
 
 
 def far_past(*groups: str, records: int = 300) -> Estate:
-    """Groups at 60, each with a checkpoint of 70 that skips something. The source has a hole, so
+    """Groups from 60 on, each with a checkpoint that skips ten records. The source has a hole, so
     that distances tell nothing."""
     estate = Estate()
     estate.write("orders", records)
     estate["A"].log("orders").remove([150])
     estate.mirror("orders")
-    for group in groups:
-        estate.commit(group, "orders", 60)
-        checkpoint(estate, group, 60, 70)
+    for committed, group in enumerate(groups, 60):
+        estate.commit(group, "orders", committed)
+        checkpoint(estate, group, committed, committed + 10)
     return estate
 
 
