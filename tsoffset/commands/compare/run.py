@@ -70,16 +70,19 @@ def run_compare(
         return compare_once()
     schedule = Schedule(options.every_seconds, time.monotonic())
     status = 0
-    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell's background job ignores SIGINT unless it is set here.
+    signals = (signal.SIGTERM, signal.SIGINT)
+    handlers = [signal.signal(number, signal.default_int_handler) for number in signals]
     with suppress(KeyboardInterrupt):
-        for number in count() if options.times is None else range(options.times):
-            if number:
+        for done in count() if options.times is None else range(options.times):
+            if done:
                 schedule.ended(time.monotonic())
                 time.sleep(max(0.0, schedule.due - time.monotonic()))
             status = compare_once()
             if output.closed and options.html is None:
                 break
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in zip(signals, handlers, strict=True):
+        signal.signal(number, handler)
     return status
 
 
