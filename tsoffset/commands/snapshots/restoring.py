@@ -59,16 +59,13 @@ def plan(
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
-    was_in_scope: Callable[[str], bool],
 ) -> list[RestoredCommit]:
-    """The rows of the wanted groups and topics, by group and partition: of the snapshot's committed
-    offsets (`restored_offset` is committed for WOULD_COMMIT), and of later ones of groups that a
-    snapshot would include now. Raises ClusterUnreachable."""
-    commits = [c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic)]
-    listed = target.groups()
+    """The rows by group and partition: of the snapshot's committed offsets (`restored_offset` is
+    committed for WOULD_COMMIT), and of later ones of other groups and topics that are wanted.
+    Raises ClusterUnreachable."""
+    commits, listed = snapshot.commits, target.groups()
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
-    others = {name for name in listed.groups if is_group(name) and was_in_scope(name)}
-    groups = sorted({commit.group for commit in commits} | others)
+    groups = sorted({commit.group for commit in commits} | set(filter(is_group, listed.groups)))
     found = committed_offsets(target, groups, share_groups=share_groups, require_stable=False)
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -99,16 +100,19 @@ def run_restore(
     ):
         if wanted is not None and not any(map(matching, names)):
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
+    wanted_commits = [c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic)]
+    snapshot = replace(snapshot, commits=tuple(wanted_commits))
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         rows = plan(
             snapshot,
             target,
-            is_group=is_group,
-            is_topic=is_topic,
-            was_in_scope=lambda name: (
-                flow.group_filter.should_replicate_group(name) and in_snapshot(name)
+            is_group=lambda name: (
+                is_group(name)
+                and in_snapshot(name)
+                and flow.group_filter.should_replicate_group(name)
             ),
+            is_topic=is_topic,
         )
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
         if not flow.commits and not dry_run:
