@@ -33,8 +33,8 @@ def require_match(
     topic on their sources. Clusters without any group are a warning, unless the command
     `must_have_groups` or has --groups or --topics.
 
-    A cluster that cannot be reached, or a broker that does not list its groups, may have a match:
-    the command reports that itself.
+    A cluster that cannot be reached, or does not list all groups, may have a match: the command
+    reports that itself.
     """
     reasons = []
     empty = True
@@ -49,7 +49,7 @@ def require_match(
             return
         place = f"Cluster {settings.alias}"
         why = _why_empty(selection, flow, place, listings.groups, topics)
-        if listings.failed_brokers or why is None:
+        if listings.failures or why is None:
             return
         reasons.append(why)
         empty = empty and not listings.groups

@@ -167,7 +167,7 @@ class _FlowCheck:
         read = frozenset({Operation.DESCRIBE})
         groups = {group: rights.groups.get(group, read) for group in survey.commits}
         yield from missing_rights(at, Side.SOURCE, granting, topics, groups)
-        complete = not survey.listings.failed_brokers
+        complete = not survey.listings.failures
         for resource, answers in allowed_of(rights).items():
             unseen = survey.unseen[resource]
             yield from hidden(at, granting, resource, answers, unseen, complete=complete)

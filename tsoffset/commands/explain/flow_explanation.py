@@ -99,9 +99,8 @@ def _explanations(
     start = _preflight(opened, options.group, listings)
     warnings += [*start.warnings, *(failure.message for failure in start.failures)]
     found = opened.commits(start.groups)
-    if not found and listings.failed_brokers and options.group not in listings.groups:
-        failed = next(iter(listings.failed_brokers.values()))
-        row = replace(failed_row(flow.name, failed), group=options.group)
+    if not found and listings.failures and options.group not in listings.groups:
+        row = replace(failed_row(flow.name, listings.failures[0]), group=options.group)
         return [Explanation(row, flow.commits)]
     commits = _selected(opened, options, found, listings.share_groups)
     traces = {
@@ -127,7 +126,7 @@ def _explanations(
 def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflight:
     flow, alias = opened.settings, opened.source.alias
     listed = listings.groups.get(group)
-    if listed is None and not listings.failed_brokers:
+    if listed is None and not listings.failures:
         raise _NothingToExplain(
             f"flow {flow.name}: group {group} does not exist on {alias}, which has"
             f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"

@@ -12,6 +12,7 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
+    GroupListings,
     Isolation,
     LogRange,
     OutcomeKind,
@@ -56,14 +57,15 @@ class RestoredCommit:
 def plan(
     snapshot: Snapshot,
     target: Cluster,
+    listed: GroupListings,
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
 ) -> list[RestoredCommit]:
     """The rows by group and partition: of the snapshot's committed offsets (`restored_offset` is
-    committed for WOULD_COMMIT), and of later ones of other groups and topics that are wanted.
+    committed for WOULD_COMMIT), and of later ones of other listed groups that are wanted.
     Raises ClusterUnreachable."""
-    commits, listed = snapshot.commits, target.groups()
+    commits = snapshot.commits
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
     groups = sorted({commit.group for commit in commits} | set(filter(is_group, listed.groups)))
     found = committed_offsets(target, groups, share_groups=share_groups, require_stable=False)

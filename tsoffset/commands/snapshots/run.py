@@ -104,9 +104,13 @@ def run_restore(
     snapshot = replace(snapshot, commits=tuple(wanted_commits))
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
+        listed = target.groups()
+        for failed in listed.failures:
+            notices.warning("groups_not_listed", failed.message)
         rows = plan(
             snapshot,
             target,
+            listed,
             is_group=lambda name: (
                 is_group(name)
                 and in_snapshot(name)
