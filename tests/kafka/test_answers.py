@@ -187,7 +187,7 @@ def test_a_topic_of_group_offsets_that_is_not_described_proves_nothing(
     memory.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
     memory.group("a")
 
-    def refuse(answer: Any) -> None:
+    def refuse(answer):
         for topic in answer.topics:
             topic.error_code, topic.partitions = code, []
 
