@@ -385,7 +385,7 @@ def test_what_the_replicator_repeated_is_not_skipped(position):
     assert judged(the_pair(estate)) == (CheckpointVerdict.UNSAFE, second + 1 - position)
 
 
-@settings(deadline=None, max_examples=scaled(300))
+@settings(deadline=None, max_examples=scaled(150))
 @given(data=st.data())
 def test_unsafe_and_safe_checkpoints_are_told_apart(data):
     """On logs with repeats and any checkpoint: `unsafe` only where some unread record has no

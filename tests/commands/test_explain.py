@@ -530,7 +530,7 @@ def random_estate(rng: random.Random) -> Estate:
     return estate
 
 
-@settings(max_examples=scaled(100), deadline=None)
+@settings(max_examples=scaled(50), deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_explanation_is_true_and_tells_no_content(seed):
     """Whatever the logs: each verdict is the row of a plan, field by field, and each pair is one of

@@ -226,7 +226,7 @@ class Line:
     def close(self): ...
 
 
-@settings(max_examples=scaled(200))
+@settings(max_examples=scaled(100))
 @given(st.integers(0, 2**32))
 def test_two_never_lead_and_one_does_once_all_is_well(seed):
     """Whoever is late, cut off, suspended, ended or new. After that one leads, and stays."""

@@ -285,7 +285,7 @@ def judge(seed: int) -> None:
 @pytest.mark.parametrize(
     "lives",
     [
-        pytest.param(scaled(5), id="some"),
+        pytest.param(scaled(5), id="some", marks=pytest.mark.slow),
         pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )

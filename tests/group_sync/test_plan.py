@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory_flows import UNCHANGED, WOULD_COMMIT, failed, skipped, verdict
+from tests.random_examples import scaled
 from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.cycle.work import TranslatedPosition
@@ -306,7 +307,7 @@ floors = st.sampled_from(("none", "log_start"))
 
 
 @given(many_cases, floors)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=scaled(50))
 def test_each_row_is_decided_as_if_it_were_alone(cases, floor):
     alone = [row for case in cases for row in rows_for([case], floor)]
     assert rows_for(cases, floor) == alone

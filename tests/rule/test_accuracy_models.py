@@ -15,6 +15,7 @@ from tests.random_logs import Kind
 from tests.replication_model import build
 
 
+@pytest.mark.slow
 def test_syncs_of_a_million_records_lie_ever_further_apart():
     """What OffsetSyncStore of Kafka 4.3.1 holds after a million records of one run."""
     store, writer = SyncStore(), SyncWriter()

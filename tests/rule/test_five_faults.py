@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from tests.memory_flows import Estate, flow, messages, row_of
+from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_frontier_examples import Logs
@@ -40,10 +41,10 @@ def one_time(letter: str, first: int, end: int, *, at: int) -> str:
 
 
 def assert_skips_nothing(logs: Logs, committed: int) -> None:
-    """Nothing is passed: the position is asked alone, and with every 50th of the log and its last
-    ones."""
+    """Nothing is passed: the position is asked alone, and with others from all over the log (50 in
+    `make test-long`) and its last ones."""
     offsets = range(logs.source.start, logs.source.end + 1)
-    others = {*offsets[:: max(1, len(offsets) // 50)], *offsets[-8:], committed}
+    others = {*offsets[:: max(1, len(offsets) // min(50, scaled(50)))], *offsets[-8:], committed}
     for asked in ((committed,), tuple(sorted(others))):
         for offset, outcome in logs.outcomes(*asked).items():
             logs.assert_passes_nothing(offset, outcome)
@@ -126,7 +127,7 @@ def test_a_budget_that_ended_does_not_tell_that_a_record_is_not_there(
 @pytest.mark.parametrize(
     ("committed", "padding"),
     [
-        (2, 0),
+        pytest.param(2, 0, marks=pytest.mark.slow),
         pytest.param(999, WIDE, marks=pytest.mark.slow),
         pytest.param(1_002, WIDE, marks=pytest.mark.thorough),
     ],
@@ -229,7 +230,9 @@ def test_what_was_exact_is_so_no_more_once_the_mirror_was_set_back(come_to):
 # --- what a second reading of the proofs found ----------------------------------------------
 
 
-@pytest.mark.parametrize("repeated", ["f a b0 b1 b2", "b300 b301"])
+@pytest.mark.parametrize(
+    "repeated", [pytest.param("f a b0 b1 b2", marks=pytest.mark.slow), "b300 b301"]
+)
 def test_that_a_lookup_answers_none_proves_nothing_on_any_log(repeated):
     """The log starts in mid-segment: f alone reaches the times that are looked up, so the broker
     looks into no further segment, and f is deleted."""

@@ -293,7 +293,7 @@ def _readable(log: PartitionLog, isolation: Isolation) -> dict[int, Message]:
 
 
 @pytest.mark.usefixtures("_quiet")
-@each_example(scaled(150))
+@each_example(scaled(75))
 @given(
     st.lists(writes, max_size=8),
     st.lists(writes, max_size=3),

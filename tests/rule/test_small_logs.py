@@ -39,7 +39,12 @@ def assert_nothing_is_skipped(
     [
         pytest.param(partial(every, 0), 0.1, id="0"),
         pytest.param(partial(every, 1), 0.1, id="1"),
-        pytest.param(partial(every, 2, jumps=1, compacted=False), 0.1, id="2, one jump"),
+        pytest.param(
+            partial(every, 2, jumps=1, compacted=False),
+            0.1,
+            id="2, one jump",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(partial(every, 2), 0.05, id="2", marks=THOROUGH),
         pytest.param(
             partial(every, 3, jumps=1, compacted=False), 0.05, id="3, one jump", marks=THOROUGH

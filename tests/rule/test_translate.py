@@ -179,7 +179,7 @@ def test_a_repeat_whose_first_images_compaction_took_skips_nothing():
     mirrored.target.compact(before=mirrored.target.end - 3)
     last_copy = {int((m.value or b"")[1:]): at for at, m in mirrored.target.messages()}
     answered = 0
-    for committed in range(101):
+    for committed in (*range(0, 45, 5), *range(45, 66), *range(70, 101, 5)):
         outcome = mirrored.outcome(committed)
         if isinstance(outcome, Translated):
             answered += 1
@@ -189,7 +189,7 @@ def test_a_repeat_whose_first_images_compaction_took_skips_nothing():
                 if origin >= committed and at < outcome.target_offset
             ]
             assert not lost, (committed, outcome)
-    assert answered > 80
+    assert answered > 29
 
 
 def test_twins_of_one_run_are_not_told_apart_by_content():

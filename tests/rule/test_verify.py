@@ -103,12 +103,12 @@ def test_any_position_may_be_verified(monkeypatch):
     monkeypatch.setattr(rounds, "translate_columns", one_past)
     chosen = Counter[int]()
     logs = mirrored(3)
-    for seed in range(60):
+    for seed in range(30):
         monkeypatch.setattr(rounds, "random", Random(seed).random)
         found, _ = translated(logs, verifying(1))
         failed = found["reason"].is_not_null().to_list()
         chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
-    assert min(chosen.values()) > 8
+    assert min(chosen.values()) > 4
 
 
 def test_a_wrong_answer_fails(monkeypatch):

@@ -14,6 +14,8 @@ from tsoffset.model import FailureKind, OutcomeKind
 from tsoffset.server.api import application
 from tsoffset.server.guard import Guard, Hosts
 
+# To collect this file takes four seconds: conftest.py does so only where its tests run.
+pytestmark = pytest.mark.slow
 # pyproject.toml keeps it from every other run.
 pytest_plugins = ("schemathesis.pytest.plugin",)
 
@@ -51,7 +53,6 @@ def asked(case: schemathesis.Case) -> None:
     case.call_and_validate(headers=bearing(TOKEN), excluded_checks=NOT_ASKED)
 
 
-@pytest.mark.slow
 @SCHEMA.parametrize()
 @FEW
 def test_answers_fit_the_document(case: schemathesis.Case) -> None:

@@ -171,6 +171,7 @@ def test_no_expression_takes_more_than_its_text_is_long():
             assert slow is None, (name, method, before, pump, behind, slow)
 
 
+@pytest.mark.slow
 def test_an_expression_that_backtracks_is_noticed():
     """By the square of the length, by its cube, and without end."""
     for text in (r"[\w.]*token[\w.]*=", r"\s*,", r"a+b?a+$", r"(?:a|b)*\s+c", "<x [^>]*>"):

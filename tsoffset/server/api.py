@@ -75,9 +75,8 @@ def application(
     )
     add_problems(app)
     _add_probes(app, board, alive)
-    router = _Routes(settings, board, controls, history, connect).router
-    _summarize(router.routes)
-    app.include_router(router)
+    # Not `include_router`, which would build each route once more at the first request.
+    app.router.routes += _Routes(settings, board, controls, history, connect).router.routes
     if metrics is not None:
         _add_metrics(app, settings, metrics)
     add_pages(app)
@@ -161,6 +160,7 @@ class _Routes:
         self._remotes = Remotes(settings, board.now)
         self.router = APIRouter(
             prefix="/api/v1",
+            generate_unique_id_function=_operation,
             responses={"default": problem_response()},
             dependencies=[Depends(refuse_unknown_parameters)],
         )

@@ -1,10 +1,12 @@
 """Query parameters of lists: filters, sorting and paging."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Query, Request
+from fastapi.dependencies.models import Dependant
 
 from tsoffset.daemon.status import FlowStatus
 from tsoffset.daemon.summary import Order, Summary, SummaryFilter
@@ -89,12 +91,18 @@ class EntryChoice:
 def refuse_unknown_parameters(request: Request) -> None:
     """A dependency that refuses unknown parameters: a misspelled filter would return too many
     items."""
-    operation = request.app.openapi()["paths"][request.scope["route"].path_format]
-    there = operation[request.method.lower()].get("parameters", ())
-    names = [one["name"] for one in there if one["in"] == "query"]
+    names = [*_query_names(request.scope["route"].dependant)]
     if unknown := {*request.query_params} - {*names}:
         raise Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             f"unknown parameter {well_formed(min(unknown))}",
             f"use {', '.join(names)}" if names else "remove it",
         )
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    """The query parameters of an endpoint and of its dependencies."""
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for dependency in dependant.dependencies:
+        yield from _query_names(dependency)
