@@ -70,7 +70,7 @@ test: $(READY) ## the tests, on real brokers too: six minutes on two cores
 
 # Some of these tests wait: three processes use two cores better than two do.
 test-fast: $(READY) ## those of them that are quick and need no Java, with a fifth of the random examples
-	TSOFFSET_EXAMPLES=0.2 $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
+	TSOFFSET_EXAMPLES=0.2 POLARS_MAX_THREADS=1 $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
 	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO))

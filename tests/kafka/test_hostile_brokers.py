@@ -32,6 +32,9 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row, TopicPartition
 
+# Each is quick, but there are a hundred: half a minute in all.
+pytestmark = pytest.mark.slow
+
 # Where the answer comes only when time is up, and where a busy machine is to be waited for.
 SHORT_MS, LONG_MS = 600, 6_000
 TIME_IS_UP = ("TIMEOUT", "UNREACHABLE", "unreachable", "NO_LEADER", "COORDINATOR")
