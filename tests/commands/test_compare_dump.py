@@ -111,6 +111,9 @@ def test_json_lines_are_read(dump: Dump) -> None:
         line(target_offset=None),
         line(source_offset=2**63),
         '{"group": "billing"}',
+        # Of `plan`, and of `compare` without MirrorMaker 2's own committed offset.
+        line(topic=None, source_topic="orders", target_topic="A.orders"),
+        line(theirs=44, target_topic="A.orders"),
         "{",
         "[]",
         b"\xff\xfe",

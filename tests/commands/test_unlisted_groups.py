@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.test_compare import checkpoint, comparison
 from tests.commands.test_scope import Command, check, export, failover, plan, restore, snapshot
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate, unused_partition
@@ -60,6 +61,14 @@ def test_a_group_that_is_named_and_not_listed_is_not_taken_for_missing(
     for number in range(2):
         estate["A"].elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, number), None)
     assert run(command, estate, tmp_path, "billing")[0] == 1
+
+
+def test_a_checkpoint_of_a_group_that_nobody_lists_is_of_none_that_was_deleted(estate: Estate):
+    """Nor was it missing from a complete list."""
+    checkpoint(estate, "unlisted", 30, 30)
+    assert [pair.group for pair in comparison(estate).pairs] == ["billing", "unlisted"]
+    estate["A"].elect_leader(unused_partition(estate["A"], {"billing"}), None)
+    assert [pair.group for pair in comparison(estate).pairs] == [None, "billing"]
 
 
 def test_a_snapshot_that_may_lack_groups_is_not_written(estate: Estate, tmp_path: Path) -> None:

@@ -321,19 +321,20 @@ def test_rows_that_nobody_has_to_look_at_are_not_told():
 
 
 def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
-    """Of both clusters, though the two rows have no group. Such a cycle is not complete."""
+    """Of each cluster once, though their rows have no group. Such a cycle is not complete."""
     estate = Estate()
+    told = []
     for cluster in estate.backend.clusters.values():
         cluster.group("billing")
         cluster.create_topic(GROUP_OFFSETS_TOPIC, 2, internal=True)
         cluster.elect_leader(unused_partition(cluster, {"billing"}), None)
-    logs = estate.cycle()
-    told = [event["message"] for event in logs if event["event"] == "rows_need_attention"]
+        logs = estate.cycle()
+        told += [event["message"] for event in logs if event["event"] == "rows_need_attention"]
     assert [message.split(":")[0] for message in told] == [
         "list groups, cluster A",
         "list groups, cluster B",
     ]
-    assert (logs[-1]["committed"], logs[-1]["failed"]) == (1, 2)
+    assert logs[-1]["failed"] == 2
     assert estate.status.state is FlowState.DEGRADED
     assert estate.status.last_success_at is None
 

@@ -113,8 +113,8 @@ class SideReads:
         return self._stretches
 
     def fresh(self) -> list[Stretch]:
-        """What is kept and was not returned by this since it was read, or since others were
-        dropped."""
+        """The stretches that are kept, are not empty, and were not returned by this since
+        they were read, or since others were dropped."""
         fresh, self._fresh = self._fresh, []
         return [stretch for stretch in fresh if self.holding(stretch.start) is stretch]
 

@@ -58,8 +58,7 @@ class CycleLog:
         self._warnings = frozenset(warnings)
 
     def _log_rows(self, rows: Iterable[Row]) -> None:
-        # Compared without the message, which may contain numbers that change.
-        found = [((row.reason, row.group, row.source_topic, row.partition), row) for row in rows]
+        found = [(_key(row), row) for row in rows]
         new = Counter((row.reason, row.message) for key, row in found if key not in self._rows)
         self._rows = frozenset(key for key, _ in found)
         for (reason, message), number in list(new.items())[:_MESSAGES_PER_CYCLE]:
@@ -124,3 +123,12 @@ class SparkCycles:
                 self._carry_over, warning = file.load()
                 self._log.warn("state_not_read", warning)
         return self._carry_over
+
+
+def _key(row: Row) -> _RowKey:
+    """What makes a row another one than those that were logged. Messages may contain numbers that
+    change; of a row without a group its beginning says which cluster it is about."""
+    group = row.group
+    if group is None and row.message is not None:
+        group, _, _ = row.message.partition(":")
+    return row.reason, group, row.source_topic, row.partition

@@ -58,7 +58,8 @@ class FlowCarryOver(CarryOver):
     def keep_listing(self, listing: GroupListings, now: float) -> GroupListings:
         """Keep the source's groups as just listed, and return them. To an incomplete listing the
         groups known from earlier cycles are added: a group that no broker lists may still exist, so
-        the cycle reads it by name. Then it fails by name, or is deleted and has no offsets."""
+        the cycle reads it by name. Then it fails by name, or is deleted and has no offsets. One
+        known from the cache alone is read as a consumer group: a share group has no row then."""
         if listing.failures:
             cached = self.pairs["group"].unique().to_list()
             groups = {name: GroupListing(name, GroupType.UNKNOWN, None) for name in cached}

@@ -168,7 +168,7 @@ class GroupLookup:
 
 
 def _without_leader(topic: TopicAnswer | Again | None, brokers: Collection[int]) -> list[int]:
-    """The partitions that none of the brokers leads. None if the topic cannot be described: it may
+    """The partitions that none of the brokers leads. Empty if the topic cannot be described: it may
     not exist yet, or this client may not see it."""
     if not isinstance(topic, TopicDescription):
         return []

@@ -162,11 +162,11 @@ class _FlowCheck:
     def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, rights, at = self.flow, survey.rights, self._at_source
         granting = Granting(flow.source, rights.principal)
-        topics = {topic.source: rights.topics[topic.source] for topic in survey.synced}
+        of_topics = {topic.source: rights.topics[topic.source] for topic in survey.synced}
         # A group whose committed offsets could be read may be described.
         read = frozenset({Operation.DESCRIBE})
-        groups = {group: rights.groups.get(group, read) for group in survey.commits}
-        yield from missing_rights(at, Side.SOURCE, granting, topics, groups)
+        of_groups = {group: rights.groups.get(group, read) for group in survey.commits}
+        yield from missing_rights(at, Side.SOURCE, granting, of_topics, of_groups)
         complete = not survey.listings.failures
         for resource, answers in allowed_of(rights).items():
             unseen = survey.unseen[resource]

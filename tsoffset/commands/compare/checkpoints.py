@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.options import CompareOptions
@@ -124,17 +124,24 @@ _OBJECT = TypeAdapter(dict[str, Any])
 _Offset = Annotated[int, Field(ge=0, lt=2**63)]
 
 
+# The names of these fields in a line of `compare --format json`.
+_OF_A_PAIR = {
+    "topic": "target_topic",
+    "source_offset": "theirs_source_offset",
+    "target_offset": "theirs",
+    "timestamp_ms": "theirs_timestamp_ms",
+}
+
+
 class _Line(BaseModel):
-    """A checkpoint of a file; of a line of `compare --format json` the fields of the checkpoint."""
+    """A checkpoint of a file."""
 
     group: str
-    topic: str = Field(validation_alias=AliasChoices("target_topic", "topic"))
+    topic: str
     partition: _Offset
-    source: _Offset = Field(validation_alias=AliasChoices("theirs_source_offset", "source_offset"))
-    target: _Offset = Field(validation_alias=AliasChoices("theirs", "target_offset"))
-    timestamp_ms: _Offset | None = Field(
-        None, validation_alias=AliasChoices("theirs_timestamp_ms", "timestamp_ms")
-    )
+    source_offset: _Offset
+    target_offset: _Offset
+    timestamp_ms: _Offset | None = None
 
 
 # The name of a group and metadata have 32 KiB at most.
@@ -182,11 +189,13 @@ def checkpoint_of(line: bytes) -> tuple[CheckpointKey, Checkpoint] | None:
         return None
     if text.startswith("{"):
         fields = _OBJECT.validate_json(text)
-        if fields.get("theirs", ...) is None:
-            return None
+        if "theirs" in fields:
+            if fields["theirs"] is None:
+                return None
+            fields |= {name: fields.get(of_pair) for name, of_pair in _OF_A_PAIR.items()}
         one = _Line.model_validate(fields, strict=True)
     else:
         match = _FORMATTED.fullmatch(text) if text.count(_WORD) == 1 else None
         one = _Line.model_validate({} if match is None else match.groupdict())
     key = CheckpointKey(one.group, TopicPartition(one.topic, one.partition))
-    return key, Checkpoint(one.source, one.target, one.timestamp_ms)
+    return key, Checkpoint(one.source_offset, one.target_offset, one.timestamp_ms)

@@ -4,7 +4,6 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import count
@@ -53,36 +52,41 @@ def run_compare(
         import_module("tsoffset.commands.compare.html_report")
     require_match(selection, notices, connect)
     past: PastTotals = defaultdict(list)
+    # Of the last comparison, even if a signal ends the printing of it.
+    status = 0
 
-    def compare_once() -> int:
+    def compare_once() -> None:
         flows = notices.with_progress("comparing", selection.flows)
         found = list(compare(flows, connect, settings=selection.settings, options=options))
+        nonlocal status
+        status = max((one.exit_status for one in found), default=0)
         for compared in found:
             for warning in compared.warnings:
                 notices.warning("comparison_warning", warning)
             _print(compared, options, output, notices)
-        status = max((one.exit_status for one in found), default=0)
         if options.html is not None:
             status = max(status, _write_report(found, past, options.html, options, notices))
-        return status
 
     if options.every_seconds is None:
-        return compare_once()
+        compare_once()
+        return status
     schedule = Schedule(options.every_seconds, time.monotonic())
-    status = 0
     # A shell's background job ignores SIGINT unless it is set here.
     signals = (signal.SIGTERM, signal.SIGINT)
     handlers = [signal.signal(number, signal.default_int_handler) for number in signals]
-    with suppress(KeyboardInterrupt):
+    try:
         for done in count() if options.times is None else range(options.times):
             if done:
                 schedule.ended(time.monotonic())
                 time.sleep(max(0.0, schedule.due - time.monotonic()))
-            status = compare_once()
+            compare_once()
             if output.closed and options.html is None:
                 break
-    for number, handler in zip(signals, handlers, strict=True):
-        signal.signal(number, handler)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number, handler in zip(signals, handlers, strict=True):
+            signal.signal(number, handler)
     return status
 
 

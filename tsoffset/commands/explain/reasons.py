@@ -76,9 +76,9 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
     if bound:
         to_copy = f" It has yet to copy at most {_records(bound)} that the group has read."
     name = "original" if trace.failback else "copy"
-    at, copy = pairs[0] if pairs else (0, 0)
     match basis:
         case Basis.NEXT_RECORD:
+            at, copy = pairs[0]
             why = f"The next record to read, source {at:,}, has its {name} at {copy:,}."
             more = (
                 f" {at_most} that the group has read may be re-read: an equal record was written"
@@ -93,12 +93,14 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
                     "From the start of both logs on, their records are equal one by one up to"
                     f" {yet_to_read} and its {name} at {its_copy:,}."
                 )
+            at, copy = pairs[0]
             return (
                 f"Source {at:,}, before the committed offset, has its {name} at {copy:,}, and"
                 f" {yet_to_read} at {its_copy:,}. Of the records between them, those that the group"
                 f" has read lie before {answer.target_offset:,}."
             )
         case Basis.BEHIND:
+            at, copy = pairs[0]
             why = f"Source {at:,}, before the committed offset, has its {name} at {copy:,}."
             if exact:
                 return f"{why} No record that the group has read was copied later."
@@ -112,6 +114,7 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
                 return f"{why} The mirror is behind.{to_copy}"
             if not pairs:
                 return f"{why} No record lies before the committed offset either."
+            at, copy = pairs[0]
             why += (
                 f" The last record before the committed offset, source {at:,}, has its {name} at"
                 f" {copy:,}."
@@ -122,6 +125,7 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
             rest = f"The mirror appends at the log's end.{to_copy}"
             if not pairs:
                 return f"No record from the committed offset on is on the target yet. {rest}"
+            at, copy = pairs[0]
             return (
                 f"Source {at:,}, before the committed offset, has its copy at {copy:,}, and after"
                 f" that the target has no record that the group has yet to read. {rest}"
@@ -132,6 +136,7 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
             start = "Nothing lies before the target's log start, so nothing is skipped."
             if not pairs:
                 return f"{start} {rest}"
+            at, copy = pairs[0]
             if answer.safety is not None:
                 return (
                     f"{start} Source {at:,}, which the group has yet to read, has its copy at"
@@ -159,12 +164,14 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
                 " target gets the target's log start, which skips nothing. The offset itself was"
                 " not translated:"
             )
-        case _:
+        case Basis.TIMESTAMP:
             return (
                 "`translation.proof = timestamps` takes the first target record at or after the"
                 " timestamp of the next record to read. No content was compared, so it may skip"
                 " records."
             )
+        case None:
+            raise AssertionError("a translation without a basis")
 
 
 def _records(number: int) -> str:

@@ -128,9 +128,11 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
         line, why = mark and mark.line + 1, error.problem or error.context
     except RecursionError:
         why = "nested too deeply"
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # PyYAML raises ValueError for `\UFFFFFFFF` and for a version with thousands of digits.
+    except yaml.YAMLError as error:
         why = str(error).splitlines()[0]
+    except (ValueError, OverflowError):
+        # From PyYAML, for `\UFFFFFFFF` and for a version with thousands of digits.
+        why = "it has a number out of range, as in `\\U00110000`"
     hint = "; render a template first (helm template)" if "{{" in text else ""
     findings.missing("YAML", f"cannot be parsed: {why}{hint}", file, line)
     return ()
