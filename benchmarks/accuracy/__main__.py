@@ -56,9 +56,10 @@ def main(arguments: list[str] | None = None) -> None:
 def _tables(small: Tallies, long: Tallies, options: argparse.Namespace) -> str:
     return "\n\n".join(
         (
-            f"Seed {options.seed}; {options.worlds:,} logs of 60 records per kind, up to 61 "
-            f"positions of each; {options.long_worlds:,} of {options.records:,} records per "
-            f"kind, {options.positions:,} positions of each, spread evenly at random.",
+            f"Seed {options.seed}. Short logs: {options.worlds:,} per kind, of 60 records, with up "
+            f"to 61 positions each. Long logs: {options.long_worlds:,} per kind, of "
+            f"{options.records:,} records, with {options.positions:,} positions each, chosen "
+            "uniformly at random.",
             "### tsoffset, logs of 60 records",
             precision_table(small),
             f"### tsoffset, logs of {options.records:,} records",

@@ -57,7 +57,9 @@ KINDS: dict[str, Kind] = {
     "a filter that drops 30 %": Kind(dropped=0.3),
     "a range never copied": Kind(gap=True),
     "a replicator restarted three times": Kind(repeats=3),
-    "the same, going back up to half of the log": Kind(repeats=3, rewind=0.5),
+    "a replicator restarted three times, going back up to half of the log": Kind(
+        repeats=3, rewind=0.5
+    ),
     "a log that ends inside a repeat": Kind(unfinished_repeats=1),
     "a log that ends inside a repeat in a repeat": Kind(unfinished_repeats=2),
     "compaction on the source": Kind(source_compacted=True, segments=20),
@@ -74,10 +76,14 @@ KINDS: dict[str, Kind] = {
         begins_late=True, repeats=1
     ),
     "a mirror restarted at its beginning": Kind(set_back=1, repeats=1),
-    "the same, compacted before": COMPACTED_AND_SET_BACK,
-    "the same, with duplicates": replace(COMPACTED_AND_SET_BACK, twins=0.3),
-    "the same, with an offset header": replace(COMPACTED_AND_SET_BACK, offset_header="always"),
-    "the same, with a header since a restart": replace(
+    "a mirror restarted at its beginning, compacted before": COMPACTED_AND_SET_BACK,
+    "a mirror restarted at its beginning, compacted before, with duplicates": replace(
+        COMPACTED_AND_SET_BACK, twins=0.3
+    ),
+    "a mirror restarted at its beginning, compacted before, with an offset header": replace(
+        COMPACTED_AND_SET_BACK, offset_header="always"
+    ),
+    "a mirror restarted at its beginning, compacted before, with a header since a restart": replace(
         COMPACTED_AND_SET_BACK, offset_header="later"
     ),
     "compaction that stops in mid-log": Kind(

@@ -70,7 +70,10 @@ def _together(tally: Tally) -> str:
 def comparison_tables(tallies: Tallies) -> str:
     """Per kind and rule: exact answers with the unsafe ones, and what the rest costs."""
     parts = (
-        ("Answers without a single re-read, of all positions; in bold the unsafe ones.", _exact),
+        (
+            "Share of positions whose answer re-reads nothing. Bold: number of unsafe answers.",
+            _exact,
+        ),
         ("Re-reads of the safe answers (mean / max), and positions without an answer.", _cost),
     )
     blocks = []

@@ -169,7 +169,7 @@ def _apart(newer: Sync, older: Sync, place: int) -> bool:
 
 class OffsetSyncRule:
     """MirrorMaker 2's checkpoints, running all the time: no restart of the checkpoint task, which
-    would forget all but the newest sync, and no sync dropped for too many in flight."""
+    would lose the syncs that compaction has removed, and no sync dropped for too many in flight."""
 
     def __init__(self, world: World) -> None:
         self._store = SyncStore()
