@@ -65,18 +65,18 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 
 # Two fifths of the random examples: each run draws others, and `make test-long` draws many more.
 test: export TSOFFSET_EXAMPLES := 0.4
-test: $(READY) ## the tests, on real brokers too: six minutes on two cores
+test: $(READY) ## the quick and the slow tests, also on real brokers: six minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(TWO))
 
 # Some of these tests wait: three processes use two cores better than two do.
-test-fast: $(READY) ## those of them that are quick and need no Java, with a fifth of the random examples
+test-fast: $(READY) ## the quick tests without Java, with a fifth of the random examples: two minutes on two cores
 	TSOFFSET_EXAMPLES=0.2 POLARS_MAX_THREADS=1 $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
-test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
+test-all: $(READY) ## the thorough tests, which `make test` leaves out: half an hour; needs the package index
 	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO))
 
 # Coverage (of what, and how much it must be: pyproject.toml) takes most of the time of an example.
-test-long: $(READY) ## everything at once, the long ones and thirty times the random examples too
+test-long: $(READY) ## all tests, also the long ones, with thirty times the random examples
 	TSOFFSET_EXAMPLES=30 $(PYTEST) --cov
 
 bench: $(READY) ## all benchmarks on real brokers, into docs/performance.md (two hours)

@@ -127,9 +127,9 @@ STALE = _gauge(
     "flow_stale_seconds",
     "flow",
     "Time for which the flow's lag metrics have been unknown because no cycle reached both"
-    " clusters, in seconds. 0 until two intervals have passed without such a cycle. Then the time"
-    " since the last one, and all lags in records, including replication lag, are absent. Absent"
-    " on standby.",
+    " clusters, in seconds. 0 until two intervals have passed without such a cycle; after that, the"
+    " time since the last such cycle. While it is above 0, all lags in records, including"
+    " replication lag, are absent. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",

@@ -92,7 +92,9 @@ class ComparisonTotals:
             if self.verdicts[verdict] or verdict in _ALWAYS
         ]
         if self.older:
-            of_other[-1] += f"; {self.older} of an older committed offset than the group has now"
+            of_other[-1] += (
+                f"; {self.older} translated from an older committed offset than the current one"
+            )
         of_tsoffset = [
             f"{self.precisions[precision]} {precision.value}"
             for precision in Precision

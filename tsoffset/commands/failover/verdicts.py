@@ -131,8 +131,9 @@ def _explained(row: Row) -> str | None:
     return (
         "its committed offset on the target,"
         f" {row.target_topic}-{row.partition}:{row.current_target_offset}, is {ahead} past what it"
-        " has read on the source: if its consumers have read these records on the target, nothing"
-        " is to do; if not, move it back with `tsoffset sync --allow-rewind` for this group only"
+        " has read on the source: if its consumers have read these records on the target, there is"
+        " nothing to do; if not, move it back with `tsoffset sync --allow-rewind` for this group"
+        " only"
     )
 
 
