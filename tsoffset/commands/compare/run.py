@@ -52,7 +52,7 @@ def run_compare(
         import_module("tsoffset.commands.compare.html_report")
     require_match(selection, notices, connect)
     past: PastTotals = defaultdict(list)
-    # Of the last comparison, even if a signal ends the printing of it.
+    # The last comparison's, even if a signal ends the printing of it.
     status = 0
 
     def compare_once() -> None:
