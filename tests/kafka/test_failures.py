@@ -34,7 +34,6 @@ from tsoffset.records import Stretch
 pytestmark = pytest.mark.integration
 
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
-Connect = Callable[..., KafkaCluster]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +60,7 @@ def contents(nodes) -> Iterator[Contents]:
 
 
 @pytest.fixture
-def connect(nodes, adapter) -> Connect:
+def connect(nodes, adapter):
     """A function that makes an adapter to both nodes."""
     return partial(adapter, *nodes.bootstrap.split(","))
 
@@ -217,13 +216,11 @@ def groups_on_both(contents: Contents, unique: Callable[[str], str]) -> Iterator
     move((1, 1))
 
 
-def test_groups_of_a_fenced_broker_do_not_vanish_silently(
-    connect: Connect, second: EmbeddedBroker, groups_on_both: list[str]
-) -> None:
+def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, groups_on_both):
     """A broker that hangs is fenced after its session and leaves the metadata. Nobody lists the
     groups whose offsets only it has: the listing names their partitions while these have no
     leader. Never is a group missing from a listing without a reason."""
-    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=6_000)
+    cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=6_000)
 
     def listed() -> GroupListings:
         found = cluster.groups()

@@ -1,5 +1,6 @@
 """Running the cycles of one flow on Spark, and logging their warnings."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -127,8 +128,9 @@ class SparkCycles:
 
 def _key(row: Row) -> _RowKey:
     """What makes a row another one than those that were logged. Messages may contain numbers that
-    change; of a row without a group its beginning says which cluster it is about."""
+    change; that of a row without a group begins with the cluster that it is about."""
     group = row.group
     if group is None and row.message is not None:
-        group, _, _ = row.message.partition(":")
+        # As in "connect to cluster B (2.4 s): ...".
+        group = re.split("[(:]", row.message, maxsplit=1)[0]
     return row.reason, group, row.source_topic, row.partition
