@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient
 
 from tests.producing import Contents
 from tests.random_examples import scaled
+from tests.scenarios.rounds.plans import SEED_VARIABLE, chosen_seed
 from tests.secured import Secured, secured_broker
 from tests.zookeeper_broker import ZooKeeperBroker, version_numbers
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, MirrorMaker, flow_properties
@@ -37,7 +38,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of hypothesis, so that it is known."""
+    """Choose the seeds of random tests, so that they are known, and the same in all processes."""
+    os.environ.setdefault(SEED_VARIABLE, chosen_seed())
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
