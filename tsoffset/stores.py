@@ -124,7 +124,7 @@ class Folder:
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
                 _keep_names(self.folder)
-            except BaseException:  # Ctrl-C leaves no half of a file, either
+            except (OSError, KeyboardInterrupt):
                 with suppress(OSError):
                     Path(file.name).unlink()
                 raise
