@@ -118,6 +118,8 @@ class LogView:
         # time in its range is requested, which happens for few stretches.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._not_indexed: list[_NotIndexed] = []
+        # Times that none of the records that are not indexed bears.
+        self._indexed_times: set[int | None] = set()
         self._oldest = _OldestFrom()
 
     @property
@@ -188,13 +190,16 @@ class LogView:
         self._timestamps[at:at] = timestamps
         if len(offsets):
             self._not_indexed.append(_NotIndexed(offsets, timestamps))
+            self._indexed_times.clear()
         if len(self._not_indexed) > _MOST_NOT_INDEXED:
             self._index(self._not_indexed.pop(0))
 
     def _of_time(self, timestamp_ms: int | None) -> "int | Sharing | None":
-        for one in [one for one in self._not_indexed if one.may_have(timestamp_ms)]:
-            self._not_indexed.remove(one)
-            self._index(one)
+        if timestamp_ms not in self._indexed_times:
+            for one in [one for one in self._not_indexed if one.may_have(timestamp_ms)]:
+                self._not_indexed.remove(one)
+                self._index(one)
+            self._indexed_times.add(timestamp_ms)
         return self._by_time.get(timestamp_ms)
 
     def _index(self, records: "_NotIndexed") -> None:
