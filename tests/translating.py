@@ -24,6 +24,8 @@ from tsoffset.testing.memory_cluster import Verb
 
 # Of a long log not every position is asked for.
 MOST_POSITIONS_OF_A_WORLD = 60
+# All of a long log whose timestamps no lookup finds would take minutes.
+MOST_NEIGHBORS = 400
 # Changes of a world while some positions are asked for together.
 MOST_CHANGES = 6
 
@@ -51,6 +53,14 @@ def asked(world: World, seed: int) -> list[int]:
     offsets = list(world.positions())
     most = min(len(offsets), MOST_POSITIONS_OF_A_WORLD)
     return sorted(random.Random(seed).sample(offsets, most))
+
+
+def neighbors(world: World, seed: int) -> list[int]:
+    """Positions next to each other, as the fast path needs them: all there are, or some of a long
+    log."""
+    offsets = list(world.positions())
+    first = random.Random(seed).randrange(max(1, len(offsets) - MOST_NEIGHBORS + 1))
+    return offsets[first : first + MOST_NEIGHBORS]
 
 
 def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[int]]:

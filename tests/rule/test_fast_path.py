@@ -5,7 +5,6 @@ letter again is an equal record; a capital one has the same time and another con
 offset of which nothing is known.
 """
 
-import random
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from tests.random_logs import TIMESTAMPS, Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_frontier_examples import Logs
 from tests.rule.test_translation_properties import kinds, large, seeds
-from tests.translating import Way, mistake_of, silence_logs, translations
+from tests.translating import Way, mistake_of, neighbors, silence_logs, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
 from tsoffset.cycle.rounds import translate_partitions
@@ -235,7 +234,6 @@ LONG_KINDS = st.builds(
 
 
 SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
-MOST_TOGETHER = 400
 
 
 def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[Kind]) -> float:
@@ -255,10 +253,7 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[K
     @given(of, seeds)
     def holds(kind: Kind, seed: int) -> None:
         world = build(kind, seed)
-        # Neighbors, for the fast path; all of a long log without timestamps would take minutes.
-        positions = [*world.positions()]
-        first = random.Random(seed).randrange(max(1, len(positions) - MOST_TOGETHER + 1))
-        offsets = positions[first : first + MOST_TOGETHER]
+        offsets = neighbors(world, seed)
         at_once.clear()
         found = translations(world, offsets, Way())
         counts["asked"] += len(offsets)

@@ -17,7 +17,7 @@ from tests.random_logs import Kind
 from tests.replication_model import build
 from tests.rule.test_fast_path import LONG_KINDS
 from tests.rule.test_translation_properties import kinds, seeds
-from tests.translating import Way, outcomes, silence_logs
+from tests.translating import Way, neighbors, outcomes, silence_logs
 from tsoffset.columns import Flags
 from tsoffset.cycle import rounds, under_way
 from tsoffset.cycle.work import Cost
@@ -193,7 +193,7 @@ def test_there_are_no_false_alarms():
     def holds(kind: Kind, seed: int, settings: TranslationSettings) -> None:
         world = build(kind, seed)
         with structlog.testing.capture_logs() as logged:
-            outcomes(world, [*world.positions()], Way(settings=settings))
+            outcomes(world, neighbors(world, seed), Way(settings=settings))
         assert [each for each in logged if each["event"] == "answers_differ"] == []
 
     holds()
