@@ -95,7 +95,7 @@ class Run:
             "\n".join(
                 [
                     *("clusters = A, B", "A->B.enabled = true", "A->B.groups = doras.*"),
-                    *("A->B.topics = doras-canaries", "admin.timeout.ms = 8000"),
+                    *("A->B.topics = doras-canaries", "admin.timeout.ms = 40000"),
                     *ours.values(),
                     "spark.master = local[2]",
                     f"spark.hadoop.fs.s3a.secret.key = {SPARK}",
