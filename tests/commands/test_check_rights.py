@@ -21,7 +21,7 @@ from kafka.admin import ResourceType as KafkaResourceType
 from tests.commands.test_check import checked, commit, found, mirrored, worst
 from tests.configured import properties_file
 from tests.invoking import invoke
-from tests.memory_flows import flow
+from tests.memory_flows import Estate, flow
 from tests.producing import Contents, numbered
 from tests.secured import PASSWORDS, Secured, secured_broker
 from tsoffset.commands.check.findings import Severity
@@ -159,6 +159,25 @@ def test_an_optional_right_that_is_missing_is_a_warning():
     assert "which only `check` needs" not in found(result, "retention").finding
 
 
+def test_a_user_that_cannot_notice_unlisted_groups_is_told_so_on_both_sides():
+    clusters = mirrored()
+    commit(clusters[1], "another", "A.orders")
+    for cluster in clusters:
+        cluster.allowed.restrict(TOPIC, GROUP_OFFSETS_TOPIC)
+    result = checked(flow(), *clusters)
+    told = [one for one in result.findings if one.subject == f"topic {GROUP_OFFSETS_TOPIC}"]
+    assert [(one.severity, one.cluster) for one in told] == [(WARNING, "A"), (WARNING, "B")]
+    assert result.exit_status == 0
+    step = f"--operation Describe --topic {GROUP_OFFSETS_TOPIC}"
+    assert all((one.remedy or "").endswith(step) for one in told)
+    # Nothing is known of a topic that need not exist.
+    empty = Estate()
+    for alias in "AB":
+        empty[alias].allowed.restrict(TOPIC, GROUP_OFFSETS_TOPIC)
+    told = checked(flow(), empty["A"], empty["B"]).findings
+    assert not [one for one in told if GROUP_OFFSETS_TOPIC in one.subject]
+
+
 @pytest.mark.parametrize("elects", [False, True])
 def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects):
     """READ on it, which joining needs; it is on the target, whether it exists or not."""
@@ -212,8 +231,9 @@ def test_a_listing_that_may_lack_some_is_told():
     """Only where the filters may mean names that are not written out, and for groups only where
     the cluster may not be described."""
     source, target = mirrored()
-    for resource, name in ((GROUP, "billing"), (TOPIC, "orders")):
+    for resource in (GROUP, TOPIC):
         source.allowed.restrict(resource, "*")
+    for resource, name in ((GROUP, "billing"), (TOPIC, "orders"), (TOPIC, GROUP_OFFSETS_TOPIC)):
         source.allowed.restrict(resource, name, READ)
 
     def partial() -> set[str]:
@@ -265,6 +285,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Se
 
 LEAST = (
     (Side.SOURCE, "topic", "orders", ("read", "describe", "describe_configs")),
+    (Side.SOURCE, "topic", GROUP_OFFSETS_TOPIC, ("describe",)),
     (Side.SOURCE, "group", "billing", ("describe",)),
     (Side.TARGET, "topic", "A.orders", ("read", "describe", "describe_configs")),
     (Side.TARGET, "group", "billing", ("read", "describe")),
@@ -351,6 +372,7 @@ def run(secured: Secured, command: str) -> None:
         ),
         (Side.SOURCE, "topic", "orders", ["describe_configs"], "DESCRIBE_CONFIGS is missing"),
         (Side.SOURCE, "group", "billing", ["describe"], "groups names billing"),
+        (Side.SOURCE, "topic", GROUP_OFFSETS_TOPIC, ["describe"], "DESCRIBE is missing"),
         (Side.TARGET, "topic", "A.orders", ["read"], "READ missing on 1 topic (A.orders)"),
         (
             Side.TARGET,
@@ -378,7 +400,8 @@ def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
     assert commands(findings(file)) == []
     least[side].revoke("alice", resource, name, *revoked)
     try:
-        told = findings(file, exit_code=0 if revoked == ["describe_configs"] else 1)
+        optional = revoked == ["describe_configs"] or name == GROUP_OFFSETS_TOPIC
+        told = findings(file, exit_code=0 if optional else 1)
         alias = "A" if side is Side.SOURCE else "B"
         assert any(words in one["finding"] and one["cluster"] == alias for one in told), told
         for _ in range(2):  # What was hidden may lack another right.
@@ -444,7 +467,7 @@ def test_rights_are_those_of_the_authorizer(least, tmp_path):
         assert rights.cluster == frozenset()
         assert rights.principal == "User:alice"
         assert set(cluster.groups().groups) == {"billing"}
-        assert set(cluster.topics()) == {"orders"}
+        assert set(cluster.topics()) == {"orders", GROUP_OFFSETS_TOPIC}
         # The commit on the topic that is hidden is left out without a word.
         offsets = cluster.committed(["billing"], require_stable=False).by_group()["billing"]
         assert offsets == {TopicPartition("orders", 0): CommittedOffset(40)}

@@ -20,6 +20,7 @@ from tsoffset.commands.check.rights import (
     hidden,
     missing_rights,
     partial_listings,
+    unnoticed_groups,
 )
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
@@ -167,6 +168,7 @@ class _FlowCheck:
         read = frozenset({Operation.DESCRIBE})
         of_groups = {group: rights.groups.get(group, read) for group in survey.commits}
         yield from missing_rights(at, Side.SOURCE, granting, of_topics, of_groups)
+        yield from unnoticed_groups(at, granting, rights)
         complete = not survey.listings.failures
         for resource, answers in allowed_of(rights).items():
             unseen = survey.unseen[resource]
@@ -186,10 +188,10 @@ class _FlowCheck:
         yield from self._part(flow.target, self._samples(survey, surveyed))
         yield from groups.target_groups(flow, surveyed, survey.listings)
         yield from topics.streams_applications(flow, survey, every)
-        granting = Granting(flow.target, rights.principal)
-        yield from missing_rights(
-            self._at_target, Side.TARGET, granting, rights.topics, rights.groups
-        )
+        at, granting = self._at_target, Granting(flow.target, rights.principal)
+        of_topics = {topic.target: rights.topics[topic.target] for topic in survey.synced}
+        yield from missing_rights(at, Side.TARGET, granting, of_topics, rights.groups)
+        yield from unnoticed_groups(at, granting, rights)
         yield from groups.skipped_commits(flow, survey, surveyed.topics)
         yield from self._part(flow.target, self._configs(survey, surveyed))
         yield from groups.other_committer(flow, groups.checkpoints_seen(flow, target), _now_ms())

@@ -12,7 +12,15 @@ from os.path import commonprefix
 from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.commands.check.survey import NO_NAME
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.model import Allowed, Failed, Operation, Resource, Rights, Side
+from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
+    Allowed,
+    Failed,
+    Operation,
+    Resource,
+    Rights,
+    Side,
+)
 from tsoffset.terminal.output import counted, few
 
 _NAMES_IN_A_COMMAND = 5
@@ -211,6 +219,17 @@ def partial_listings(
             f"the list has only {resource}s that this principal may describe; Kafka hides all"
             " others",
             f"if the filter should select more, {granting.remedy(resource, ['*'], {_DESCRIBE})}",
+        )
+
+
+def unnoticed_groups(at: Scope, granting: Granting, rights: Rights) -> Iterator[Finding]:
+    """Report that a cycle cannot notice groups that no broker lists."""
+    if rights.topics.get(GROUP_OFFSETS_TOPIC) == frozenset():
+        yield at.warning(
+            f"topic {GROUP_OFFSETS_TOPIC}",
+            f"DESCRIBE is missing{granting.to_principal}: if a partition of this topic has no"
+            " leader, the groups in it are missing without a message",
+            granting.remedy(_TOPIC, [GROUP_OFFSETS_TOPIC], {_DESCRIBE}),
         )
 
 

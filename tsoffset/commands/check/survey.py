@@ -10,6 +10,7 @@ from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
+    GROUP_OFFSETS_TOPIC,
     Failed,
     GroupListing,
     GroupListings,
@@ -60,7 +61,8 @@ class SourceSurvey:
     topics with such offsets (`synced`) with their logs.
 
     `unseen` are the names that the filters spell out and no listing has. `rights` are those on
-    synced topics, on groups whose offsets could not be read, on unseen names, and on NO_NAME.
+    synced topics, on `__consumer_offsets`, on groups whose offsets could not be read, on unseen
+    names, and on NO_NAME.
     """
 
     listings: GroupListings
@@ -107,7 +109,12 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         ],
     }
     rights = source.rights(
-        [*(topic.source for topic in synced), *unseen[Resource.TOPIC], NO_NAME],
+        [
+            *(topic.source for topic in synced),
+            *_group_offsets_topic(listings),
+            *unseen[Resource.TOPIC],
+            NO_NAME,
+        ],
         [
             *(group for group, found in commits.items() if isinstance(found, Failed)),
             *unseen[Resource.GROUP],
@@ -124,8 +131,13 @@ def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> 
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     election = [flow.election_group] if flow.leader_election else []
     groups = [one.group for one in passing_groups(flow, source.listings)]
-    rights = target.rights(names, [*groups, *election])
+    rights = target.rights(names.union(_group_offsets_topic(listings)), [*groups, *election])
     return TargetSurvey(listings, topics, stamps(target, described), rights)
+
+
+def _group_offsets_topic(listings: GroupListings) -> list[str]:
+    """`__consumer_offsets`, if it exists: before Kafka 2.8 a request that names it creates it."""
+    return [GROUP_OFFSETS_TOPIC] if listings.groups else []
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
