@@ -115,11 +115,14 @@ class RecordColumns:
         found: list[T | None] = [None] * len(indices)
         held_by, number = self._held_by[indices], self._number[indices]
         order = np.argsort(held_by, kind="stable")
-        begins = np.flatnonzero(np.append(True, np.diff(held_by[order]) != 0)[: len(order)])
-        for places in np.split(order, begins[1:]) if len(order) else ():
-            contents = look(self._contents[held_by[places[0]]], number[places].tolist())
-            for place, content in zip(places.tolist(), contents, strict=True):
+        held_by, number, places = held_by[order], number[order].tolist(), order.tolist()
+        ends = [*(np.flatnonzero(np.diff(held_by)) + 1).tolist(), len(order)]
+        begin = 0
+        for end in ends if len(order) else ():
+            contents = look(self._contents[held_by[begin]], number[begin:end])
+            for place, content in zip(places[begin:end], contents, strict=True):
                 found[place] = content
+            begin = end
         return found
 
     def alone(self, indices: Numbers, match: frozenset[str]) -> Flags:

@@ -177,6 +177,8 @@ def next_reads(
         behind = bisect_left(offsets, first + of_batch, at)
         for batches in _wide_reads(first, offsets[-1], sizes):
             end = bisect_left(offsets, first + batches * of_batch, at)
+            if end - at < WANTED_SHARE * batches:
+                continue  # fewer offsets than batches: no need to count
             held = np.count_nonzero(np.diff((column[at:end] - first) // of_batch)) + 1
             if held >= WANTED_SHARE * batches:
                 # The first batch may begin before what is wanted of it.
