@@ -52,7 +52,7 @@ def live_estate(result: Result) -> str:
     reread_head = (
         *("interval, tool", "moments", "skipped", "without an offset"),
         *("re-read by group-partition: median", "mean", "p95", "highest", "sum of a failover"),
-        *("over consumed in two intervals: median", "highest", "group-partitions within it"),
+        *("over consumed in two intervals: median", "highest", "group-partitions with 1 at most"),
     )
     behind = "; ".join(
         f"{one['checkpoints_behind']['median']:,.0f} (95th percentile "

@@ -183,7 +183,8 @@ def limit(result: Result) -> str:
         (
             taken(result),
             table(head, rows),
-            "Processor time, microseconds each, of the client + the broker; raw's sum over it:",
+            "Processor time for each fetch or lookup in microseconds, of the client + the broker."
+            " After the colon: the raw client's sum divided by this sum.",
             table((head[0], "raw fetch", *head[2:5], "raw lookup", head[6]), busy),
         )
     )
@@ -258,7 +259,7 @@ def growth(result: Result) -> str:
             for name, value in result["exponents"].items()
             if name.startswith(f"{series}_")
         )
-        blocks += [table(head, rows), f"Exponents of the fits: {powers}."]
+        blocks += [table(head, rows), f"Exponents: {powers}."]
     return "\n\n".join(blocks)
 
 
@@ -272,9 +273,9 @@ def executors(result: Result) -> str:
             f"{result['groups']:,} groups, {result['partitions']} partitions, "
             f"{result['positions']:,} positions.",
             table(("workers, round trip", "seconds"), rows),
-            f"Far away: two over one {median(ratios['two_over_one'])}, four over one "
-            f"{median(ratios['four_over_one'])}, two executors over two workers "
-            f"{median(ratios['standalone_over_two'])}.",
+            f"At {result['round_trip_ms']} ms, two workers take {median(ratios['two_over_one'])} "
+            f"of the time of one, and four workers {median(ratios['four_over_one'])}. Two executors"
+            f" take {median(ratios['standalone_over_two'])} of the time of two workers.",
         )
     )
 
@@ -294,7 +295,8 @@ def memory(result: Result) -> str:
     ]
     head = ("estate", "positions", "MB read", "worker MB", "driver MB", "seconds")
     ratio = median(result["ratios"]["worker_many_over_few"])
-    return f"{taken(result)}\n\n{table(head, rows)}\n\nWorker, many over few: {ratio}."
+    words = f"The largest worker takes {ratio} times as much memory in *many* as in *few*."
+    return f"{taken(result)}\n\n{table(head, rows)}\n\n{words}"
 
 
 def fixed_cost(result: Result) -> str:
@@ -303,16 +305,17 @@ def fixed_cost(result: Result) -> str:
     names = {
         "cycle": "a cycle with nothing to do",
         "smallest": "the smallest Spark job and a round trip to each cluster",
-        "small_table": "the same, with the smallest job over a data frame",
+        "small_table": "the smallest job over a data frame and a round trip to each cluster",
         "after_rest": "a cycle after the workers were idle for 75 s",
         "after_rest_ended": "the same, if Spark may end idle workers",
     }
     rows = [(name, median(seconds[key])) for key, name in names.items() if key in seconds]
-    told = f"Cycle over smallest job: {median(result['ratios']['cycle_over_smallest'])}."
+    over_smallest = median(result["ratios"]["cycle_over_smallest"])
+    told = f"The cycle takes {over_smallest} times as long as the smallest job"
     if "cycle_over_small_table" in result["ratios"]:
         over_table = median(result["ratios"]["cycle_over_small_table"])
-        told += f" Over the one with a data frame: {over_table}."
-    return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\n{told}"
+        told += f", and {over_table} times as long as the smallest job over a data frame"
+    return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\n{told}."
 
 
 def watched(result: Result) -> str:
