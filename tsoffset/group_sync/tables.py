@@ -225,9 +225,11 @@ BROKEN = (Exception, PanicException)
 def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """The columns of `schema`, in its order and types; those that `rows` lacks are null."""
     there = rows.schema
-    return rows.select(
-        pl.col(name).cast(dtype) if name in there else pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items()
+    return pl.DataFrame(
+        [
+            rows[name].cast(dtype) if name in there else _nulls(name, dtype, len(rows))
+            for name, dtype in schema.items()
+        ]
     )
 
 
@@ -241,14 +243,21 @@ def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.Dat
     with nulls. Nothing is looked up where both have the same rows in the same order, as in a flow
     in which no group appears or goes, or where there are no others."""
     if others.is_empty():
-        rest = others.drop(on).schema
-        return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in rest.items())
-    keys = rows.select(on)
-    if len(rows) == len(others) and others.select(on).equals(keys, null_equal=False):
-        return rows.hstack(others.drop(on))
-    # The other columns of `rows` are not copied.
-    found = keys.join(others, on=on, how="left", validate="m:1", maintain_order="left")
-    return rows.hstack(found.drop(on))
+        found = [_nulls(name, dtype, len(rows)) for name, dtype in others.schema.items()]
+    elif len(rows) == len(others) and all(
+        rows[name].equals(others[name], null_equal=False) for name in on
+    ):
+        found = others.get_columns()
+    else:
+        # The other columns of `rows` are not copied.
+        keys = pl.DataFrame([rows[name] for name in on])
+        joined = keys.join(others, on=on, how="left", validate="m:1", maintain_order="left")
+        found = joined.get_columns()
+    return rows.hstack([column for column in found if column.name not in on])
+
+
+def _nulls(name: str, dtype: type[pl.DataType] | pl.DataType, rows: int) -> pl.Series:
+    return pl.Series(name, [None], dtype).new_from_index(0, rows)
 
 
 def in_one_chunk(rows: pl.DataFrame) -> pl.DataFrame:
