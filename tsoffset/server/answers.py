@@ -89,8 +89,8 @@ class TotalsAnswer(BaseModel):
         " group-partition. All other groups are in sync."
     )
     lag_records: int = Field(
-        description="Most records that consumers would re-read if they failed over right after the"
-        " cycle and resumed from the target groups' committed offsets."
+        description="Upper bound of the records that consumers would re-read if they failed over"
+        " right after the cycle and resumed from the target groups' committed offsets."
     )
     lag_unknown: int = Field(
         description=(
@@ -255,8 +255,8 @@ class EntryAnswer(BaseModel):
         description="What to do about that row; null for a topic."
     )
     lag_records: int | None = Field(
-        description="Most records that consumers would re-read if they failed over right after the"
-        " cycle. The sum over the group-partitions where it is known; null if it is"
+        description="Upper bound of the records that consumers would re-read if they failed over"
+        " right after the cycle. The sum over the group-partitions where it is known; null if it is"
         " known for none."
     )
     lag_unknown: int = Field(description="Group-partitions for which that is not known.")
@@ -366,8 +366,8 @@ class PairRow(TranslatedRow):
         description="What to do, if the row was skipped or failed."
     )
     lag_records: int | None = Field(
-        description="Most records that a consumer would re-read if it failed over right after the"
-        " cycle."
+        description="Upper bound of the records that a consumer would re-read if it failed over"
+        " right after the cycle."
     )
     in_sync_at: float | None = Field(
         description="When the target group was last known to be in sync (seconds since 1970 UTC)."
@@ -402,7 +402,7 @@ class PointAnswer(BaseModel):
         description="Sum of the re-read bounds of translations in sync (records)."
     )
     lag_records: int | None = Field(
-        description="Most records that consumers would have re-read at that time (records)."
+        description="Upper bound of the records that a failover at that time would have re-read."
     )
     lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")
 
@@ -429,8 +429,8 @@ class Resumption(BaseModel):
         description="Precision of `offset`; null if `offset` is not the last translation."
     )
     reread_bound: int | None = Field(
-        description="Most records that a consumer would re-read, as of the last cycle; null if not"
-        " known."
+        description="Upper bound of the records that a consumer would re-read, as of the last"
+        " cycle; null if not known."
     )
     age_seconds: float | None = Field(
         description="Seconds since the target group was last known to be in sync; null if it has"
