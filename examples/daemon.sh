@@ -14,7 +14,7 @@ trap 'kill -TERM "$daemon" 2>/dev/null || true' EXIT
 
 # Ready once each flow has had a cycle.
 until curl --silent --fail "$url/readyz" >/dev/null; do
-    kill -0 "$daemon" # it has ended: the log says why
+    kill -0 "$daemon" # fails if the daemon has ended; its log says why
     sleep 0.5
 done
 curl --silent --fail "$url/api/v1/flows"
