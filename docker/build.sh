@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Build the image `tsoffset` and try it, with docker, podman or buildah. BASE in the environment takes
-# the place of the Dockerfile's base image; EXTRAS (demo,report) names extras to install.
+# Build the image `tsoffset` and test it, with docker, podman or buildah. The environment variable BASE
+# replaces the Dockerfile's base image; EXTRAS (demo,report) names extras to install.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,11 +16,11 @@ options=(--file docker/Dockerfile --tag tsoffset ${BASE:+--build-arg "BASE=$BASE
 [ -z "${EXTRAS:-}" ] || options+=(--build-arg LOCK=extras.lock --build-arg "EXTRAS=[$EXTRAS]")
 options+=(--build-arg "VERSION=$(sed -nE 's/^__version__ = "(.*)"/\1/p' tsoffset/version.py)")
 options+=(--build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)")
-# Their own format has no health check, and they look for the file of what to ignore elsewhere.
+# The default format of podman and buildah has no health check, and they expect the ignore file elsewhere.
 [ "$engine" = docker ] || options+=(--format docker --ignorefile docker/Dockerfile.dockerignore)
 "$engine" build "${options[@]}" .
 
-# With the user of the image, and with one that it has no name for.
+# As the image's user, and as a user id that has no name in the image.
 job='from tsoffset.history.views import map_in_arrow
 from tsoffset.spark.session import spark_session
 with spark_session({"spark.master": "local[1]"}) as spark:

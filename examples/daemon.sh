@@ -12,16 +12,16 @@ url=${TSOFFSET_URL:-http://127.0.0.1:8083}
 daemon=$!
 trap 'kill -TERM "$daemon" 2>/dev/null || true' EXIT
 
-# Ready once each flow has had a cycle.
+# Ready once a cycle of any flow has ended.
 until curl --silent --fail "$url/readyz" >/dev/null; do
-    kill -0 "$daemon" # it has ended: the log says why
+    kill -0 "$daemon" # fails if the daemon has ended; its log says why
     sleep 0.5
 done
 curl --silent --fail "$url/api/v1/flows"
 echo
 curl --silent --fail "$url/metrics" | grep "^tsoffset_flow_pairs"
 
-# SIGTERM finishes the running cycle, and the exit status is 0.
+# SIGTERM stops the daemon within ten seconds, with exit status 0.
 trap - EXIT
 kill -TERM "$daemon"
 wait "$daemon"

@@ -3,8 +3,8 @@
     python examples/history_questions.py /var/lib/tsoffset/history
     spark-submit examples/history_questions.py /var/lib/tsoffset/history 30
 
-The directory is `history.dir`, and the number is of days to look back (7). docs/history.md
-describes the views `cycles` and `pairs`.
+The directory is `history.dir`, and the number is how many days to look back (default 7).
+docs/history.md describes the views `cycles` and `pairs`.
 """
 
 import os

@@ -4,8 +4,8 @@
 #
 #   examples/migrate.sh mm2.properties tsoffset.properties
 #
-# It ends at the first command that reports a problem. The file of steps has the next steps, and how
-# to undo each; docs/migration.md explains them.
+# It stops at the first command that reports a problem. The file tsoffset.properties.steps has the next
+# steps, and how to undo each; docs/migration.md explains them.
 set -euo pipefail
 mm2=$1 tsoffset_file=$2
 tsoffset=${TSOFFSET:-tsoffset}

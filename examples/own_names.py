@@ -29,22 +29,23 @@ class SuffixPolicy:
         return f"{topic}{self.between}{source_alias}"
 
     def topic_source(self, topic: str) -> str | None:
-        """The cluster that it came from; None for an original."""
+        """The cluster that the topic was copied from; None for an original topic."""
         name, _, source = topic.rpartition(self.between)
         return source if name else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The name on that cluster; None for an original."""
+        """The topic's name on that cluster; None for an original topic."""
         return topic.rpartition(self.between)[0] or None
 
 
 class TeamFilter(DefaultGroupFilter):
-    """Groups that are named `<team>.<application>`, of some teams; `groups` counts as well."""
+    """Groups named `<team>.<application>` of the teams in `group.filter.teams`. `groups` and
+    `groups.exclude` apply, too."""
 
     def configure(self, settings: dict[str, str]) -> None:
         super().configure(settings)
         self.teams = {name.strip() for name in settings.get("group.filter.teams", "").split(",")}
 
     def should_replicate_group(self, group: str) -> bool:
-        """True for a group of one of the teams that `groups` selects, too."""
+        """True if the group is of one of the teams, and `groups` selects it."""
         return group.partition(".")[0] in self.teams and super().should_replicate_group(group)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Pack tsoffset and its packages into an archive for Spark's executors, for a cluster whose machines
-# do not have them (docs/design.md section 3).
+# do not have them (docs/spark.md).
 #
 #   examples/pack-environment.sh [ARCHIVE]          (default: tsoffset-environment.tar.gz)
 #
@@ -11,8 +11,9 @@
 #   spark.pyspark.python = ./environment/bin/python
 #
 # It packs the environment of PYTHON (default: .venv of this checkout), so that driver and executors
-# have the same versions, including your own filters and policies if they are installed there. The executors' machines need the same Python at the same path (the archive
-# links to it), and Spark in the same version, which is not packed.
+# have the same versions, including your own filters and policies if they are installed there. The
+# executors' machines need the same Python at the same path (the archive links to it), and Spark in
+# the same version, which is not packed.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -36,8 +37,8 @@ site_packages='import sysconfig; print(sysconfig.get_path("purelib"))'
 from=$("$python" -c "$site_packages")
 to=$("$work/environment/bin/python" -c "$site_packages")
 
-# Without Spark's own programs, which the executors have, without tools of development, and
-# without a link to this checkout, whose package is copied instead.
+# Leave out Spark's own programs, which the executors have, development tools, and the link to this
+# checkout, whose package is copied instead.
 tar -C "$from" -cf - \
     --exclude='__pycache__' \
     --exclude='./pyspark/jars' --exclude='./pyspark/examples' --exclude='./pyspark/data' \
@@ -48,7 +49,7 @@ tar -C "$from" -cf - \
     . | tar -C "$to" -xf -
 tar -C "$root" -cf - --exclude='__pycache__' tsoffset | tar -C "$to" -xf -
 
-# Try what the executors will do, from another folder and without this one.
+# Test the imports of the executors, in another folder and without this checkout.
 (cd / && env -i PATH="$PATH" "$work/environment/bin/python" -I -c 'import tsoffset.spark.dataflow, tsoffset.kafka.cluster')
 
 # Moved when it is complete: a partial archive would be unpacked, too.

@@ -529,7 +529,7 @@ def test_dashboard_is_whole():
     numbers = [panel["id"] for panel in panels()]
     assert len(numbers) == len(set(numbers))
     rows = [panel["title"] for panel in panels() if panel["type"] == "row"]
-    assert rows == ["Health", "Lag", "Re-read", "Cycles", "Cost"]
+    assert rows == ["Health", "Lag", "Re-read bounds", "Cycles", "Cost"]
     taken: set[tuple[int, int]] = set()
     for panel in panels():
         at = panel["gridPos"]

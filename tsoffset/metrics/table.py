@@ -276,18 +276,19 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         ),
         one(
             "lag_records",
-            "Most records that consumers would re-read if they failed over now and resumed from"
-            " the target groups' committed offsets, as of the last cycle. The sum over the"
-            " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
+            "Upper bound of the records that consumers would re-read if they failed over now and"
+            " resumed from the target groups' committed offsets, as of the last cycle. The sum over"
+            " the group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
         ),
         more(
             "lag_max_records",
-            "Most records that consumers would re-read after a failover in"
-            " the worst group-partition {of}.",
+            "Upper bound of the records that a failover now would re-read in one group-partition"
+            " {of}: the largest one.",
         ),
         more(
             "lag_min_records",
-            "Most records that consumers would re-read in the best group-partition {of}.",
+            "Upper bound of the records that a failover now would re-read in one group-partition"
+            " {of}: the smallest one.",
         ),
         one(
             "lag_max_seconds",

@@ -89,8 +89,8 @@ class TotalsAnswer(BaseModel):
         " group-partition. All other groups are in sync."
     )
     lag_records: int = Field(
-        description="Most records that consumers would re-read if they failed over right after the"
-        " cycle and resumed from the target groups' committed offsets."
+        description="Upper bound of the records that consumers would re-read if they failed over"
+        " right after the cycle and resumed from the target groups' committed offsets."
     )
     lag_unknown: int = Field(
         description=(
@@ -214,7 +214,7 @@ class RemoteAnswer(BaseModel):
 class RemotesAnswer(BaseModel):
     """The other instances of `status.remote.urls`, in that order."""
 
-    remotes: list[RemoteAnswer] = Field(description="None if the key is not set.")
+    remotes: list[RemoteAnswer] = Field(description="Empty if the key is not set.")
 
 
 class ReasonCount(BaseModel):
@@ -255,8 +255,8 @@ class EntryAnswer(BaseModel):
         description="What to do about that row; null for a topic."
     )
     lag_records: int | None = Field(
-        description="Most records that consumers would re-read if they failed over right after the"
-        " cycle. The sum over the group-partitions where it is known; null if it is"
+        description="Upper bound of the records that consumers would re-read if they failed over"
+        " right after the cycle. The sum over the group-partitions where it is known; null if it is"
         " known for none."
     )
     lag_unknown: int = Field(description="Group-partitions for which that is not known.")
@@ -292,14 +292,15 @@ class Page(BaseModel):
     at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     cycle: int | None = Field(
         description=(
-            "The cycle that these values are of; null until a cycle has reached both clusters."
+            "The cycle that these values are of; null if no cycle of this process has reached both"
+            " clusters."
         )
     )
     age_seconds: float | None = Field(
         description="Seconds since that cycle ended, also if another process ran it."
     )
     page: int = Field(description="Page number, from 1.")
-    limit: int = Field(description="Most items per page.")
+    limit: int = Field(description="Maximum number of items per page.")
     total: int = Field(description="Number of items on all pages.")
 
 
@@ -344,7 +345,8 @@ class TranslatedRow(BaseModel):
         description="Only an `exact` translation re-reads nothing. Do not use `unproven` ones."
     )
     reread_bound: int | None = Field(
-        description="Most source records that a consumer re-reads from the translation."
+        description="Upper bound of the source records that a consumer re-reads from the"
+        " translation."
     )
     message: Sentence | None = Field(description="The cause and what to do.")
     consumer_lag: int | None = Field(
@@ -366,8 +368,8 @@ class PairRow(TranslatedRow):
         description="What to do, if the row was skipped or failed."
     )
     lag_records: int | None = Field(
-        description="Most records that a consumer would re-read if it failed over right after the"
-        " cycle."
+        description="Upper bound of the records that a consumer would re-read if it failed over"
+        " right after the cycle."
     )
     in_sync_at: float | None = Field(
         description="When the target group was last known to be in sync (seconds since 1970 UTC)."
@@ -402,7 +404,7 @@ class PointAnswer(BaseModel):
         description="Sum of the re-read bounds of translations in sync (records)."
     )
     lag_records: int | None = Field(
-        description="Most records that consumers would have re-read at that time (records)."
+        description="Upper bound of the records that a failover at that time would have re-read."
     )
     lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")
 
@@ -418,7 +420,7 @@ class Resumption(BaseModel):
     """Where a consumer of one partition resumes if it fails over now."""
 
     source_topic: Name
-    partition: int = Field(description="The group's name on both clusters.")
+    partition: int = Field(description="Partition number, equal on both clusters.")
     source_offset: int | None = Field(description="Committed offset on the source.")
     target_topic: Name | None
     offset: int | None = Field(
@@ -429,8 +431,8 @@ class Resumption(BaseModel):
         description="Precision of `offset`; null if `offset` is not the last translation."
     )
     reread_bound: int | None = Field(
-        description="Most records that a consumer would re-read, as of the last cycle; null if not"
-        " known."
+        description="Upper bound of the records that a consumer would re-read, as of the last"
+        " cycle; null if not known."
     )
     age_seconds: float | None = Field(
         description="Seconds since the target group was last known to be in sync; null if it has"
@@ -452,7 +454,8 @@ class TranslationAnswer(BaseModel):
     at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     cycle: int | None = Field(
         description=(
-            "The cycle that these values are of; null if it ran before this process started."
+            "The cycle that these values are of; null if no cycle of this process has reached both"
+            " clusters."
         )
     )
     cycle_ended_at: float | None = Field(

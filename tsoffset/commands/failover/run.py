@@ -286,7 +286,7 @@ def next_steps(
         ]
     match paused:
         case True:
-            state = "would be paused, so that" if dry_run else "is paused,"
+            state = "would be paused, so that" if dry_run else "is paused, so"
             steps.append(
                 f"{flow.name} {state} a running daemon does not sync it; `tsoffset failover -c"
                 f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."

@@ -14,7 +14,7 @@ const COLUMNS = [
   { order: "outcome", title: "Outcome" },
   { order: "precision", title: "Precision" },
   { order: "consumer_lag", title: "Consumer lag", about: "records: log end of the source minus committed offset, as of the cycle", amount: true },
-  { order: "lag_records", title: "Re-read", about: "most records that a failover now would re-read", amount: true },
+  { order: "lag_records", title: "Re-read", about: "upper bound of the records that a failover now would re-read", amount: true },
   { order: "lag_seconds", title: "Age", about: "age of the target offset: time since it was last in sync", amount: true },
   { order: "partitions", title: "Partitions", amount: true },
 ];
