@@ -305,7 +305,9 @@ function ask(heading, text, choices, field = null) {
     done(choices[0][1]);
   };
   asking.replaceChildren(h("form", { onsubmit: submit }, h("h2", { id: "ask-title" }, heading), h("p", {}, text), field, h("p", { class: "buttons" }, buttons)));
-  if (!asking.open) asking.showModal();
+  // Opened anew, so that the field has the focus.
+  if (asking.open) asking.close();
+  asking.showModal();
 }
 
 function askToken(text) {
@@ -324,8 +326,10 @@ function askToken(text) {
 
 function locked(problem) {
   token.remove();
+  const isAsked = state.trouble?.status === 401;
   state.trouble = problem;
-  askToken(`${problem.message}; enter the token of listeners.read.token or listeners.token.`);
+  // Each poll comes here again: what is typed stays, and a question that was cancelled is not repeated.
+  if (!isAsked) askToken(`${problem.message}; enter the token of listeners.read.token or listeners.token.`);
 }
 
 byId("token").addEventListener("click", () =>
