@@ -17,10 +17,12 @@ from tsoffset.group_sync.tables import (
     LOG_IDENTITY,
     PARTITION,
     PARTITIONS,
+    anti_join,
     empty,
     left_join,
     null_where,
     select,
+    semi_join,
 )
 from tsoffset.model import OutcomeKind
 
@@ -65,7 +67,7 @@ def with_cache(
     rows = rows.with_columns(known_from=pl.when("is_cached").then(begin).otherwise("known_from"))
     if rows["is_known"].sum() == len(cached):
         return rows, cached.clear()
-    rest = cached.join(rows, on=GROUP_PARTITION, how="anti", maintain_order="left")
+    rest = anti_join(cached, rows, GROUP_PARTITION)
     # If a committed offset is gone, only its last values are kept; a group that was not read may
     # still have it.
     unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
@@ -86,7 +88,7 @@ def void_partitions(
         *(pl.col(name) == pl.col(f"{name}_now") for name in LOG_IDENTITY),
         *(pl.col(name) <= pl.col(f"{name}_now") for name in LOG_ENDS),
     )
-    return pl.concat([void, translated.join(same, on=PARTITION, how="anti")]).unique()
+    return pl.concat([void, anti_join(translated, same, PARTITION)]).unique()
 
 
 def kept_pairs(
@@ -143,8 +145,7 @@ def kept_partitions(
 ) -> pl.DataFrame:
     """PARTITIONS after a cycle: what translating has learned; of the other partitions what was,
     with the ends that the logs have now. Those without a commit in them are forgotten."""
-    rest = before.join(committed, on=PARTITION, how="semi", maintain_order="left")
-    rest = rest.join(translated, on=PARTITION, how="anti", maintain_order="left")
+    rest = anti_join(semi_join(before, committed, PARTITION), translated, PARTITION)
     now = logs.ranges.select(*PARTITION, pl.col(LOG_ENDS).name.suffix("_now"))
     rest = left_join(rest, now, PARTITION).with_columns(
         pl.coalesce(f"{end}_now", end).alias(end) for end in LOG_ENDS

@@ -28,6 +28,8 @@ from tsoffset.group_sync.tables import (
     COMMIT_WORK,
     TARGET_PARTITION,
     Schema,
+    anti_join,
+    left_join,
     select,
 )
 from tsoffset.model import (
@@ -242,7 +244,7 @@ class _Committer:
             pl.col("now") == pl.col("target_offset")
         )
         self._finish(written)
-        return rows.join(written, on="row", how="anti", maintain_order="left")
+        return anti_join(rows, written, ["row"])
 
     def _send(self, pending: pl.DataFrame, read_at: float) -> pl.DataFrame:
         """Commit these rows; returns those that are to be decided again."""
@@ -275,9 +277,7 @@ class _Committer:
         if failures.is_empty():
             self._finish(pending.with_columns(outcome=committed, message=no_metadata))
             return pl.DataFrame(schema=_OPEN)
-        rows = pending.join(
-            failures, on=TARGET_PARTITION, how="left", validate="m:1", maintain_order="left"
-        )
+        rows = left_join(pending, failures, TARGET_PARTITION)
         answer, not_sent = pl.col("answer"), pl.col("not_sent")
         drop_metadata = pl.col("metadata_too_large") & ~pl.col("without_metadata")
         attempts = pl.col("attempts") + (~drop_metadata).cast(pl.Int32)
@@ -298,7 +298,7 @@ class _Committer:
         left = rows.filter("again")
         unanswered = left.filter(pl.col("waits_for").is_not_null() & pl.col("group").is_in(sent))
         unanswered = select(unanswered.with_columns(outcome=committed, message=no_metadata), _DONE)
-        older = self._sent.join(unanswered, on="row", how="anti", maintain_order="left")
+        older = anti_join(self._sent, unanswered, ["row"])
         self._sent = pl.concat([older, unanswered])
         verdict = (
             pl.when(answer.is_null())
@@ -354,18 +354,10 @@ def _decide_with_own_log_end(
         return done
     rows = work[suspects["row"]].hstack(suspects.select("row", "current_target_offset"))
     ranges = _log_ranges(target, rows)
-    rows = (
-        rows.drop("target_start", "target_end")
-        .join(
-            ranges,
-            on=["target_topic", "partition"],
-            how="left",
-            validate="m:1",
-            maintain_order="left",
-        )
-        .with_columns(
-            pl.lit(None, pl.String).alias(name) for name in ("current_reason", "current_message")
-        )
+    rows = left_join(
+        rows.drop("target_start", "target_end"), ranges, ["target_topic", "partition"]
+    ).with_columns(
+        pl.lit(None, pl.String).alias(name) for name in ("current_reason", "current_message")
     )
     again = select(decide(rows, floor), _DONE)
     return pl.concat([done.filter(is_past.ne_missing(True)), again]).sort("row")

@@ -52,10 +52,12 @@ from tsoffset.group_sync.tables import (
     TO_TRANSLATE,
     TRANSLATION,
     TRANSLATIONS,
+    anti_join,
     empty,
     left_join,
     null_where,
     select,
+    semi_join,
 )
 from tsoffset.group_sync.translate import translate
 from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason
@@ -232,9 +234,7 @@ def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
 
 def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups) -> CycleTables:
     """The steps after reading, and what comes of all."""
-    before = carry_over.partitions.join(
-        found.logs.void, on=PARTITION, how="anti", maintain_order="left"
-    )
+    before = anti_join(carry_over.partitions, found.logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
     if not offsets.is_empty():
@@ -352,7 +352,7 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     partitions = work.filter("is_cached").select(PARTITION).unique()
     if partitions.is_empty():
         return work
-    cached = before.join(partitions, on=PARTITION, how="semi", maintain_order="left")
+    cached = semi_join(before, partitions, PARTITION)
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
     is_gone = pl.col("is_cached") & pl.col("is_same").is_null()

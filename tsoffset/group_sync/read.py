@@ -29,6 +29,7 @@ from tsoffset.group_sync.tables import (
     in_one_chunk,
     left_join,
     select,
+    semi_join,
 )
 from tsoffset.model import Failed, GroupType, Isolation, LogRange, Reason, TopicPartition
 from tsoffset.records import Numbers
@@ -263,7 +264,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
     if shared.is_empty():
         return entries.with_columns(topics_message=pl.lit(None, pl.String))
     several = (
-        entries.join(shared, on="source_topic", how="semi")
+        semi_join(entries, shared, ["source_topic"])
         .group_by(TARGET_PARTITION)
         .agg(pl.col("source_topic").unique().sort())
         .filter(pl.col("source_topic").list.len() > 1)
@@ -280,9 +281,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
         )
         .drop("source_topic")
     )
-    return entries.join(
-        several, on=TARGET_PARTITION, how="left", validate="m:1", maintain_order="left"
-    )
+    return left_join(entries, several, TARGET_PARTITION)
 
 
 def _with_claims(

@@ -20,7 +20,7 @@ from tsoffset.flow.policy import GroupFilter
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
-from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS
+from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS, semi_join
 from tsoffset.model import GroupListing, GroupListings, GroupType
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
@@ -148,7 +148,7 @@ def _of_groups(carry_over: FlowCarryOver, only: GroupFilter) -> FlowCarryOver:
     pairs, partitions = carry_over.pairs, carry_over.partitions
     names = list(filter(only.should_replicate_group, pairs["group"].unique().to_list()))
     pairs = pairs.filter(pl.col("group").is_in(names))
-    partitions = partitions.join(pairs, on=PARTITION, how="semi", maintain_order="left")
+    partitions = semi_join(partitions, pairs, PARTITION)
     return FlowCarryOver(pairs, partitions, binding=carry_over.binding)
 
 

@@ -256,6 +256,20 @@ def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.Dat
     return rows.hstack([column for column in found if column.name not in on])
 
 
+def semi_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+    """The rows, in their order, that have the values in `on` of a row of `others`."""
+    if rows.is_empty() or others.is_empty():
+        return rows.clear()
+    return rows.join(others, on=on, how="semi", maintain_order="left")
+
+
+def anti_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+    """The rows, in their order, that do not have the values in `on` of any row of `others`."""
+    if rows.is_empty() or others.is_empty():
+        return rows
+    return rows.join(others, on=on, how="anti", maintain_order="left")
+
+
 def _nulls(name: str, dtype: type[pl.DataType] | pl.DataType, rows: int) -> pl.Series:
     return pl.Series(name, [None], dtype).new_from_index(0, rows)
 

@@ -22,7 +22,7 @@ from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups
 from tsoffset.group_sync.log_ranges import KnownLogs
-from tsoffset.group_sync.tables import PARTITION
+from tsoffset.group_sync.tables import PARTITION, semi_join
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
 from tsoffset.spark import packing
@@ -139,10 +139,7 @@ class SparkSteps:
         rows = [np.concatenate([rows_of[partition] for partition in task]) for task in tasks]
         steps = replace(self._steps, translating=min(len(tasks), slots), tasks=len(tasks))
         parts = (offsets[own] for own in rows)
-        work = (
-            (part, partitions.join(part, on=PARTITION, how="semi", maintain_order="left"))
-            for part in parts
-        )
+        work = ((part, semi_join(partitions, part, PARTITION)) for part in parts)
         sizes = [len(own) for own in rows]
         done = self._run("translate", steps, "translate", work, sizes, at_once=self._most_reads)
         cost = Cost()
