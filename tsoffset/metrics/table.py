@@ -359,8 +359,9 @@ def _replication(level: str, labels: str) -> Replication:
         _gauge(
             f"{level}_replication_lag_bound_records",
             labels,
-            "Upper bound of the replication lag: source offsets after the last record pair. It"
-            " also grows while the replicator keeps up, if no offset needs a new proof.",
+            "Upper bound of the replication lag: source offsets after the last record pair that a"
+            " cycle proved. It also grows while the replicator keeps up, until a cycle proves a"
+            " later pair.",
         ),
         _gauge(
             f"{level}_replication_unknown_partitions",

@@ -279,7 +279,7 @@ def next_steps(
     topic = example.partition(" ")[0].rpartition("-")[0]
     named = f", with the topic names on the target ({topic})" if topic else ""
     if not found.none_ready:
-        which = " of the ready groups" if found.not_ready else ""
+        which = " of all other groups" if found.not_ready else ""
         steps += [
             f"Start the consumers{which} on {target}, in their groups{named}.",
             f"Let producers write to {target}.",
