@@ -114,7 +114,7 @@ def kept_pairs(
     is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
     has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
-    rows = rows.with_columns(
+    rows = rows.with_columns_seq(
         *(
             pl.when(holds).then(fresh).when(stays).then(old).alias(old)
             for old, fresh in zip(KNOWN, new, strict=True)
@@ -147,7 +147,7 @@ def kept_partitions(
     with the ends that the logs have now. Those without a commit in them are forgotten."""
     rest = anti_join(semi_join(before, committed, PARTITION), translated, PARTITION)
     now = logs.ranges.select(*PARTITION, pl.col(LOG_ENDS).name.suffix("_now"))
-    rest = left_join(rest, now, PARTITION).with_columns(
+    rest = left_join(rest, now, PARTITION).with_columns_seq(
         pl.coalesce(f"{end}_now", end).alias(end) for end in LOG_ENDS
     )
     return pl.concat([select(rest, PARTITIONS), learned])

@@ -117,7 +117,7 @@ def commit_groups(
 
 def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
     """COMMIT_RESULTS that say that nothing could be done for these rows."""
-    rows = work.select("group").with_columns(
+    rows = work.select("group").with_columns_seq(
         outcome=pl.lit(OutcomeKind.FAILED),
         reason=pl.lit(failed.kind),
         message=pl.lit(failed.message),
@@ -157,7 +157,7 @@ class _Committer:
         """The rows of `_DONE`, in the order of the work."""
         unread = pl.col("source_topic").is_null()
         has_members = ~unread & pl.col("target_active").fill_null(False)
-        rows = self._work.with_row_index("row").with_columns(
+        rows = self._work.with_row_index("row").with_columns_seq(
             pl.col("row").cast(pl.Int64),
             attempts=pl.lit(0),
             without_metadata=pl.lit(False),
@@ -218,7 +218,7 @@ class _Committer:
         )
         # Always from the original work: deciding changes some of its columns.
         rows = self._work[part["row"]].hstack(part.drop("group"))
-        rows = with_current(rows, target_commits(found)).with_columns(
+        rows = with_current(rows, target_commits(found)).with_columns_seq(
             pl.col("first_read").fill_null(read_at)
         )
         waited = self._clock.monotonic() - pl.col("first_read")
@@ -288,7 +288,7 @@ class _Committer:
         again = (answer.is_not_null() & ~is_final) & (
             drop_metadata | may_be_written | (pl.col("answer_patience") > 0)
         )
-        rows = rows.with_columns(
+        rows = rows.with_columns_seq(
             again=(again & (attempts < _ATTEMPTS)).fill_null(False),
             attempts=attempts.fill_null(0),
             # Not a pause for what was not sent, or is sent without metadata.
@@ -313,7 +313,7 @@ class _Committer:
         is_answer = pl.col("reason") == answer
         is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
         self._finish(
-            done.with_columns(
+            done.with_columns_seq(
                 message=pl.when(is_committed)
                 .then(no_metadata)
                 .when(is_answer)
@@ -356,7 +356,7 @@ def _decide_with_own_log_end(
     ranges = _log_ranges(target, rows)
     rows = left_join(
         rows.drop("target_start", "target_end"), ranges, ["target_topic", "partition"]
-    ).with_columns(
+    ).with_columns_seq(
         pl.lit(None, pl.String).alias(name) for name in ("current_reason", "current_message")
     )
     again = select(decide(rows, floor), _DONE)

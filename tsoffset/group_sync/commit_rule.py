@@ -84,7 +84,7 @@ def _at_least_log_start(rows: pl.DataFrame) -> pl.DataFrame:
         "reason": pl.lit(None, pl.String),
         "message": pl.lit(None, pl.String),
     }
-    return rows.with_columns(
+    return rows.with_columns_seq(
         pl.when(at_start).then(value).otherwise(pl.col(name)).alias(name)
         for name, value in translation.items()
     )
@@ -154,7 +154,7 @@ def with_outcome(rows: pl.DataFrame, verdict: pl.Expr) -> pl.DataFrame:
         if reason in occurring:
             message = message.when(verdict == pl.lit(reason)).then(text)
     is_outcome = verdict.is_in(_OUTCOMES)
-    return rows.with_columns(
+    return rows.with_columns_seq(
         outcome=pl.when(is_outcome)
         .then(verdict)
         .when(verdict.is_in(FAILURES))

@@ -284,7 +284,7 @@ def _with_translations(
     """READ_COMMITS, each with the translation of its offset: one of this cycle (which is also in
     `new_*`, to be cached), or the cached one. In topics whose target rewrites timestamps none
     counts."""
-    new = translations.select(
+    new = translations.select_seq(
         *SOURCE_OFFSET,
         *(pl.col(name).alias(f"new_{name}") for name in TRANSLATION),
         *("holds", "while_source_end", "while_source_log_end", "while_target_end"),
@@ -306,7 +306,7 @@ def _with_translations(
         "target_end": pl.col("target_end"),
     }
     log_end = pl.when("is_cached").then("source_log_end").when("is_new").then("new_source_log_end")
-    rows = rows.with_columns(
+    rows = rows.with_columns_seq(
         *(
             pl.when("is_cached").then(value).when("is_new").then(f"new_{name}").alias(name)
             for name, value in cached.items()
@@ -334,7 +334,7 @@ def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame
     messages = {topic: rewritten(topic).message for topic in topics}
     message = pl.col("target_topic").replace_strict(messages, default=None, return_dtype=pl.String)
     reason = pl.lit(Reason.TARGET_REWRITES_TIMESTAMPS)
-    return rows.with_columns(
+    return rows.with_columns_seq(
         *null_where(is_rewritten, ANSWER),
         reason=pl.when(is_rewritten).then(reason).otherwise("reason"),
         message=pl.when(is_rewritten).then(message).otherwise("message"),
@@ -356,7 +356,7 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
     is_gone = pl.col("is_cached") & pl.col("is_same").is_null()
-    return work.with_columns(
+    return work.with_columns_seq(
         *null_where(is_gone, ["source_timestamp_ms", *ANSWER]),
         reason=pl.when(is_gone).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
         message=pl.when(is_gone).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),

@@ -68,7 +68,7 @@ def source_commits(
     there = pl.Series(list(found.topics), dtype=pl.String)
     names = pl.concat([there, failures["source_topic"].drop_nulls()]).unique()
     topics, renamings = _target_topics(flow, names)
-    of_group = in_one_chunk(groups).with_columns(
+    of_group = in_one_chunk(groups).with_columns_seq(
         _type_message().alias("type_message"), is_share_group=_is_share_group
     )
     entries = _offsets(found, topics, of_group)
@@ -80,7 +80,7 @@ def source_commits(
     claims = Claims(competing_flows, names_of_groups, share_groups)
     entries = _with_claims(entries, renamings, claims)
     several_sources = pl.lit(Reason.SEVERAL_SOURCES)
-    entries = entries.with_columns(
+    entries = entries.with_columns_seq(
         reason=_first_reason(
             pl.lit(Reason.UNSUPPORTED_GROUP), several_sources, several_sources, "reason"
         ),
@@ -129,7 +129,7 @@ def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame
     )
     offsets = pl.DataFrame(
         {"partition": found.partition[rows], "source_offset": found.offset[rows]}
-    ).with_columns(
+    ).with_columns_seq(
         metadata=metadata,
         lag=lag,
         reason=pl.lit(None, pl.String),
@@ -250,7 +250,7 @@ def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
         orient="row",
     )
     behind = pl.col("log_end") - pl.col("source_offset") - pl.col("lag").fill_null(0)
-    return left_join(entries, ends, PARTITION).with_columns(
+    return left_join(entries, ends, PARTITION).with_columns_seq(
         acknowledged=pl.when(wanted).then(behind.clip(lower_bound=0)),
         reason=pl.when(wanted).then("no_end").otherwise("reason"),
         message=pl.when(wanted).then("no_end_message").otherwise("message"),
@@ -269,7 +269,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
         .agg(pl.col("source_topic").unique().sort())
         .filter(pl.col("source_topic").list.len() > 1)
         .pipe(in_one_chunk)
-        .with_columns(
+        .with_columns_seq(
             topics_message=pl.format(
                 "{}-{} of group {}: the source topics {} all map to it; exclude all but one "
                 "(topics.exclude)",

@@ -26,7 +26,7 @@ def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
     records after the start offset that it has acknowledged."""
     again = pl.col("acknowledged").fill_null(0)
     is_exact = pl.col("precision") == Precision.EXACT
-    return rows.with_columns(
+    return rows.with_columns_seq(
         reread_bound=pl.col("reread_bound") + again,
         precision=pl.when(is_exact & (again > 0))
         .then(pl.lit(Precision.BOUNDED))

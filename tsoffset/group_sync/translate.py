@@ -95,7 +95,7 @@ def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) 
     }
     of_each = pl.DataFrame(columns, {name: TRANSLATIONS[name] for name in columns})
     copy = np.concatenate([one.answers.copy for one in parts])
-    rows = of_each[np.repeat(np.arange(len(sizes)), sizes)].with_columns(
+    rows = of_each[np.repeat(np.arange(len(sizes)), sizes)].with_columns_seq(
         source_offset=np.concatenate([one.answers.offset for one in parts]),
         source_timestamp_ms=np.concatenate([one.answers.timestamp for one in parts]),
         target_offset=copy,
