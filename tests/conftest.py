@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import logging
 import os
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -65,9 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def logs_as_at_first() -> Iterator[None]:
+def logs_as_at_first(request: pytest.FixtureRequest) -> Iterator[None]:
     """A task that runs in this process sets its logs up, for its process; the next test's are not
-    those."""
+    those. A random test logs warnings alone: a line per example would hide the one that fails."""
+    if getattr(request.function, "is_hypothesis_test", False):
+        warnings_alone = structlog.make_filtering_bound_logger(logging.WARNING)
+        structlog.configure(wrapper_class=warnings_alone)
     yield
     structlog.reset_defaults()
 

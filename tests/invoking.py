@@ -6,20 +6,30 @@ import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import structlog
 from click.testing import CliRunner, Result
 
 from tsoffset.cli.main import cli
+from tsoffset.cluster import Connect
+from tsoffset.kafka import cluster as real
 
 ROOT = Path(__file__).parent.parent
 
 
-def invoke(*words: str, env: Mapping[str, str | None] | None = None) -> Result:
-    """Run a command in this process, and leave its logging as it was."""
-    with logging_kept():
+def invoke(
+    *words: str, env: Mapping[str, str | None] | None = None, connect: Connect | None = None
+) -> Result:
+    """Run a command in this process, and leave its logging as it was. With `connect` it reads
+    these clusters instead of real ones. Spark's workers do not: use it for all but `sync` and
+    `run`."""
+    with ExitStack() as stack:
+        stack.enter_context(logging_kept())
+        if connect is not None:
+            stack.enter_context(patch.object(real, "KafkaCluster", connect))
         return CliRunner().invoke(cli, words, env=env, prog_name="tsoffset")
 
 

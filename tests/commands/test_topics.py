@@ -4,9 +4,12 @@ import json
 import struct
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
+from click.testing import Result
 
 from tests.configured import properties_file
 from tests.invoking import invoke
@@ -57,6 +60,12 @@ def told(found: list[Found], cluster: str) -> dict[tuple[TopicKind, str | None],
         for one in found
         if one.cluster == cluster
     }
+
+
+def in_memory(estate: Estate, folder: Path) -> Result:
+    """`tsoffset topics` between A and B."""
+    file = properties_file(folder, "a:9092", "b:9092")
+    return invoke("topics", "-c", str(file), connect=estate.connect)
 
 
 def test_remote_topics_and_clusters_upstream_with_their_hops():
@@ -155,6 +164,30 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_there():
     (own,) = [one for one in found if one.cluster == "A"]
     assert own.heartbeat_timestamp_ms is None
     assert (REMOTE, "A.orders") in told(found, "B")
+
+
+def test_the_command_prints_two_tables_and_exits_with_0(tmp_path):
+    """One of the upstream clusters, and one of the topics that a replicator created."""
+    estate = with_topics(A=["orders"], B=["A.orders", "A.heartbeats"])
+    shown = in_memory(estate, tmp_path)
+    assert shown.exit_code == 0, shown.output
+    assert [line.split()[:3] for line in shown.stdout.splitlines() if line] == [
+        ["cluster", "B"],
+        ["UPSTREAM", "HOPS", "NEWEST"],
+        ["A", "1", ANY],
+        ["TOPIC", "KIND", "FROM"],
+        ["A.orders", "remote", "A"],
+        ["A.heartbeats", "heartbeats", "A"],
+    ]
+
+
+@pytest.mark.parametrize(("unreachable", "status"), [(False, 1), (True, 3)])
+def test_the_exit_status_tells_a_topic_from_a_cluster(tmp_path, unreachable, status):
+    """1 for a topic that cannot be read, 3 for a cluster that cannot be reached."""
+    estate = with_topics(A=["orders"], B=["A.heartbeats"])
+    estate["A"].unreachable = unreachable
+    estate["B"].fail(Failed(FailureKind.AUTHORIZATION, "read: no"), verb=Verb.READ_RAW)
+    assert in_memory(estate, tmp_path).exit_code == status
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Policies and filters of one's own: Python classes by path or entry point."""
 
+import re
 import textwrap
 
 import pytest
 
 from tests.configured import TWO_CLUSTERS, resolved, the_problem, two_clusters
+from tests.invoking import ROOT
 from tsoffset.flow.policy import Renaming, target_topic
 
 MODULE = """
@@ -209,3 +211,15 @@ def test_settings_of_another_flows_class_are_no_warning():
     )
     (warning,) = settings.warnings
     assert warning.startswith("mm2.properties:8: A->B.replication.policy.between: ")
+
+
+def test_the_policy_of_the_documentation_names_topics_both_ways(tmp_path):
+    """docs/configuration.md has it to be copied."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "documented_policy.py").write_text(block)
+    (flow,) = two_clusters("replication.policy.class = documented_policy:DashPolicy").flows
+    assert target_topic(flow.policy, "A", "B", "orders") == Renaming(
+        "orders-A", is_remote_topic=True
+    )
+    assert target_topic(flow.policy, "A", "B", "orders-B") == Renaming("orders", failback=True)

@@ -106,13 +106,14 @@ def test_a_flow_outlives(stage: Stage, name: str, record_property: Callable[...,
     stage.rest()
     begin = stage.said()
     with case.fault(stage):
+        in_effect = stage.said()
         if case.says is not None:
             stage.wait_for(case.says, begin)
             if case.shown:
                 wait_until(partial(_is_shown, stage, case.flows), "the status has it")
         for flow in BOTH:
             wanted = 2 if flow in others or case.says is None else 1
-            stage.wait_for(partial(_has_ended, flow, wanted), begin)
+            stage.wait_for(partial(_has_ended, flow, wanted), in_effect)
     over = stage.said()
     for flow in BOTH:
         stage.wait_for(lambda events, flow=flow: any(map(good, ended(events, flow))), over)

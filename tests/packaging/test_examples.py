@@ -1,12 +1,14 @@
 """The scripts in examples/, each as it stands."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -25,6 +27,7 @@ from tsoffset.spark.session import spark_session
 
 EXAMPLES = ROOT / "examples"
 SCRIPT = EXAMPLES / "pack-environment.sh"
+CONTRIBUTING = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.sh")), ids=lambda it: it.name)
@@ -246,3 +249,27 @@ def test_names_and_choices_of_ones_own(source, target, unique, tmp_path, monkeyp
     assert suffix.upstream_topic(f"{topic}-of-A") == topic
     assert suffix.topic_source(topic) is None
     assert suffix.upstream_topic(topic) is None
+
+
+def test_the_tests_to_copy_pass():
+    """docs/contributing.md has them with their imports."""
+    (block,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)  # noqa: S102
+    tests = [test for name, test in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+
+
+def test_what_is_named_to_be_copied_exists():
+    """Files, by their path or their name, and tests."""
+    section = CONTRIBUTING.split("\n## ")[3]
+    named = set(re.findall(r"`([\w./-]+)`", section))
+    paths = {name for name in named if name.endswith((".py", "/"))}
+    assert {"tests/config/", "test_faults.py"} <= paths
+    lost = {path for path in paths if not (ROOT / path).exists()}
+    assert not [path for path in lost if not list((ROOT / "tests").rglob(path))]
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    tests = {name for name in named if name.startswith("test_")} - paths
+    assert not [test for test in tests if f"def {test}(" not in sources]
