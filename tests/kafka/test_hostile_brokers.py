@@ -36,7 +36,7 @@ from tsoffset.model import OutcomeKind, Row, TopicPartition
 pytestmark = pytest.mark.slow
 
 # Where the answer comes only when time is up, and where a busy machine is to be waited for.
-SHORT_MS, LONG_MS = 600, 6_000
+SHORT_MS, LONG_MS = 1_000, 6_000
 TIME_IS_UP = ("TIMEOUT", "UNREACHABLE", "unreachable", "NO_LEADER", "COORDINATOR")
 CLIENT = {
     "retry.backoff.ms": "20",
