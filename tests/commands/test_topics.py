@@ -172,6 +172,8 @@ def test_the_command_prints_two_tables_and_exits_with_0(tmp_path):
     shown = in_memory(estate, tmp_path)
     assert shown.exit_code == 0, shown.output
     assert [line.split()[:3] for line in shown.stdout.splitlines() if line] == [
+        ["cluster", "A"],
+        ["no", "replicated", "topic"],
         ["cluster", "B"],
         ["UPSTREAM", "HOPS", "NEWEST"],
         ["A", "1", ANY],

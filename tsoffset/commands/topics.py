@@ -1,8 +1,7 @@
 """`tsoffset topics`: what replicators have created on each cluster, from where, and how late."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -48,16 +47,18 @@ def run_topics(
 
     with notices.progress("reading topics"):
         found = discover(selection.flows, connect)
-    output.show(Found, found, partial(_lines, found))
+    flows = selection.flows
+    clusters = dict.fromkeys(one.alias for flow in flows for one in (flow.source, flow.target))
+    output.show(Found, found, partial(_lines, clusters, found))
     if any(one.kind is TopicKind.FAILED and one.topic is None for one in found):
         return 3
     return int(any(one.reason is not None for one in found))
 
 
-def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
-    for cluster, some in groupby(found, key=lambda one: one.cluster):
-        members = list(some)
-        if members[0] is not found[0]:
+def _lines(clusters: Iterable[str], found: Sequence[Found], width: int | None) -> Iterator[Text]:
+    for number, cluster in enumerate(clusters):
+        members = [one for one in found if one.cluster == cluster]
+        if number:
             yield Text()
         yield head(f"cluster {cluster}")
         messages = [one.message for one in members if one.message is not None]
