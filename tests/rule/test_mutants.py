@@ -48,7 +48,7 @@ def in_new_process(*arguments: str) -> str:
     return run.stdout
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_a_mutant_that_no_example_needs_survives_alone():
     """One that breaks the rule does not."""
     assert in_new_process("-c", ALONE) == "nothing\n"
