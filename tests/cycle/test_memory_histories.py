@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.random_examples import scaled
+from tests.random_examples import MANY, scaled
 from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_translation_properties import assert_holds, assert_same, kinds
@@ -214,7 +214,7 @@ def judge(kind_and_is_plain: tuple[Kind, bool], seed: int) -> None:
     "number",
     [
         pytest.param(scaled(5), id="some"),
-        pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
+        pytest.param(MANY, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
 def test_carry_over_changes_cost_and_no_answer(number):

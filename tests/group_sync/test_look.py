@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.group_sync.test_row_contract import check
 from tests.memory_flows import Estate, LoweringPolicy, flow, identity_flow
-from tests.random_examples import scaled
+from tests.random_examples import MANY, scaled
 from tsoffset.cycle.source_commits import CompetingFlow, preflight
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
@@ -286,7 +286,7 @@ def judge(seed: int) -> None:
     "lives",
     [
         pytest.param(scaled(5), id="some", marks=pytest.mark.slow),
-        pytest.param(100, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
+        pytest.param(MANY, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
 def test_memory_and_other_groups_change_no_row(lives):
