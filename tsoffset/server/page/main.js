@@ -92,7 +92,11 @@ async function poll() {
     state.remotes = (await get("remotes")).remotes.filter((remote) => !own(remote));
   } catch (error) {
     const problem = understood(error);
-    if (problem.status === 401) return locked(problem);
+    if (problem.status === 401) {
+      // What was typed since the last poll stays, and a question that was cancelled is not repeated.
+      if (state.trouble?.status !== 401) locked(problem);
+      return;
+    }
     if (!state.trouble) say(`${problem.message}; ${problem.nextStep}`);
     state.trouble = problem;
     pause = Math.min(LONGEST_POLL_MS, pause * 2);
@@ -326,10 +330,8 @@ function askToken(text) {
 
 function locked(problem) {
   token.remove();
-  const isAsked = state.trouble?.status === 401;
   state.trouble = problem;
-  // Each poll comes here again: what is typed stays, and a question that was cancelled is not repeated.
-  if (!isAsked) askToken(`${problem.message}; enter the token of listeners.read.token or listeners.token.`);
+  askToken(`${problem.message}; enter the token of listeners.read.token or listeners.token.`);
 }
 
 byId("token").addEventListener("click", () =>
