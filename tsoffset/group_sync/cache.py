@@ -72,7 +72,7 @@ def with_cache(
     # still have it.
     unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
     is_gone = ~pl.col("group").is_in(unread["group"].implode())
-    return rows, rest.with_columns(null_where(is_gone, KNOWN))
+    return rows, rest.with_columns_seq(null_where(is_gone, KNOWN))
 
 
 # --- what is kept -----------------------------------------------------------------------
@@ -122,7 +122,7 @@ def kept_pairs(
         last_source=pl.when(has_translation).then(source_offset).otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
     )
-    rest = rest.with_columns(null_where(pl.col("is_void"), KNOWN))
+    rest = rest.with_columns_seq(null_where(pl.col("is_void"), KNOWN))
     kept = pl.concat([select(rows, CACHE), select(rest, CACHE)])
     return kept.filter(pl.any_horizontal(pl.col("known_offset", "last_source").is_not_null()))
 

@@ -218,7 +218,7 @@ class _Committer:
         )
         # Always from the original work: deciding changes some of its columns.
         rows = self._work[part["row"]].hstack(part.drop("group"))
-        rows = with_current(rows, target_commits(found)).with_columns_seq(
+        rows = with_current(rows, target_commits(found)).with_columns(
             pl.col("first_read").fill_null(read_at)
         )
         waited = self._clock.monotonic() - pl.col("first_read")
@@ -275,7 +275,7 @@ class _Committer:
         committed = pl.lit(OutcomeKind.COMMITTED)
         no_metadata = pl.when("without_metadata").then(pl.lit(_NO_METADATA))
         if failures.is_empty():
-            self._finish(pending.with_columns(outcome=committed, message=no_metadata))
+            self._finish(pending.with_columns_seq(outcome=committed, message=no_metadata))
             return pl.DataFrame(schema=_OPEN)
         rows = left_join(pending, failures, TARGET_PARTITION)
         answer, not_sent = pl.col("answer"), pl.col("not_sent")
@@ -297,7 +297,9 @@ class _Committer:
         )
         left = rows.filter("again")
         unanswered = left.filter(pl.col("waits_for").is_not_null() & pl.col("group").is_in(sent))
-        unanswered = select(unanswered.with_columns(outcome=committed, message=no_metadata), _DONE)
+        unanswered = select(
+            unanswered.with_columns_seq(outcome=committed, message=no_metadata), _DONE
+        )
         older = anti_join(self._sent, unanswered, ["row"])
         self._sent = pl.concat([older, unanswered])
         verdict = (
@@ -313,7 +315,7 @@ class _Committer:
         is_answer = pl.col("reason") == answer
         is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
         self._finish(
-            done.with_columns_seq(
+            done.with_columns(
                 message=pl.when(is_committed)
                 .then(no_metadata)
                 .when(is_answer)

@@ -269,7 +269,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
         .agg(pl.col("source_topic").unique().sort())
         .filter(pl.col("source_topic").list.len() > 1)
         .pipe(in_one_chunk)
-        .with_columns_seq(
+        .with_columns(
             topics_message=pl.format(
                 "{}-{} of group {}: the source topics {} all map to it; exclude all but one "
                 "(topics.exclude)",
@@ -346,6 +346,6 @@ def with_current(rows: pl.DataFrame, current: pl.DataFrame) -> pl.DataFrame:
     not_read = current.filter(of_group).select("group", pl.col(CURRENT).name.suffix("_group"))
     return (
         left_join(rows, not_read, ["group"])
-        .with_columns(pl.coalesce(f"{name}_group", name).alias(name) for name in CURRENT)
+        .with_columns_seq(pl.coalesce(f"{name}_group", name).alias(name) for name in CURRENT)
         .drop(f"{name}_group" for name in CURRENT)
     )

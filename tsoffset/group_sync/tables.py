@@ -3,8 +3,8 @@
 `reason` and `message` say why nothing is committed for a row: a `Reason` (skipped) or a
 `FailureKind` (failed). Where both are null, nothing stands against a commit so far.
 
-Columns are computed one after the other (`with_columns_seq`): handing each to Polars' threads costs
-more than it saves, above all on a busy machine.
+Where several columns are computed, it is one after the other (`with_columns_seq`): handing each to
+Polars' threads costs more than it saves, above all on a busy machine.
 """
 
 from collections.abc import Mapping
