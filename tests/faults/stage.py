@@ -18,7 +18,7 @@ from urllib.request import urlopen
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from tests.daemons import Daemon
+from tests.daemons import SECONDS, Daemon
 from tests.embedded_cluster import EmbeddedCluster
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, runs
@@ -34,7 +34,6 @@ INTERVAL_SECONDS = {THREE: 2, SINGLE: 4}
 # What the daemon calls the target, where it has names of its own.
 NAME = "broker.tsoffset.test"
 GROUPS = 6
-PATIENCE_SECONDS = 60
 # In ElectLeaders.
 _PREFERRED = 0
 
@@ -119,7 +118,7 @@ class Stage:
     # --- what the daemon said -----------------------------------------------------------------
 
     def wait_for(
-        self, enough: Callable[[Events], bool], since: int = 0, *, seconds: float = PATIENCE_SECONDS
+        self, enough: Callable[[Events], bool], since: int = 0, *, seconds: float = SECONDS
     ) -> int:
         """Wait until the log from `since` on says enough; how long the log is then."""
         self.daemon.wait_for(lambda events: enough(events[since:]), seconds=seconds)
@@ -223,9 +222,7 @@ def staged(folder: Path) -> Iterator[Stage]:
         daemon = running.enter_context(Daemon("-c", str(file), folder=folder, through=through))
         api = f"http://{HOST}:{port}/api/v1"
         stage = Stage(folder, a, singles, proxies, contents, traffic, daemon, api)
-        stage.wait_for(
-            lambda events: all(any(map(good, ended(events, f))) for f in traffic), seconds=180
-        )
+        stage.wait_for(lambda events: all(any(map(good, ended(events, f))) for f in traffic))
         stage.wait_for(lambda _: all(one.seen for one in traffic.values()))
         stage.rest()
         stage.at_first = stage.held()

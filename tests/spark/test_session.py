@@ -16,14 +16,14 @@ from pyspark.errors import PySparkRuntimeError
 
 from tests import stored_clusters as shared
 from tests.invoking import ROOT, logging_kept
-from tests.processes import children, is_java, runs
+from tests.processes import children, is_java, runs, stop
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import keep_workers
+from tsoffset.spark import jobs, keep_workers
 from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.jvm import Jvm, pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
@@ -390,7 +390,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
 def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd):
     """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
     and ends without an error, and what keeps its workers says nothing of it; the next session runs
-    the cycle."""
+    the cycle. A Java process that is hung counts as dead, and is killed."""
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
         world = World(tmp_path, session)
@@ -414,3 +414,8 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd)
         assert "Traceback" not in capfd.readouterr().err
         rows = World(tmp_path, session).cycle().rows
         assert {row.outcome for row in rows} <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
+        monkeypatch.setattr(jobs, "_ANSWERS_WITHIN_SECONDS", 1.0)
+        (java,) = filter(is_java, children(os.getpid()))
+        stop(java)
+        assert not is_alive(session)
+        wait_until(lambda: not runs(java))

@@ -147,7 +147,8 @@ class Jobs:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """False where the session's Spark is gone, or says nothing, and a new session is needed."""
+    """False where the session's Spark is gone, or says nothing, and a new session is needed. A Java
+    process that says nothing is killed, so that nobody waits for it again."""
 
     def asked() -> bool:
         try:
@@ -155,7 +156,10 @@ def is_alive(session: SparkSession) -> bool:
         except (AttributeError, *SPARK_ERRORS):
             return False
 
-    return in_time(asked) or False
+    answer = in_time(asked)
+    if answer is None:
+        session.sparkContext._gateway.proc.kill()
+    return answer or False
 
 
 def in_time(work: Callable[[], T]) -> T | None:
