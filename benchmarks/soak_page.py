@@ -68,7 +68,7 @@ def soak(result: Result) -> str:
         f" longest {cycle['high']:.3g} s.",
         f"{result['commits_judged']:,} commits on the target were checked: none skipped a "
         "record or moved backwards.",
-        f"Meanwhile there were {traffic}. {faults}",
+        f"The test's own clients counted: {traffic}. {faults}",
     )
     return f"{' '.join(words)}\n\n{table(head, rows)}"
 
