@@ -1,14 +1,17 @@
 """`import tsoffset` as a library: the same things as the commands, as values."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tsoffset
 from tests.commands.test_compare import CHECKPOINTS, checkpoint
 from tests.configured import nowhere, properties_file
+from tests.invoking import ROOT
 from tests.memory_flows import Estate, mirrored_estate, row_of
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.model import (
@@ -142,6 +145,22 @@ def test_a_cluster_that_is_away(file):
     assert (row.group, row.outcome) == (None, OutcomeKind.FAILED)
     with pytest.raises(ClusterUnreachable):
         tsoffset.translate_offsets(file, "billing")
+
+
+def test_the_examples_of_the_documentation_run(estate, file, monkeypatch, capsys):
+    """docs/api.md has them; the first one without `connect`."""
+    monkeypatch.chdir(file.parent)
+    for function in (tsoffset.translate_offsets, tsoffset.plan, tsoffset.sync):
+        monkeypatch.setitem(function.__kwdefaults__, "connect", estate.connect)
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(first, names)  # noqa: S102
+    assert capsys.readouterr().out == f"{ORDERS} 440 exact\n"
+    assert names["stuck"] == []
+    assert estate.standing("billing", "A.orders") == CommittedOffset(440, "noted")
+    exec(second, names)  # noqa: S102
+    assert names["rows"] == []
 
 
 @pytest.mark.thorough

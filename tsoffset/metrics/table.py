@@ -90,8 +90,8 @@ STATE = _gauge(
     "flow_state",
     "flow state",
     "1 for the state of the flow, 0 for the others: `starting`, `running`, `degraded` (some rows"
-    " failed, no group can be synced, or the cycle hit its time limit), `failed` (the cycle had no"
-    " rows), `paused`, `standby`.",
+    " failed, no group can be synced, or the cycle hit its time limit), `failed` (a cluster was"
+    " unreachable, Spark failed, or no cycle may start), `paused`, `standby`.",
 )
 INTERVAL = _gauge(
     "flow_interval_seconds",
@@ -119,23 +119,22 @@ WITHOUT_SUCCESS = _gauge(
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "Number of cycles without a result since the last one with a result. A cycle has none if a"
-    " cluster was unreachable or Spark failed.",
+    "Number of latest cycles in a row in which a cluster was unreachable or Spark failed, or which"
+    " hit their time limit.",
     "cycles",
 )
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "Time for which the flow's lag metrics have been unknown because no cycle reached both"
-    " clusters, in seconds. 0 until two intervals have passed without such a cycle; after that, the"
-    " time since the last such cycle. While it is above 0, all lags in records, including"
-    " replication lag, are absent. Absent on standby.",
+    "Time since the last cycle that reached both clusters, in seconds. 0 for two intervals after"
+    " that cycle (or twice its duration, if longer), and 0 if there was none. While it is above 0,"
+    " all lags in records, including replication lag, are absent. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
     "flow",
-    "Only while tsoffset_flow_stale_seconds is above 0: records that consumers would have re-read"
-    " after the last cycle that reached both clusters. Now they would re-read at least as many.",
+    "Only while tsoffset_flow_stale_seconds is above 0: tsoffset_flow_lag_records as of the last"
+    " cycle that reached both clusters. A failover now may re-read more.",
 )
 STALE_ESTIMATE = _gauge(
     "flow_stale_lag_estimate_records",
@@ -183,23 +182,22 @@ COMMIT_GAP = _gauge(
 ROWS = _gauge(
     "cycle_rows",
     "flow outcome reason",
-    "Rows of the last cycle by outcome and reason (empty if there is none), as in the log event"
-    " `cycle_finished`: one row for each group-partition, and one for each group, broker or"
-    " cluster that failed as a whole.",
+    "Rows of the last cycle by outcome and reason (empty if there is none): one row for each"
+    " group-partition, and one for each group, broker or cluster that failed as a whole.",
     "rows",
 )
 GROUPS = _gauge(
     "groups",
     "flow outcome reason",
-    "Groups of the last cycle by their worst outcome and its reason. From worst to best: `failed`,"
-    " `skipped`, `would_commit`, `committed`, `unchanged`.",
+    "Groups by their worst outcome and its reason in the last cycle that reached both clusters."
+    " From worst to best: `failed`, `skipped`, `would_commit`, `committed`, `unchanged`.",
     "groups",
 )
 PRECISION = _gauge(
     "translated_pairs",
     "flow precision",
-    "Group-partitions with a translation in the last cycle, by precision: `exact`, `bounded`,"
-    " `frontier`, `unproven`.",
+    "Group-partitions with a translation in the last cycle that reached both clusters, by"
+    " precision: `exact`, `bounded`, `frontier`, `unproven`.",
     "pairs",
 )
 
@@ -214,7 +212,10 @@ POSITIONS = _counter(
     "positions",
 )
 ROUNDS = _counter(
-    "rounds", "flow", "Consecutive network round trips of translation.", "round trips"
+    "rounds",
+    "flow",
+    "Network round trips that translation waited for, one after the other.",
+    "round trips",
 )
 FETCHES = _counter("fetches", "flow side", "Fetch requests of translation.", "fetches")
 TIME_LOOKUPS = _counter(
@@ -276,19 +277,17 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         ),
         one(
             "lag_records",
-            "Upper bound of the records that consumers would re-read if they failed over now and"
-            " resumed from the target groups' committed offsets, as of the last cycle. The sum over"
-            " the group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
+            "Upper bound of the records that consumers re-read if they fail over right after the"
+            " last cycle and resume from the target groups' committed offsets. The sum over the"
+            " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
         ),
         more(
             "lag_max_records",
-            "Upper bound of the records that a failover now would re-read in one group-partition"
-            " {of}: the largest one.",
+            "Highest lag_records of a single group-partition {of}.",
         ),
         more(
             "lag_min_records",
-            "Upper bound of the records that a failover now would re-read in one group-partition"
-            " {of}: the smallest one.",
+            "Lowest lag_records of a single group-partition {of}.",
         ),
         one(
             "lag_max_seconds",
@@ -305,7 +304,8 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         ),
         one(
             "reread_bound_records",
-            "Sum of the re-read bounds of the translations {of}, in records.",
+            "Records that consumers may re-read even if every target group has committed its"
+            " translation: the sum of the re-read bounds of the translations {of}.",
         ),
         one(
             "last_success_timestamp_seconds",
@@ -366,7 +366,7 @@ def _replication(level: str, labels: str) -> Replication:
         _gauge(
             f"{level}_replication_unknown_partitions",
             labels,
-            "Partitions in the cache without a record pair; the replication lag metrics do not"
+            "Partitions for which the cache has no record pair; the replication lag metrics do not"
             " include them.",
             "partitions",
         ),
