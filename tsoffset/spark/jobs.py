@@ -148,7 +148,7 @@ class Jobs:
 
 def is_alive(session: SparkSession) -> bool:
     """False where the session's Spark is gone, or says nothing, and a new session is needed. A Java
-    process that says nothing is killed, so that nobody waits for it again."""
+    process that says nothing is killed, so that no later step waits for it."""
 
     def asked() -> bool:
         try:
