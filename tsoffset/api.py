@@ -201,6 +201,8 @@ def _cycles(
 ) -> list[Row]:
     rows: list[Row] = []
     for flow in selection.flows:
+        if commit:
+            selection.may_commit(flow)
         if spark is None:
             rows += _here(selection, flow, connect, commit=commit)
         else:

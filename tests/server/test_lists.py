@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 
+import tsoffset
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.serving import Daemon
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
+from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.listeners import serve
+from tsoffset.spark.flow import kafka_cluster
+from tsoffset.terminal.notices import Notices
 
 
 @pytest.fixture
@@ -99,6 +104,19 @@ def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str
     assert "it is damaged" in change(file)
     assert "remove the file" in change(file, "--topics-add", "x", status=2)
     assert kept.read_text() == content
+    # They may exclude a group, so nothing commits.
+    selection = Selector(file).select()
+    (flow,) = selection.flows
+    with (
+        flow_cycles(selection, Notices(), kafka_cluster, only_plan=True) as cycles_of,
+        pytest.raises(CycleFailed, match=r"it is damaged.*; remove the file"),
+    ):
+        cycles_of(flow)(commit=True)
+    with (
+        pytest.warns(UserWarning, match="it is damaged"),
+        pytest.raises(CycleFailed, match="nothing is committed until then"),
+    ):
+        tsoffset.sync(file)
 
 
 @contextmanager

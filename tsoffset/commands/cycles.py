@@ -72,6 +72,8 @@ def flow_cycles(
 
             def run(*, commit: bool, keep: bool = True) -> "CycleResult":
                 commit = commit and flow.commits
+                if commit:
+                    selection.may_commit(flow)
                 with notices.progress(flow.name) as report:
                     result = (
                         plan_cycle(session, task, carry_over=cached, progress=report)

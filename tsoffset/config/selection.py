@@ -7,7 +7,7 @@ from typing import Self
 
 from tsoffset.config.loading import Configuration
 from tsoffset.config.overrides import KnownLists
-from tsoffset.errors import NoFlowEnabled, UsageError
+from tsoffset.errors import CycleFailed, NoFlowEnabled, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 
@@ -75,6 +75,14 @@ class Selection:
     def configured(self) -> Self:
         """The same flows without changed lists."""
         return self.with_lists(KnownLists(), [flow.name for flow in self.flows])
+
+    def may_commit(self, flow: FlowSettings) -> None:
+        """Raises CycleFailed if the flow's changed lists are unknown: they may exclude groups."""
+        if (unknown := self.lists.unknown(flow.name)) is not None:
+            raise CycleFailed(
+                f"{unknown} (nothing is committed until then, because the changed lists may exclude"
+                " groups)"
+            )
 
     def flow(self, name: str) -> FlowSettings:
         """One of the chosen flows. Raises KeyError."""

@@ -157,8 +157,8 @@ def is_alive(session: SparkSession) -> bool:
             return False
 
     answer = in_time(asked)
-    if answer is None:
-        session.sparkContext._gateway.proc.kill()
+    if answer is None and (gateway := session.sparkContext._gateway) is not None:
+        gateway.proc.kill()
     return answer or False
 
 
