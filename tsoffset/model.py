@@ -52,8 +52,8 @@ class Precision(StrEnum):
 class Basis(StrEnum):
     """What a translation rests on.
 
-    NEXT_RECORD: the copy of the next record to read. BETWEEN: two copies, of a record
-    before the committed offset and of one from it on. BEHIND: the copy of an earlier record. ALL_READ:
+    NEXT_RECORD: the copy of the next record to read. BETWEEN: two copies, of a record before the
+    committed offset and of one from it on. BEHIND: the copy of an earlier record. ALL_READ:
     the source has nothing from the committed offset on. MIRROR_END: the target has nothing from the
     committed offset on yet. LOG_START: the target has nothing before the committed offset. FLOOR:
     `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. SAME_OFFSET: the same offset,
