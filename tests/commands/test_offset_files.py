@@ -90,8 +90,11 @@ def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
     write_file(output, document.translated(moved(document.offsets)))
     assert json.loads(Path(output).read_text()) == {"A.o": {"0": 18}}
     assert sorted(one.name for one in tmp_path.iterdir()) == ["in.json", "out.json"]
-    with pytest.raises(UsageError, match="is the input"):
-        require_other_file(source, f"{tmp_path}/./in.json")
+    for same in (f"{tmp_path}/./in.json", f"file://{source}"):
+        with pytest.raises(UsageError, match="is the input"):
+            require_other_file(source, same)
+    for other in (output, "-", "s3://bucket/in.json"):
+        require_other_file(source, other)
 
 
 METADATA = '{"batchWatermarkMs":7,"batchTimestampMs":9,"conf":{}}'
