@@ -228,3 +228,13 @@ def test_a_source_without_an_offset_yet_begins_where_it_would_have(tmp_path):
     ]
     migrate(read, moved(read.offsets), str(tmp_path / "new"))
     assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
+
+
+def test_a_source_without_an_offset_begins_there_before_the_first_commit_too(tmp_path):
+    made = checkpoint(tmp_path, offsets={0: ["-", '{"p":{"0":9}}']}, commits=[])
+    (made / "sources/1").mkdir()
+    (made / "sources/1/0").write_text('\0v1\n{"p":{"0":7}}')
+    read = read_checkpoint(str(made))
+    assert [(one.topic, one.offset) for one in read.offsets] == [("p", 7), ("o", 10), ("p", 9)]
+    migrate(read, moved(read.offsets), str(tmp_path / "new"))
+    assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
