@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
+from unittest.mock import patch
 
 import structlog
 
 from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle import rounds
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
@@ -38,7 +39,9 @@ class Way:
     order. `cut` is how many offsets a batch holds at most, on both sides (None: as written).
     `name` says what the target's name tells: what it is (the `replica`, or in failback the
     original), or nothing (the `same` name, under Identity). `changing` seeds what happens to
-    both logs between the questions (None: nothing); the world is another one afterwards.
+    both logs between the questions (None: nothing); the world is another one afterwards. `held` is
+    how many records a worker holds (`rounds.RECORDS_HELD`): with few, a partition's positions are
+    translated in slices, and records are dropped in between.
     """
 
     slices: str = "all"
@@ -46,6 +49,7 @@ class Way:
     cut: int | None = None
     name: str = "replica"
     changing: int | None = None
+    held: int = rounds.RECORDS_HELD
 
 
 def asked(world: World, seed: int) -> list[int]:
@@ -89,10 +93,11 @@ def outcomes(
     if way.cut is not None:
         source = cast(Cluster, _Recut(source, way.cut))
         target = cast(Cluster, _Recut(target, way.cut))
-    found = translate_partitions(
+    found = rounds.translate_partitions(
         _flow(world, way), source, target, [_work(world, offsets, way)], observe=observe
     )
-    return {position.offset: position.translation.outcome for position in found}
+    with patch.object(rounds, "RECORDS_HELD", way.held):
+        return {position.offset: position.translation.outcome for position in found}
 
 
 def _changes(world: World, rng: random.Random, told: Observe | None) -> Observe:

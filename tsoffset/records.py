@@ -18,6 +18,9 @@ Flags = npt.NDArray[np.bool_]
 # The value of a column for a missing timestamp.
 NO_TIMESTAMP = -1
 
+# Those of the largest offset.
+_MOST_DIGITS = 19
+
 Content = tuple[bytes | None, bytes | None]
 """Digests of a record's key and value, None for null."""
 
@@ -36,7 +39,7 @@ class OffsetHeader:
             return None
         if not self.text:
             return int.from_bytes(value, "big", signed=True) if len(value) == 8 else None
-        return int(value) if value.isdigit() else None
+        return int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else None
 
     def of(self, headers: Iterable[tuple[str, bytes | None]]) -> int | None:
         """The offset in the last header of that name."""

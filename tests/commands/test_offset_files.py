@@ -90,8 +90,11 @@ def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
     write_file(output, document.translated(moved(document.offsets)))
     assert json.loads(Path(output).read_text()) == {"A.o": {"0": 18}}
     assert sorted(one.name for one in tmp_path.iterdir()) == ["in.json", "out.json"]
-    with pytest.raises(UsageError, match="is the input"):
-        require_other_file(source, f"{tmp_path}/./in.json")
+    for same in (f"{tmp_path}/./in.json", f"file://{source}"):
+        with pytest.raises(UsageError, match="is the input"):
+            require_other_file(source, same)
+    for other in (output, "-", "s3://bucket/in.json"):
+        require_other_file(source, other)
 
 
 METADATA = '{"batchWatermarkMs":7,"batchTimestampMs":9,"conf":{}}'
@@ -223,5 +226,15 @@ def test_a_source_without_an_offset_yet_begins_where_it_would_have(tmp_path):
         ("o", 20),
         ("p", 9),
     ]
+    migrate(read, moved(read.offsets), str(tmp_path / "new"))
+    assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
+
+
+def test_a_source_without_an_offset_begins_there_before_the_first_commit_too(tmp_path):
+    made = checkpoint(tmp_path, offsets={0: ["-", '{"p":{"0":9}}']}, commits=[])
+    (made / "sources/1").mkdir()
+    (made / "sources/1/0").write_text('\0v1\n{"p":{"0":7}}')
+    read = read_checkpoint(str(made))
+    assert [(one.topic, one.offset) for one in read.offsets] == [("p", 7), ("o", 10), ("p", 9)]
     migrate(read, moved(read.offsets), str(tmp_path / "new"))
     assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'

@@ -118,6 +118,20 @@ def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is():
     assert min(ages) >= 3_000
 
 
+def test_heartbeats_are_read_behind_markers_of_transactions():
+    """With exactly.once.source.support, Connect emits and copies them in transactions: the end of
+    each log is a marker, or several after aborted ones."""
+    estate = with_topics(A=["heartbeats"], B=["A.heartbeats"])
+    for alias, topic, emitted_ms in (("A", "heartbeats", 1_000), ("B", "A.heartbeats", 2_500)):
+        for ends in ("commit", "abort"):
+            transaction = estate[alias].log(topic).begin()
+            transaction.append([beat(NOW_MS - emitted_ms)])
+            getattr(transaction, ends)()
+    [upstream] = [one for one in discover([flow()], estate.connect) if one.kind is UPSTREAM]
+    assert upstream.heartbeat_timestamp_ms == NOW_MS - 2_500
+    assert upstream.replication_lag_ms == 1_500
+
+
 def test_remote_topics_are_told_while_their_source_is_unreachable():
     """Their names say where they are from: on the day of a failover somebody looks."""
     estate = with_topics(A=["orders"], B=["A.orders"])

@@ -82,3 +82,10 @@ def test_records_without_the_header_are_nobodys_copies():
     outcome = mirror.outcome(33, BINARY)
     assert isinstance(outcome, Translated)
     assert (outcome.target_offset, outcome.precision) == (40, Precision.EXACT)
+
+
+@pytest.mark.parametrize("header", [BINARY, TEXT])
+@pytest.mark.parametrize("value", [None, b"", b"-1", b"7" * 20, b"7" * 5_000, b"\xb2"])
+def test_what_is_no_offset_is_no_header(header, value):
+    """A producer may write anything under that name, more digits than Python converts, too."""
+    assert header.of([("origin", value)]) is None

@@ -14,6 +14,7 @@ import pytest
 from tests.random_examples import scaled
 from tests.small_logs import SmallLog, every, judge, some
 from tests.translating import silence_logs
+from tsoffset.cycle import rounds
 from tsoffset.flow.settings import TranslationSettings
 
 # As all random tests (tests/conftest.py).
@@ -87,3 +88,11 @@ def test_every_log_is_answered_safely(logs, alone):
 def test_a_sample_is_answered_safely(records, seed, number, alone, settings):
     """The same ones each time, by their seed."""
     assert_nothing_is_skipped(islice(some(records, seed=seed), number), alone, settings)
+
+
+@pytest.mark.parametrize("records", [4, 5])
+def test_a_sample_is_answered_safely_in_little_memory(records, monkeypatch):
+    """What is known of a partition stays right when the records that it was seen from are
+    dropped."""
+    monkeypatch.setattr(rounds, "RECORDS_HELD", 1)
+    assert_nothing_is_skipped(islice(some(records, seed=7), scaled(1_000)), 0.0)

@@ -27,6 +27,7 @@ from tests.translating import (
     sliced,
     translations,
 )
+from tsoffset.cycle.rounds import RECORDS_HELD
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
@@ -83,6 +84,7 @@ ways = st.builds(
     ),
     cut=st.sampled_from((None, None, None, None, 1, 5)),
     name=st.sampled_from(("replica", "replica", "same")),
+    held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 1, 20, 200)),
 )
 seeds = st.integers(0, 2**32)
 # Logs of which no scan sees the whole, with what makes time lookups answer too early.
@@ -126,6 +128,7 @@ large_ways = st.builds(
         )
     ),
     name=st.sampled_from(("replica", "replica", "same")),
+    held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 200, 2_000)),
 )
 retried = st.builds(
     lambda kind, couples: replace(kind, couples=couples), kinds, st.sampled_from((0.05, 0.2))

@@ -9,7 +9,7 @@ from tsoffset.offset_files.csv_offsets import read_csv
 from tsoffset.offset_files.document import Document, malformed, without_repeated_keys
 from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
 from tsoffset.offset_files.tools_json import read_tools_json
-from tsoffset.stores import UNREACHABLE, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 STANDARD = "-"
 """Standard input, standard output."""
@@ -21,8 +21,7 @@ def read_file(path: str) -> Document:
     """The offsets of a file, or of standard input. Raises UsageError."""
     if path == STANDARD:
         return parse("standard input", _text("standard input", sys.stdin.buffer.read()))
-    folder, _, name = path.rpartition("/")
-    place = place_of(folder or ("/" if path.startswith("/") else "."))
+    place, name = _located(path)
     try:
         content = place.read(name)
     except UNREACHABLE as error:
@@ -55,8 +54,7 @@ def write_file(path: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    folder, _, name = path.rpartition("/")
-    place = place_of(folder or ("/" if path.startswith("/") else "."))
+    place, name = _located(path)
     try:
         place.write(name, text.encode())
     except UNREACHABLE as error:
@@ -65,15 +63,18 @@ def write_file(path: str, text: str) -> None:
 
 def require_other_file(source: str, output: str) -> None:
     """Raise UsageError where both are one file: its offsets would be translated twice."""
-    if source == STANDARD or output == STANDARD or "://" in source + output:
-        same = source == output != STANDARD
-    else:
-        same = Path(source).resolve() == Path(output).resolve()
-    if same:
+    files = [Path(place.path(name)).resolve() for place, name in map(_located, (source, output))]
+    if files[0] == files[1] and STANDARD not in (source, output):
         raise UsageError(
             f"translate: {output} is the input; its offsets are those of the source, and must stay."
             " Give another file with --output"
         )
+
+
+def _located(path: str) -> tuple[Place, str]:
+    """The folder of a file, and the file's name in it."""
+    folder, _, name = path.rpartition("/")
+    return place_of(folder or ("/" if path.startswith("/") else ".")), name
 
 
 def _text(place: str, content: bytes) -> str:

@@ -134,8 +134,9 @@ def _read(uri: str, place: Place) -> SparkCheckpoint:
         )
     open_batch = None if last == committed else _file(place, name, f"offsets/{last}", header=2)
     if committed < 0:
-        lines = () if open_batch is None else open_batch.offsets
-        resumes = tuple(_beginning(place, name, line - 2) for line in lines)
+        assert open_batch is not None
+        begun = tuple(_beginning(place, name, line - 2) for line in open_batch.offsets)
+        resumes = (*begun, *_beginnings_left(place, name, open_batch))
     else:
         ends = _file(place, name, f"offsets/{committed}", header=2)
         resumes = (ends, *_beginnings_left(place, name, ends))
@@ -166,8 +167,7 @@ def _beginning(place: Place, name: str, source: int) -> LogFile:
 
 
 def _beginnings_left(place: Place, name: str, ends: LogFile) -> Iterator[LogFile]:
-    """Where the Kafka sources began that have no offset in the committed batch: they begin there
-    still."""
+    """Where the Kafka sources began that have no offset in this batch: they begin there still."""
     for source, line in enumerate(ends.lines[2:]):
         if line == _NO_OFFSETS and "0" in place.below("sources", str(source)).names():
             found = _file(place, name, f"sources/{source}/0", header=1)

@@ -109,6 +109,9 @@ def _failed(one: Found, failed: Failed) -> Found:
 _VALUE = struct.Struct(">hq")
 _VERSION = 0
 
+# Transactions (exactly.once.source.support) end with a marker, aborted ones, too.
+_LAST_BATCHES = 8
+
 
 def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
     """When the heartbeat was emitted; None if it is no heartbeat."""
@@ -122,22 +125,30 @@ def newest_heartbeats(
     cluster: Cluster, topics: Mapping[str, int]
 ) -> Mapping[str, int | Failed | None]:
     """When the newest heartbeat of each topic was emitted, in milliseconds; None without one.
-    `topics` are names with their numbers of partitions. Reads the last batch of each partition.
-    Raises ClusterUnreachable."""
+    `topics` are names with their numbers of partitions. Reads the last batch of each partition,
+    before markers and aborted batches. Raises ClusterUnreachable."""
     partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
     found: dict[str, int | Failed | None] = dict.fromkeys(topics)
+    starts: dict[TopicPartition, int] = {}
     requests = []
     for one, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(log, Failed):
             found[one.topic] = log
         elif log.start < log.end:
+            starts[one] = log.start
             requests.append(ReadFrom(one, log.end - 1))
-    for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
-        topic = request.partition.topic
-        known = found[topic]
-        if isinstance(stretch, Failed):
-            found[topic] = stretch
-        elif not isinstance(known, Failed):
-            emitted = [heartbeat_timestamp_ms(record.value) for record in stretch.records]
-            found[topic] = max((it for it in (known, *emitted) if it is not None), default=None)
+    for _ in range(_LAST_BATCHES):
+        answers = cluster.read_raw(requests, Isolation.READ_COMMITTED) if requests else {}
+        requests = []
+        for request, stretch in answers.items():
+            partition = request.partition
+            known = found[partition.topic]
+            if isinstance(stretch, Failed):
+                found[partition.topic] = stretch
+            elif not isinstance(known, Failed):
+                emitted = [heartbeat_timestamp_ms(record.value) for record in stretch.records]
+                if there := [it for it in emitted if it is not None]:
+                    found[partition.topic] = max(known or 0, *there)
+                elif not stretch.records and stretch.start > starts[partition]:
+                    requests.append(ReadFrom(partition, stretch.start - 1))
     return found

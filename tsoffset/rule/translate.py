@@ -200,10 +200,9 @@ class _OffsetTranslation:
             known = evidence.is_remote_topic or target.start == target.end
             emptied = target.end > 0 and known
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
-        copy = yield from self._highest_seen()
-        if not isinstance(last, Last) or copy is None:
+        if not isinstance(last, Last):
             return None  # nothing shows that this is a mirror that keeps timestamps
-        highest = evidence.originals(copy)[-1]
+        _, highest = yield from self._highest_seen(last)
         if highest >= self.offset:
             # The mirror has passed C. If both logs end alike, that predicts where R lies.
             ends = yield from last_of_both(self.inquiry)
@@ -219,14 +218,15 @@ class _OffsetTranslation:
                 return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
         return None
 
-    def _highest_seen(self) -> Generator[Question, Answer, Record | None]:
-        """The target record found to be of the highest source record: the last one that the source
-        has, or the youngest. A search: there may be higher ones."""
+    def _highest_seen(self, last: Last) -> Generator[Question, Answer, tuple[int, int]]:
+        """The highest source record found on the target: that of the last target record that the
+        source has, or of the youngest. Of several duplicates the lowest and the highest. A search:
+        there may be higher ones."""
         evidence, target = self.evidence, self.evidence.target
-        last = yield from last_copy(self.inquiry)
-        if not isinstance(last, Last):
-            return None
-        seen = target.at(last.target_offset)
+        # Both records may have been dropped since `last` was found, to limit memory.
+        end = target.at(last.target_offset)
+        known = () if end is None else evidence.originals(end)
+        seen = min((last.lowest, *known)), max((last.highest, *known))
         youngest = yield from self.inquiry.youngest(TARGET)
         if youngest is None or not target.start <= youngest.offset < target.end:
             return seen
@@ -234,7 +234,8 @@ class _OffsetTranslation:
         if not isinstance(copy, Record):
             return seen
         yield from self.inquiry.original_of(copy)
-        return copy if max(evidence.originals(copy), default=-1) > last.highest else seen
+        originals = evidence.originals(copy)
+        return (originals[0], originals[-1]) if max(originals, default=-1) > last.highest else seen
 
     def _at_mirror_end(
         self, basis: Basis, safety: Safety | None = None
@@ -242,9 +243,9 @@ class _OffsetTranslation:
         """The target's end, which is safe. The records that the group has read after the highest
         one on the target are yet to be copied, and count as re-reads."""
         copied = self.evidence.source.start - 1
-        if copy := (yield from self._highest_seen()):
-            # the earliest duplicate, if there are several
-            copied = self.evidence.originals(copy)[0]
+        last = yield from last_copy(self.inquiry)
+        if isinstance(last, Last):
+            copied, _ = yield from self._highest_seen(last)
         if self.offset - copied <= LONGEST_WALK:
             # Unknown offsets count as data, transaction markers included.
             yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
