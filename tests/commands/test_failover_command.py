@@ -13,11 +13,12 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.memory_flows import Estate, after_each, flow, mirrored_estate
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import run
 from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
+from tsoffset.committed import CommittedColumns
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import ConfigFormat
@@ -449,6 +450,65 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     assert not (failing_over.directory / PAUSED).exists()
+
+
+def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
+    """Consumers there are reset, and `latest` skips records: the target has deleted records since,
+    or has lost its log's end, or the topic. A share group is set to the log's start."""
+    estate = failing_over.estate
+    for group, offset in (("below", 20), ("past", 60), ("sharing", 20), ("gone", 60)):
+        kind = GroupType.SHARE if group == "sharing" else GroupType.CLASSIC
+        estate.commit(group, "orders", offset, type=kind)
+    estate.sync()
+    estate["B"].log("A.orders", 0).delete_records(70)
+    estate.commit("past", "A.orders", 999, on="B")
+    estate.commit("gone", "A.lost", 5, on="B")
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    no_commit = ("not_ready", "NO_COMMIT")
+    assert failing_over.verdicts == {
+        "below": no_commit,
+        "billing": ("unverified", None),
+        "gone": no_commit,
+        "past": no_commit,
+        "sharing": ("unverified", None),
+    }
+    assert (rows["below"]["partitions"], rows["below"]["resumes_at"]) == (1, "")
+    assert "no usable committed offset on B in A.orders-0" in rows["below"]["message"]
+    assert (rows["gone"]["partitions"], rows["gone"]["resumes_at"]) == (2, "A.orders-0:100")
+
+
+def test_with_the_source_error_an_offset_that_cannot_be_read_is_told(failing_over):
+    """It is neither left out nor taken for none."""
+    estate = failing_over.estate
+    estate.sync()
+    loading = Failed(FailureKind.COORDINATOR, "the coordinator is loading")
+    place = TopicPartition("A.orders", 0)
+    after_each(
+        estate["B"],
+        "committed",
+        lambda _: CommittedColumns.of({"billing": {place: loading}}),
+    )
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "COORDINATOR")}
+
+
+def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing_over, tmp_path):
+    """History knows of all topics of the flow, the command may be for some."""
+    estate = failing_over.estate
+    estate.write("clicks", 50)
+    estate.mirror("clicks")
+    estate.commit("billing", "clicks", 30)
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    estate["B"].group("billing").offsets.pop(TopicPartition("A.clicks", 0))
+    failing_over.history, failing_over.now = str(past.directory), NOON + 100
+    estate["A"].unreachable = True
+    failing_over.narrowing = Narrowing(None, "orders")
+    assert failing_over.run(failing_over.narrowing.apply(flow())) == 3
+    assert failing_over.verdicts == {"billing": ("unverified", None)}
 
 
 @pytest.mark.parametrize(
