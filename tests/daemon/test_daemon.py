@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.sessions import Sessions
+from tsoffset.stores import Folder
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- when cycles start --------------------------------------------------------------------
@@ -638,6 +640,46 @@ def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path):
         for paused, event in ((True, "flow_paused"), (False, "flow_resumed")):
             Pauses(f"{tmp_path}/state").set("A->B", paused)
             now.wait_for(lambda event=event: event in events(now.logs))
+
+
+def test_a_flow_that_comes_back_is_still_paused(tmp_path):
+    """A flow that failed over, and that the file turns off and on again, has not one cycle."""
+    lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
+    Pauses(f"{tmp_path}/state").set("B->A", True)
+    with running(tmp_path, *lines[:1]) as now:
+        now.gate.wait("A->B", 1)
+        now.write(*lines)
+        now.gate.wait("A->B", now.gate.ran["A->B"] + 2)
+        now.wait_for(lambda: now.board.statuses()[-1].state is FlowState.PAUSED)
+        assert now.gate.ran["B->A"] == 0
+
+
+def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
+    """A store that was away answers while an operator resumes the flow: the last word holds."""
+    state = tmp_path / "state"
+    state.write_text("no folder")
+    pauses = Pauses(str(state))
+    pauses.set("A->B", True)
+    state.unlink()
+    begun, goes_on, write = threading.Event(), threading.Event(), Folder.write
+
+    def late(*words: Any) -> None:
+        begun.set()
+        goes_on.wait(10)
+        write(*words)
+
+    monkeypatch.setattr(Folder, "write", late)
+    with ThreadPoolExecutor(2) as pool:
+        looked = pool.submit(pauses.look)
+        assert begun.wait(10)
+        resumed = pool.submit(pauses.set, "A->B", False)
+        wait([resumed], 0.2)
+        goes_on.set()
+        looked.result()
+        resumed.result()
+    pauses.look()
+    assert not pauses.paused("A->B")
+    assert not list(state.glob("*.paused"))
 
 
 def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):

@@ -222,7 +222,7 @@ def set_paused(directory: str | None, flow: str, paused: bool) -> bool:
 
 def is_paused(directory: str | None, flow: str) -> bool:
     kept = Pauses(directory)
-    kept.look([flow])
+    kept.look()
     return kept.paused(flow)
 
 
