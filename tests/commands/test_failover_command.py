@@ -23,7 +23,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
-from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
@@ -218,6 +218,13 @@ def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over, capsys)
     assert "A->B is no longer paused" in capsys.readouterr().err
     assert failing_over.run(resume=True) == 0
     assert "A->B was not paused" in capsys.readouterr().err
+
+
+def test_a_pause_that_cannot_be_ended_is_bad_usage(failing_over):
+    """Nor can it be seen whether there is one: that is not taken for none."""
+    failing_over.directory.write_text("no folder")
+    with pytest.raises(UsageError, match="cannot be written"):
+        failing_over.run(resume=True)
 
 
 def test_it_waits_for_what_is_still_moving(failing_over):

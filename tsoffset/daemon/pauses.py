@@ -31,11 +31,12 @@ class Pauses:
         with self._lock:
             return self._unwritten.get(flow, _name(flow) in self._there)
 
-    def set(self, flow: str, paused: bool) -> None:
+    def set(self, flow: str, paused: bool) -> bool:
+        """False if that could not be written."""
         with self._lock:
             self._unwritten[flow] = paused
             self._changes += 1
-        self._write(flow)
+        return self._write(flow)
 
     def look(self) -> None:
         """Read the changes of other processes, and write what could not be written before."""
@@ -54,14 +55,14 @@ class Pauses:
             if self._changes == changes:
                 self._there = there
 
-    def _write(self, flow: str) -> None:
+    def _write(self, flow: str) -> bool:
         if self._place is None:
-            return
+            return False
         with self._writing:
             with self._lock:
                 paused = self._unwritten.get(flow)
             if paused is None:
-                return
+                return True
             try:
                 if paused:
                     self._place.write(_name(flow), b"paused\n")
@@ -69,13 +70,14 @@ class Pauses:
                     self._place.remove(_name(flow))
             except UNREACHABLE as error:
                 self._not_written(flow, self._place, error)
-                return
+                return False
             self._told.discard(flow)
             with self._lock:
                 name = frozenset((_name(flow),))
                 self._there = self._there | name if paused else self._there - name
                 if self._unwritten[flow] is paused:
                     del self._unwritten[flow]
+        return True
 
     def _not_written(self, flow: str, place: Place, error: Exception) -> None:
         say = log.debug if flow in self._told else log.warning
