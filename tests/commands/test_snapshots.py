@@ -17,7 +17,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.memory_flows import Estate, flow, messages, mirrored_estate
 from tsoffset.commands.options import confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
@@ -433,6 +433,14 @@ def test_a_group_goes_back_only_from_what_was_confirmed(ahead, tmp_path):
     active = {"billing": (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)}
     assert rewound(ahead, ahead.sync()) == active
     assert ahead.standing("billing", "A.orders") == CommittedOffset(60)
+
+
+def test_a_group_goes_back_from_an_open_transaction(ahead):
+    """Its consumer there reads uncommitted records, past the last stable offset."""
+    ahead["B"].log("A.orders").begin().append(messages("orders", range(100, 110)))
+    ahead.commit("billing", "A.orders", 105, on="B")
+    assert rewound(ahead)["billing"] == (OutcomeKind.COMMITTED, None)
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
 
 
 def test_no_group_goes_back_where_none_is_ahead(ahead, tmp_path):

@@ -25,7 +25,7 @@ from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
-from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
+from tsoffset.model import Isolation, LogRange, OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
 from tsoffset.terminal.report import RowMessage, head, notes, total
@@ -260,8 +260,14 @@ def rewind(
             for commit in opened.commits([one for one in start.groups if one.group in moved])
             if commit.target is not None and (commit.group, commit.target) in kept
         ]
-        work = commit_work(opened.translated(commits)).with_columns(
-            rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
+        work = commit_work(opened.translated(commits))
+        places = [commit.target for commit in commits if commit.target is not None]
+        logs = opened.target.log_ranges(sorted(set(places)), Isolation.READ_UNCOMMITTED)
+        ends = [log.end if isinstance(log := logs[at], LogRange) else None for at in places]
+        work = work.with_columns(
+            rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target]),
+            # A group may be past the end of the translation: in an open transaction.
+            target_end=pl.Series(ends, dtype=pl.Int64),
         )
         done = commit_groups(flow, opened.target, work, commit=True)
         return list(result_rows(flow.name, work, done.rows))
