@@ -26,6 +26,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
+from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -423,6 +424,23 @@ def test_with_the_source_error_what_diverged_is_not_forgotten(failing_over, tmp_
     estate["A"].unreachable = True
     assert failing_over.run() == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
+
+
+def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failing_over, tmp_path):
+    """It was to read records again, and its consumers on the target would skip these; not so once
+    somebody has moved it there."""
+    estate = failing_over.estate
+    past, carry_over = Past(tmp_path / "history"), CarryOver()
+    past.keep(*estate.sync(carry_over=carry_over))
+    estate.commit("billing", "orders", 30)
+    past.keep(*estate.sync(carry_over=carry_over))
+    failing_over.history, failing_over.now = str(past.directory), NOON + 200
+    estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_REWOUND")}
+    estate.commit("billing", "A.orders", 70, on="B")
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("unverified", None)}
 
 
 def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):

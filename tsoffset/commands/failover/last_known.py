@@ -1,7 +1,7 @@
 """The offsets that consumers would resume from while the source is unreachable, and their age."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
@@ -27,14 +27,14 @@ from tsoffset.terminal.output import few, in_utc
 @dataclass(frozen=True, slots=True)
 class KnownOffset:
     """What past cycles know of a group-partition: its target offset, the source offset that this
-    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `diverged`:
-    the last cycle found other records on the target."""
+    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` is
+    that of the last cycle."""
 
     target_offset: int | None
     source: TopicPartition
     source_offset: int | None
     in_sync_at: float | None
-    diverged: bool = False
+    reason: str | None = None
 
 
 KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
@@ -65,7 +65,7 @@ def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
                         TopicPartition(pair["source_topic"], pair["partition"]),
                         pair["synced_source_offset"],
                         pair["in_sync_at"],
-                        pair["reason"] == Reason.DIVERGED,
+                        pair["reason"],
                     ),
                 )
     elif settings.state_dir is not None:
@@ -159,11 +159,18 @@ def _verdict(
             " consumers start at their auto.offset.reset (a share group at its"
             " share.auto.offset.reset), and `latest` skips unread records"
         )
-    elif diverged := [str(place) for place in commits if place in known and known[place].diverged]:
+    elif diverged := _with_reason(known, commits, Reason.DIVERGED):
         reason = str(Reason.DIVERGED)
         message = (
             f"in the last cycle, {few(diverged, 3)} had other records on {target} than on"
             f" {flow.source.alias}: find out which are right before its consumers start on {target}"
+        )
+    elif rewound := _with_reason(same, commits, Reason.SOURCE_REWOUND):
+        reason = str(Reason.SOURCE_REWOUND)
+        message = (
+            f"before the last cycle it went back on {flow.source.alias} to read records again, and"
+            f" its offsets on {target} in {few(rewound, 3)} lie after these: its consumers skip"
+            " them unless it is moved back"
         )
     else:
         since = "last committed offsets, whose age is not known"
@@ -186,6 +193,12 @@ def _verdict(
         reason,
         message,
     )
+
+
+def _with_reason(
+    known: Mapping[TopicPartition, KnownOffset], places: Iterable[TopicPartition], reason: Reason
+) -> list[str]:
+    return [str(place) for place in places if place in known and known[place].reason == reason]
 
 
 def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
