@@ -31,6 +31,7 @@ from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
+from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.signals import Ending, Signals, supervise
@@ -561,6 +562,23 @@ def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path):
         assert not now.gate.ran
 
 
+def test_what_another_leader_knows_is_not_taken_for_the_last_cycle_here(tmp_path):
+    """An instance that has led before: what its leader keeps is of now, and of no cycle of its
+    own."""
+    peers, ended = Peers(), time.time() + 1000
+
+    def known(_flow):
+        return PAIRS_KNOWN.empty_table(), ended
+
+    with running(tmp_path, last_known=known, peers=lambda _: peers) as now:
+        now.wait_for(lambda: now.board.statuses()[0].last_reached)
+        peers.leads = lambda: False
+        now.wait_for(lambda: now.board.statuses()[0].known_at == ended)
+        (status,) = now.board.statuses()
+        assert status.unknown_since(ended + 1) is None
+        assert status.last_reached is None
+
+
 def test_a_flow_that_hangs_does_not_delay_another(tmp_path):
     """Each flow has a thread of its own: B->A goes on while a cycle of A->B has no end."""
     with running(tmp_path, "B->A.enabled = true", shut="A->B") as now:
@@ -734,7 +752,12 @@ def test_a_loop_that_breaks_goes_on(tmp_path):
         now.gate.wait("A->B", 1)
         now.gate.broken = True
         now.wait_for(lambda: now.told("flow_broke"))
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
+        now.wait_for(
+            lambda: (
+                (status := now.board.statuses()[0]).state is FlowState.FAILED
+                and status.running_since is None
+            )
+        )
         now.gate.broken = False
         now.wait_for(lambda: now.board.statuses()[0].state is FlowState.RUNNING)
 

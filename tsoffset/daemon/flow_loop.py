@@ -166,7 +166,9 @@ class FlowLoop:
             except BROKEN as error:
                 log.exception("flow_broke", flow=self.name)
                 words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
-                self._board.update(self.name, state=FlowState.FAILED, messages=words)
+                self._board.update(
+                    self.name, state=FlowState.FAILED, messages=words, running_since=None
+                )
                 self._since = None
                 self._schedule.ended(self._now(), failures_in_a_row=1)
                 seconds = max(0.0, self._schedule.due - self._now())
@@ -219,7 +221,7 @@ class FlowLoop:
             return
         pairs, ended_at = known
         if status.known_at is None or status.known_at < ended_at:
-            self._board.update(self.name, pairs=pairs, known_at=ended_at)
+            self._board.update(self.name, pairs=pairs, known_at=ended_at, last_reached=None)
 
     def cycle(self) -> None:
         selection = self._selection
