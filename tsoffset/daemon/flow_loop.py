@@ -124,7 +124,11 @@ class FlowLoop:
         self._thread.join(seconds)
 
     def hung(self) -> bool:
-        """True if a cycle still runs long after its time limit, at which it should have stopped."""
+        """True if a cycle still runs long after its time limit, at which it should have stopped:
+        one of this loop, or of that for whose end it waits."""
+        before = self._after
+        if before is not None and before.alive() and before.hung():
+            return True
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
