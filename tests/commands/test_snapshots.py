@@ -443,6 +443,24 @@ def test_a_group_goes_back_from_an_open_transaction(ahead):
     assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
 
 
+def test_a_group_that_cannot_be_read_again_is_told(ahead, capsys):
+    """A broker that does not list its groups any more, after a person has confirmed."""
+    rows = ahead.sync()
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    ahead["A"].fail(late, verb=Verb.GROUPS, broker=0)
+    assert rewound(ahead, rows) == {}
+    assert "A->B: 2 rows not rewound" in capsys.readouterr().err
+    ahead["A"].heal()
+    ahead["A"].fail(
+        Failed(FailureKind.COORDINATOR, "loading"), verb=Verb.COMMITTED, group="billing"
+    )
+    assert list(rewound(ahead, rows)) == ["shipping"]
+    assert "1 row not rewound, because their offsets on A could not be read again (loading)" in (
+        capsys.readouterr().err
+    )
+    assert ahead.standing("billing", "A.orders").offset == 50
+
+
 def test_no_group_goes_back_where_none_is_ahead(ahead, tmp_path):
     """Nor is a snapshot written."""
     for group in ("billing", "shipping"):

@@ -255,11 +255,20 @@ def rewind(
             notices.note(f"{flow.name}: no group was rewound")
             return []
         start = preflight(flow, opened.source, opened.target)
+        found = opened.commits([one for one in start.groups if one.group in moved])
         commits = [
             commit
-            for commit in opened.commits([one for one in start.groups if one.group in moved])
+            for commit in found
             if commit.target is not None and (commit.group, commit.target) in kept
         ]
+        if left := len(kept) - len(commits):
+            unread = (one.verdict for one in found if one.target is None and one.verdict)
+            whys = [one.message for one in (*start.failures, *unread)] or ["they have none"]
+            notices.warning(
+                "rewind_left_out",
+                f"{flow.name}: {counted(left, 'row')} not rewound, because their offsets on"
+                f" {flow.source.alias} could not be read again ({whys[0]}); run this command again",
+            )
         work = commit_work(opened.translated(commits))
         places = [commit.target for commit in commits if commit.target is not None]
         logs = opened.target.log_ranges(sorted(set(places)), Isolation.READ_UNCOMMITTED)
