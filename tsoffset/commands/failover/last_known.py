@@ -189,7 +189,7 @@ def _verdict(
         words(commits.items()),
         words((pair.source, pair.source_offset) for pair in same.values()),
         None if oldest is None else in_utc(oldest * 1000),
-        None if oldest is None else round(now - oldest),
+        None if oldest is None else max(0, round(now - oldest)),
         reason,
         message,
     )
