@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
@@ -475,6 +476,18 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     assert not (failing_over.directory / PAUSED).exists()
+
+
+def test_with_the_source_error_a_state_that_cannot_be_read_is_told(failing_over):
+    """Groups that have lost their offsets are not known without it."""
+    failing_over.estate.sync()
+    failing_over.directory.mkdir()
+    (failing_over.directory / "A-%3EB.state").write_text("strange")
+    failing_over.estate["A"].unreachable = True
+    with capture_logs() as logs:
+        assert failing_over.run(pause=False) == 3
+    (told,) = [one["message"] for one in logs if one["event"] == "state_not_read"]
+    assert "not a state file" in told
 
 
 def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
@@ -22,6 +24,8 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.terminal.output import few, in_utc
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
                     ),
                 )
     elif settings.state_dir is not None:
-        carry_over, _ = StateFile(settings.state_dir, flow.name).load()
+        carry_over, warning = StateFile(settings.state_dir, flow.name).load()
+        if warning is not None:
+            log.warning("state_not_read", flow=flow.name, message=warning)
         for pair in carry_over.pairs.rows(named=True):
             if pair["last_target"] is not None:
                 source = TopicPartition(pair["source_topic"], pair["partition"])
