@@ -10,21 +10,24 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.memory_flows import Estate, after_each, flow, mirrored_estate
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import run
 from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
+from tsoffset.committed import CommittedColumns
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
-from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
+from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -217,6 +220,13 @@ def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over, capsys)
     assert "A->B is no longer paused" in capsys.readouterr().err
     assert failing_over.run(resume=True) == 0
     assert "A->B was not paused" in capsys.readouterr().err
+
+
+def test_a_pause_that_cannot_be_ended_is_bad_usage(failing_over):
+    """Nor can it be seen whether there is one: that is not taken for none."""
+    failing_over.directory.write_text("no folder")
+    with pytest.raises(UsageError, match="cannot be written"):
+        failing_over.run(resume=True)
 
 
 def test_it_waits_for_what_is_still_moving(failing_over):
@@ -417,6 +427,23 @@ def test_with_the_source_error_what_diverged_is_not_forgotten(failing_over, tmp_
     assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
 
 
+def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failing_over, tmp_path):
+    """It was to read records again, and its consumers on the target would skip these; not so once
+    somebody has moved it there."""
+    estate = failing_over.estate
+    past, carry_over = Past(tmp_path / "history"), CarryOver()
+    past.keep(*estate.sync(carry_over=carry_over))
+    estate.commit("billing", "orders", 30)
+    past.keep(*estate.sync(carry_over=carry_over))
+    failing_over.history, failing_over.now = str(past.directory), NOON + 200
+    estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_REWOUND")}
+    estate.commit("billing", "A.orders", 70, on="B")
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("unverified", None)}
+
+
 def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
@@ -449,6 +476,83 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     assert not (failing_over.directory / PAUSED).exists()
+
+
+def test_with_the_source_error_a_state_that_cannot_be_read_is_told(failing_over):
+    """Groups that have lost their offsets are not known without it."""
+    failing_over.estate.sync()
+    failing_over.directory.mkdir()
+    (failing_over.directory / "A-%3EB.state").write_text("strange")
+    failing_over.estate["A"].unreachable = True
+    with capture_logs() as logs:
+        assert failing_over.run(pause=False) == 3
+    (told,) = [one["message"] for one in logs if one["event"] == "state_not_read"]
+    assert "not a state file" in told
+
+
+def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
+    """Consumers there are reset, and `latest` skips records: the target has deleted records since,
+    or has lost its log's end, or the topic. A share group is set to the log's start."""
+    estate = failing_over.estate
+    for group, offset in (("below", 20), ("past", 60), ("sharing", 20), ("gone", 60)):
+        kind = GroupType.SHARE if group == "sharing" else GroupType.CLASSIC
+        estate.commit(group, "orders", offset, type=kind)
+    estate.sync()
+    estate["B"].log("A.orders", 0).delete_records(70)
+    estate.commit("past", "A.orders", 999, on="B")
+    estate.commit("gone", "A.lost", 5, on="B")
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    no_commit = ("not_ready", "NO_COMMIT")
+    assert failing_over.verdicts == {
+        "below": no_commit,
+        "billing": ("unverified", None),
+        "gone": no_commit,
+        "past": no_commit,
+        "sharing": ("unverified", None),
+    }
+    assert (rows["below"]["partitions"], rows["below"]["resumes_at"]) == (1, "")
+    assert "no usable committed offset on B in A.orders-0" in rows["below"]["message"]
+    assert (rows["gone"]["partitions"], rows["gone"]["resumes_at"]) == (2, "A.orders-0:100")
+    # Nothing is concluded from a log whose range cannot be read.
+    estate["B"].fail(Failed(FailureKind.NO_LEADER, "no leader"), verb=Verb.LOG_RANGES)
+    assert failing_over.run(pause=False) == 3
+    assert {verdict for verdict, _ in failing_over.verdicts.values()} == {"unverified"}
+
+
+def test_with_the_source_error_an_offset_that_cannot_be_read_is_told(failing_over):
+    """It is neither left out nor taken for none."""
+    estate = failing_over.estate
+    estate.sync()
+    loading = Failed(FailureKind.COORDINATOR, "the coordinator is loading")
+    place = TopicPartition("A.orders", 0)
+    after_each(
+        estate["B"],
+        "committed",
+        lambda _: CommittedColumns.of({"billing": {place: loading}}),
+    )
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "COORDINATOR")}
+
+
+def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing_over, tmp_path):
+    """History knows of all topics of the flow, the command may be for some. The clock of the
+    daemon's machine is ahead here: no age is negative."""
+    estate = failing_over.estate
+    estate.write("clicks", 50)
+    estate.mirror("clicks")
+    estate.commit("billing", "clicks", 30)
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    estate["B"].group("billing").offsets.pop(TopicPartition("A.clicks", 0))
+    failing_over.history = str(past.directory)
+    estate["A"].unreachable = True
+    failing_over.narrowing = Narrowing(None, "orders")
+    assert failing_over.run(failing_over.narrowing.apply(flow())) == 3
+    assert failing_over.verdicts == {"billing": ("unverified", None)}
+    assert '"age_seconds": 0,' in failing_over.out.getvalue()
 
 
 @pytest.mark.parametrize(

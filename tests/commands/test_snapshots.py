@@ -17,7 +17,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.memory_flows import Estate, flow, messages, mirrored_estate
 from tsoffset.commands.options import confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
@@ -433,6 +433,32 @@ def test_a_group_goes_back_only_from_what_was_confirmed(ahead, tmp_path):
     active = {"billing": (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)}
     assert rewound(ahead, ahead.sync()) == active
     assert ahead.standing("billing", "A.orders") == CommittedOffset(60)
+
+
+def test_a_group_goes_back_from_an_open_transaction(ahead):
+    """Its consumer there reads uncommitted records, past the last stable offset."""
+    ahead["B"].log("A.orders").begin().append(messages("orders", range(100, 110)))
+    ahead.commit("billing", "A.orders", 105, on="B")
+    assert rewound(ahead)["billing"] == (OutcomeKind.COMMITTED, None)
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
+
+
+def test_a_group_that_cannot_be_read_again_is_told(ahead, capsys):
+    """A broker that does not list its groups any more, after a person has confirmed."""
+    rows = ahead.sync()
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    ahead["A"].fail(late, verb=Verb.GROUPS, broker=0)
+    assert rewound(ahead, rows) == {}
+    assert "A->B: 2 rows not rewound" in capsys.readouterr().err
+    ahead["A"].heal()
+    ahead["A"].fail(
+        Failed(FailureKind.COORDINATOR, "loading"), verb=Verb.COMMITTED, group="billing"
+    )
+    assert list(rewound(ahead, rows)) == ["shipping"]
+    assert "1 row not rewound, because their offsets on A could not be read again (loading)" in (
+        capsys.readouterr().err
+    )
+    assert ahead.standing("billing", "A.orders").offset == 50
 
 
 def test_no_group_goes_back_where_none_is_ahead(ahead, tmp_path):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
+from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.signals import Ending, Signals, supervise
@@ -41,6 +43,7 @@ from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.sessions import Sessions
+from tsoffset.stores import Folder
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- when cycles start --------------------------------------------------------------------
@@ -559,6 +562,23 @@ def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path):
         assert not now.gate.ran
 
 
+def test_what_another_leader_knows_is_not_taken_for_the_last_cycle_here(tmp_path):
+    """An instance that has led before: what its leader keeps is of now, and of no cycle of its
+    own."""
+    peers, ended = Peers(), time.time() + 1000
+
+    def known(_flow):
+        return PAIRS_KNOWN.empty_table(), ended
+
+    with running(tmp_path, last_known=known, peers=lambda _: peers) as now:
+        now.wait_for(lambda: now.board.statuses()[0].last_reached)
+        peers.leads = lambda: False
+        now.wait_for(lambda: now.board.statuses()[0].known_at == ended)
+        (status,) = now.board.statuses()
+        assert status.unknown_since(ended + 1) is None
+        assert status.last_reached is None
+
+
 def test_a_flow_that_hangs_does_not_delay_another(tmp_path):
     """Each flow has a thread of its own: B->A goes on while a cycle of A->B has no end."""
     with running(tmp_path, "B->A.enabled = true", shut="A->B") as now:
@@ -577,6 +597,22 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path):
         monotonic = time.monotonic
         (loop,) = now.daemon._loops.values()
         loop._now = lambda: monotonic() + 601
+        assert not now.daemon.alive()
+        now.gate.opened.set()
+        now.wait_for(now.daemon.alive)
+
+
+def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
+    """The file turned it off and on again meanwhile: no cycle of it would begin any more."""
+    with running(tmp_path, shut="A->B") as now:
+        now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
+        (loop,) = now.daemon._loops.values()
+        now.write("A->B.enabled = false")
+        now.wait_for(lambda: not now.board.statuses())
+        now.write()
+        now.wait_for(lambda: now.daemon._loops)
+        assert now.daemon.alive()
+        loop._now = lambda: time.monotonic() + 601
         assert not now.daemon.alive()
         now.gate.opened.set()
         now.wait_for(now.daemon.alive)
@@ -640,6 +676,46 @@ def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path):
             now.wait_for(lambda event=event: event in events(now.logs))
 
 
+def test_a_flow_that_comes_back_is_still_paused(tmp_path):
+    """A flow that failed over, and that the file turns off and on again, has not one cycle."""
+    lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
+    Pauses(f"{tmp_path}/state").set("B->A", True)
+    with running(tmp_path, *lines[:1]) as now:
+        now.gate.wait("A->B", 1)
+        now.write(*lines)
+        now.gate.wait("A->B", now.gate.ran["A->B"] + 2)
+        now.wait_for(lambda: now.board.statuses()[-1].state is FlowState.PAUSED)
+        assert now.gate.ran["B->A"] == 0
+
+
+def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
+    """A store that was away answers while an operator resumes the flow: the last word holds."""
+    state = tmp_path / "state"
+    state.write_text("no folder")
+    pauses = Pauses(str(state))
+    pauses.set("A->B", True)
+    state.unlink()
+    begun, goes_on, write = threading.Event(), threading.Event(), Folder.write
+
+    def late(*words: Any) -> None:
+        begun.set()
+        goes_on.wait(10)
+        write(*words)
+
+    monkeypatch.setattr(Folder, "write", late)
+    with ThreadPoolExecutor(2) as pool:
+        looked = pool.submit(pauses.look)
+        assert begun.wait(10)
+        resumed = pool.submit(pauses.set, "A->B", False)
+        wait([resumed], 0.2)
+        goes_on.set()
+        looked.result()
+        resumed.result()
+    pauses.look()
+    assert not pauses.paused("A->B")
+    assert not list(state.glob("*.paused"))
+
+
 def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
     """A disk that is full: the flow is paused all the same, and once there is room the pause
     outlives the process."""
@@ -692,7 +768,12 @@ def test_a_loop_that_breaks_goes_on(tmp_path):
         now.gate.wait("A->B", 1)
         now.gate.broken = True
         now.wait_for(lambda: now.told("flow_broke"))
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
+        now.wait_for(
+            lambda: (
+                (status := now.board.statuses()[0]).state is FlowState.FAILED
+                and status.running_since is None
+            )
+        )
         now.gate.broken = False
         now.wait_for(lambda: now.board.statuses()[0].state is FlowState.RUNNING)
 

@@ -80,6 +80,18 @@ def test_name_without_a_row_is_no_entry(gone):
         assert made.rows_at(place)["group"].to_pylist() == [name]
 
 
+def test_a_group_that_consumers_would_be_reset_of_is_not_in_sync():
+    """One ahead of its translation is: its consumers read on the target. One past the log's end is
+    on a topic that was recreated."""
+    ahead = row("a", outcome=OutcomeKind.SKIPPED, target_offset=7, current_target_offset=9)
+    rows = [
+        replace(ahead, reason=Reason.TARGET_AHEAD),
+        replace(ahead, group="b", reason=Reason.TARGET_PAST_LOG_END),
+    ]
+    known = pairs_known(rows_table(rows), PAIRS_KNOWN.empty_table(), AT)
+    assert known["in_sync_at"].to_pylist() == [AT, None]
+
+
 @given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(SummaryKey))
 def test_an_entry_adds_up_its_rows(rows, key):
     """Worst outcome and precision, sums of what is known, counts of what is not, reasons."""

@@ -9,6 +9,7 @@ import pytest
 from tests.commands.test_scope import Command, export, failover, plan, sync
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.config.selection import Selection
 from tsoffset.errors import JavaMissing
@@ -57,6 +58,17 @@ def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path
         assert [Row(**json.loads(line)) for line in found] == expected
     (kept,) = state.iterdir()
     assert kept.suffix == ".state"
+
+
+def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path):
+    """`failover` says of every group whether it is ready: of one that begins meanwhile, too."""
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    with flow_cycles(selection, Notices(), estate.connect, only_plan=True) as cycles_of:
+        run_cycle = cycles_of(selection.flows[0])
+        run_cycle(commit=False)
+        estate.commit("new", "orders", 70)
+        found = run_cycle(commit=False)
+    assert [row.group for row in found.rows] == ["ahead", "billing", "busy", "new"]
 
 
 def test_flows_that_compete_count(tmp_path):

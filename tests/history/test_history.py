@@ -582,6 +582,26 @@ def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(tmp_path, kind, spo
     assert len(found) == (4 if kind is HistoryTable.CYCLES else 5)
 
 
+@pytest.mark.parametrize("kind", list(HistoryTable))
+def test_a_merged_file_that_cannot_be_read_replaces_nothing(tmp_path, kind):
+    """HDFS shows a file while it is written, and keeps what a killed process has written of it: the
+    others stay, and once it is removed they are read again."""
+    past = Past(tmp_path)
+    for offset in range(3):
+        past.keep(row("a", offset=offset))
+    before = rows_of(tmp_path, kind)
+    alone = {*files(tmp_path / kind)}
+    if kind is HistoryTable.PAIRS:
+        tidy(place_of(tmp_path), FLOW, LATER)
+    else:
+        past.keep(row("a"))
+    (half,) = {*files(tmp_path / kind)} - alone
+    half.write_bytes(half.read_bytes()[:-9])
+    merge(tmp_path)
+    half.unlink()
+    assert rows_of(tmp_path, kind) == before
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", list(HistoryTable))
 def test_what_strays_into_the_folders_costs_nothing(tmp_path, kind):

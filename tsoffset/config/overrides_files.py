@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from tsoffset.config.overrides import KnownLists, Overrides
-from tsoffset.stores import UNREACHABLE, Place, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 _SECONDS = 2.0
 _STORE_SECONDS = 30.0
@@ -51,7 +51,8 @@ class OverridesFiles:
         except FileNotFoundError:
             return Overrides()
         except UNREACHABLE as error:
-            kind, why = ValueError, f"{self._in_words(error)}; check that this user can read it"
+            kind, why = ValueError, in_words(self._place, error)
+            why += "; check that this user can read it"
         except ValueError as error:
             kind, why = ListsDamaged, f"{error}; remove the file, and change the lists again"
         raise kind(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
@@ -64,15 +65,12 @@ class OverridesFiles:
         except UNREACHABLE as error:
             raise ValueError(
                 f"write changed lists, flow {flow}: {self._place.path(name)}:"
-                f" {self._in_words(error)}; check that this user can reach and write it"
+                f" {in_words(self._place, error)}; check that this user can reach and write it"
             ) from None
 
     @property
     def _place(self) -> Place:
         return place_of(self.directory)
-
-    def _in_words(self, error: Exception) -> str:
-        return self._place.without_credentials(str(error).partition("\n")[0])
 
 
 def _name(flow: str) -> str:

@@ -136,7 +136,7 @@ class Daemon:
         return seconds_between_looks(self._selection.settings.state_dir)
 
     def _read_pauses(self) -> None:
-        self._pauses.look([flow.name for flow in self._selection.flows])
+        self._pauses.look()
         for name, loop in list(self._loops.items()):
             loop.hold(paused=self._pauses.paused(name))
 

@@ -124,7 +124,11 @@ class FlowLoop:
         self._thread.join(seconds)
 
     def hung(self) -> bool:
-        """True if a cycle still runs long after its time limit, at which it should have stopped."""
+        """True if a cycle still runs long after its time limit, at which it should have stopped:
+        one of this loop, or of that for whose end it waits."""
+        before = self._after
+        if before is not None and before.alive() and before.hung():
+            return True
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
@@ -166,7 +170,9 @@ class FlowLoop:
             except BROKEN as error:
                 log.exception("flow_broke", flow=self.name)
                 words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
-                self._board.update(self.name, state=FlowState.FAILED, messages=words)
+                self._board.update(
+                    self.name, state=FlowState.FAILED, messages=words, running_since=None
+                )
                 self._since = None
                 self._schedule.ended(self._now(), failures_in_a_row=1)
                 seconds = max(0.0, self._schedule.due - self._now())
@@ -219,7 +225,7 @@ class FlowLoop:
             return
         pairs, ended_at = known
         if status.known_at is None or status.known_at < ended_at:
-            self._board.update(self.name, pairs=pairs, known_at=ended_at)
+            self._board.update(self.name, pairs=pairs, known_at=ended_at, last_reached=None)
 
     def cycle(self) -> None:
         selection = self._selection

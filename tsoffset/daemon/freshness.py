@@ -2,16 +2,16 @@
 
 `lag_records` is the most records that a consumer re-reads if it fails over right after the cycle
 (`terminal.output.reread`); null if the target group has no usable offset. `in_sync_at` (seconds
-since 1970 UTC) is when a cycle last found the target group at its translation or past it, or
-committed it: the target offset is `now - in_sync_at` seconds old. `synced_source_offset` is the
-offset that the group had committed on the source at that time.
+since 1970 UTC) is when a cycle last found the target group at its translation or past it (yet not
+past the log's end), or committed it: the target offset is `now - in_sync_at` seconds old.
+`synced_source_offset` is the offset that the group had committed on the source at that time.
 """
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.cycle.schema import ROWS, joined, places
-from tsoffset.model import OutcomeKind
+from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 
 FRESHNESS = pa.schema(
@@ -37,9 +37,11 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     offset = rows["source_offset"]
     there = on_target(rows)
     no_further_back = pc.fill_null(pc.greater_equal(there, rows["target_offset"]), False)
-    # Whether a failed commit arrived is unknown.
-    failed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.FAILED)
-    in_place = pc.or_(in_place_of(rows), pc.and_not(no_further_back, failed))
+    outcome, reason = (rows[name].cast(pa.string()) for name in ("outcome", "reason"))
+    # Whether a failed commit arrived is unknown; past the log's end, consumers would be reset.
+    is_reset = pc.fill_null(pc.equal(reason, Reason.TARGET_PAST_LOG_END), False)
+    no_use = pc.or_(pc.equal(outcome, OutcomeKind.FAILED), is_reset)
+    in_place = pc.or_(in_place_of(rows), pc.and_not(no_further_back, no_use))
     in_sync_at = pc.if_else(in_place, pa.scalar(now), last["in_sync_at"])
     synced = pc.if_else(in_place, offset, last["synced_source_offset"])
     for field, column in zip(FRESHNESS, (reread_of(rows), in_sync_at, synced), strict=True):

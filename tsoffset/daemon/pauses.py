@@ -2,12 +2,11 @@
 
 import os
 import threading
-from collections.abc import Iterable
 from urllib.parse import quote
 
 import structlog
 
-from tsoffset.stores import UNREACHABLE, Folder, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Folder, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
 
@@ -20,63 +19,76 @@ class Pauses:
     def __init__(self, directory: str | None) -> None:
         self._place = None if directory is None else place_of(directory)
         self._lock = threading.Lock()
-        self._written: frozenset[str] = frozenset()
+        # One write at a time, of what is wanted by then: a late one would undo a newer change.
+        self._writing = threading.Lock()
+        # The names of the files.
+        self._there: frozenset[str] = frozenset()
         self._unwritten: dict[str, bool] = {}
         self._changes = 0
         self._told: set[str] = set()
 
     def paused(self, flow: str) -> bool:
         with self._lock:
-            return self._unwritten.get(flow, flow in self._written)
+            return self._unwritten.get(flow, _name(flow) in self._there)
 
-    def set(self, flow: str, paused: bool) -> None:
+    def set(self, flow: str, paused: bool) -> bool:
+        """False if that could not be written."""
         with self._lock:
             self._unwritten[flow] = paused
             self._changes += 1
-        self._write(flow, paused)
+        return self._write(flow)
 
-    def look(self, flows: Iterable[str]) -> None:
+    def look(self) -> None:
         """Read the changes of other processes, and write what could not be written before."""
         if self._place is None:
             return
         with self._lock:
-            unwritten, changes = dict(self._unwritten), self._changes
-        for flow, paused in unwritten.items():
-            self._write(flow, paused)
+            unwritten, changes = tuple(self._unwritten), self._changes
+        for flow in unwritten:
+            self._write(flow)
         try:
-            there = set(self._place.names())
+            there = frozenset(self._place.names())
         except UNREACHABLE:
             # The known pauses still apply.
             return
         with self._lock:
             if self._changes == changes:
-                self._written = frozenset(flow for flow in flows if _name(flow) in there)
+                self._there = there
 
-    def _write(self, flow: str, paused: bool) -> None:
+    def _write(self, flow: str) -> bool:
         if self._place is None:
-            return
-        try:
-            if paused:
-                self._place.write(_name(flow), b"paused\n")
-            else:
-                self._place.remove(_name(flow))
-        except UNREACHABLE as error:
-            why = in_words(self._place, error)
-            say = log.debug if flow in self._told else log.warning
-            self._told.add(flow)
-            say(
-                "pause_not_written",
-                flow=flow,
-                message=f"{self._place.path(_name(flow))}: {why}; the pause is only in memory"
-                " until it can be written, which is tried again: free disk space, or check"
-                " that this user can reach and write the folder",
-            )
-            return
-        self._told.discard(flow)
-        with self._lock:
-            if self._unwritten.get(flow) is paused:
-                del self._unwritten[flow]
-                self._written = self._written | {flow} if paused else self._written - {flow}
+            return False
+        with self._writing:
+            with self._lock:
+                paused = self._unwritten.get(flow)
+            if paused is None:
+                return True
+            try:
+                if paused:
+                    self._place.write(_name(flow), b"paused\n")
+                else:
+                    self._place.remove(_name(flow))
+            except UNREACHABLE as error:
+                self._not_written(flow, self._place, error)
+                return False
+            self._told.discard(flow)
+            with self._lock:
+                name = frozenset((_name(flow),))
+                self._there = self._there | name if paused else self._there - name
+                if self._unwritten[flow] is paused:
+                    del self._unwritten[flow]
+        return True
+
+    def _not_written(self, flow: str, place: Place, error: Exception) -> None:
+        say = log.debug if flow in self._told else log.warning
+        self._told.add(flow)
+        say(
+            "pause_not_written",
+            flow=flow,
+            message=f"{place.path(_name(flow))}: {in_words(place, error)}; this change is only in"
+            " memory until it can be written, which is tried again: free disk space, or check"
+            " that this user can reach and write the folder",
+        )
 
 
 def why_not_kept(directory: str | None) -> str | None:

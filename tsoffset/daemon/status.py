@@ -118,9 +118,9 @@ class FlowStatus:
     last one with rows of groups, `last_success_at` the end of the last one without failed rows.
     `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs`
     (PAIRS_KNOWN) has all group-partitions as of the cycle that ended at `known_at`: `last_reached`,
-    or a cycle of another process; None before any. `lists` are the changes made by `tsoffset
-    lists`, in words. `others` are the other instances in the election. `records_per_second` is the
-    last known growth rate of the source groups' committed offsets.
+    or if that is None a cycle of another process; None before any. `lists` are the changes made by
+    `tsoffset lists`, in words. `others` are the other instances in the election.
+    `records_per_second` is the last known growth rate of the source groups' committed offsets.
     """
 
     flow: FlowSettings

@@ -117,8 +117,8 @@ class StateFile:
         except UNREACHABLE as error:
             why = f"{in_words(self._place, error)}; check that this user can reach and read it"
         return FlowCarryOver(), (
-            f"read state, flow {self.flow}: {self.path}: {why}; this cycle translates every "
-            "offset again"
+            f"read state, flow {self.flow}: {self.path}: {why}; without it, every offset is "
+            "translated again"
         )
 
     def save(self, carry_over: FlowCarryOver) -> str | None:

@@ -66,9 +66,25 @@ def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
             if damaged is not None:
                 # A file that included cycles on both sides of the damaged one would replace it.
                 runs += (run[:damaged], run[damaged + 1 :])
+    several = (file for file in found.files if file.name.first < file.name.last)
+    unreadable = [file.name for file in several if _is_damaged(file)]
     # Replaced before this call: a reader may have listed those that it has replaced.
     for file in found.replaced:
-        file.place.remove(str(file.name))
+        if not any(name.includes(file.name) for name in unreadable):
+            file.place.remove(str(file.name))
+
+
+def _is_damaged(file: HistoryFile) -> bool:
+    try:
+        file.count_rows()
+    except Damaged as error:
+        _warn(error)
+        return True
+    return False
+
+
+def _warn(error: Damaged) -> None:
+    log.warning("history_not_read", flow=error.file.flow, message=str(error))
 
 
 def _merge(run: Sequence[HistoryFile]) -> int | None:
@@ -81,7 +97,7 @@ def _merge(run: Sequence[HistoryFile]) -> int | None:
                 name = replace(last.name, first=first.name.first, full=False)
                 first.place.write(str(name), parquet(first.kind, _row_groups(files)))
     except Damaged as error:
-        log.warning("history_not_read", flow=error.file.flow, message=str(error))
+        _warn(error)
         return run.index(error.file)
     return None
 

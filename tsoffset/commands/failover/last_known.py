@@ -1,7 +1,10 @@
 """The offsets that consumers would resume from while the source is unreachable, and their age."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import structlog
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
@@ -11,86 +14,126 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, TopicPartition
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    Isolation,
+    LogRange,
+    OutcomeKind,
+    Reason,
+    TopicPartition,
+)
 from tsoffset.terminal.output import few, in_utc
 
-Pair = tuple[str, TopicPartition]
-"""A group and a partition on the target."""
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownOffset:
     """What past cycles know of a group-partition: its target offset, the source offset that this
-    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `diverged`:
-    the last cycle found other records on the target."""
+    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` is
+    that of the last cycle."""
 
     target_offset: int | None
     source: TopicPartition
     source_offset: int | None
     in_sync_at: float | None
-    diverged: bool = False
+    reason: str | None = None
 
 
-def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, KnownOffset]:
-    """What is known of the flow's group-partitions: from the history, or else from the state."""
-    found: dict[Pair, KnownOffset] = {}
-    directory = settings.history.directory
-    if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
-        for pair in pairs.to_pylist():
-            topic, number = pair["target_topic"], pair["partition"]
-            if topic is not None and number is not None:
-                committed = pair["outcome"] == OutcomeKind.COMMITTED
-                found[pair["group"], TopicPartition(topic, number)] = KnownOffset(
-                    pair["target_offset" if committed else "current_target_offset"],
-                    TopicPartition(pair["source_topic"], number),
-                    pair["synced_source_offset"],
-                    pair["in_sync_at"],
-                    pair["reason"] == Reason.DIVERGED,
-                )
-    elif settings.state_dir is not None:
-        carry_over, _ = StateFile(settings.state_dir, flow.name).load()
-        for pair in carry_over.pairs.rows(named=True):
-            source = TopicPartition(pair["source_topic"], pair["partition"])
-            renaming = renaming_of(flow, source.topic)
-            if renaming is not None and pair["last_target"] is not None:
-                place = TopicPartition(renaming.topic, source.partition)
-                found[pair["group"], place] = KnownOffset(
-                    pair["last_target"], source, pair["last_source"], None
-                )
+KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
+"""By group and partition on the target."""
+
+
+def known_pairs(settings: Settings, flow: FlowSettings) -> KnownPairs:
+    """What is known of the group-partitions that the flow selects: from the history, or else from
+    the state."""
+    found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
+    for group, one in _recorded(settings, flow):
+        renaming = renaming_of(flow, one.source.topic)
+        if renaming is not None:
+            found[group][TopicPartition(renaming.topic, one.source.partition)] = one
     return found
 
 
+def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, KnownOffset]]:
+    directory = settings.history.directory
+    if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
+        for pair in pairs.to_pylist():
+            if pair["source_topic"] is not None:
+                committed = pair["outcome"] == OutcomeKind.COMMITTED
+                yield (
+                    pair["group"],
+                    KnownOffset(
+                        pair["target_offset" if committed else "current_target_offset"],
+                        TopicPartition(pair["source_topic"], pair["partition"]),
+                        pair["synced_source_offset"],
+                        pair["in_sync_at"],
+                        pair["reason"],
+                    ),
+                )
+    elif settings.state_dir is not None:
+        carry_over, warning = StateFile(settings.state_dir, flow.name).load()
+        if warning is not None:
+            log.warning("state_not_read", flow=flow.name, message=warning)
+        for pair in carry_over.pairs.rows(named=True):
+            if pair["last_target"] is not None:
+                source = TopicPartition(pair["source_topic"], pair["partition"])
+                one = KnownOffset(pair["last_target"], source, pair["last_source"], None)
+                yield pair["group"], one
+
+
 def unverified(
-    flow: FlowSettings, target: Cluster, known: Mapping[Pair, KnownOffset], now: float
+    flow: FlowSettings, target: Cluster, known: KnownPairs, now: float
 ) -> list[GroupVerdict]:
     """A verdict for each group that has committed offsets of the flow on the target, or had some
     in past cycles; one without a group for each reason why groups are not listed. Raises
     ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
-    names = {*listings, *(group for group, _ in known)}
+    names = {*listings, *known}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False
     )
+    written = {
+        group: {
+            place: one
+            for place, one in sorted(of_group.items())
+            # Only past cycles can tell whether the source has a copy of a topic, for failback.
+            if place in known.get(group, {}) or is_written_by(flow, place.topic, by_failback=False)
+        }
+        for group, of_group in offsets.items()
+        if not isinstance(of_group, Failed)
+    }
+    places = {place for of_group in written.values() for place in of_group}
+    ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
     found = [_not_ready(flow, None, failed) for failed in listed.failures]
     for group in wanted:
-        committed = offsets[group]
-        if isinstance(committed, Failed):
-            found.append(_not_ready(flow, group, committed))
-            continue
-        # Only past cycles can tell whether the source has a copy of a topic, for failback.
-        commits = {
-            place: one.offset
-            for place, one in sorted(committed.items())
-            if isinstance(one, CommittedOffset)
-            and ((group, place) in known or is_written_by(flow, place.topic, by_failback=False))
-        }
-        of_group = {place: pair for (name, place), pair in known.items() if name == group}
-        if commits or of_group:
+        whole, of_flow, known_of = offsets[group], written.get(group, {}), known.get(group, {})
+        refused = [one for one in (whole, *of_flow.values()) if isinstance(one, Failed)]
+        if refused:
+            found.append(_not_ready(flow, group, refused[0]))
+        elif of_flow or known_of:
+            # Brokers set a share group outside its log to the log's start.
+            commits = {
+                place: one.offset
+                for place, one in of_flow.items()
+                if isinstance(one, CommittedOffset)
+                and (group in listed.share_groups or _is_usable(one.offset, ranges[place]))
+            }
+            without = sorted((of_flow.keys() | known_of.keys()) - commits.keys())
             is_active = group in listings and listings[group].active
-            found.append(_verdict(flow, group, commits, of_group, now, is_active=is_active))
+            found.append(
+                _verdict(flow, group, commits, known_of, without, now, is_active=is_active)
+            )
     return found
+
+
+def _is_usable(offset: int, log: LogRange | Failed) -> bool:
+    """False if consumers at this offset would be reset: it lies outside its log, or the log is
+    gone."""
+    return not log.missing if isinstance(log, Failed) else log.start <= offset <= log.end
 
 
 def _verdict(
@@ -98,11 +141,11 @@ def _verdict(
     group: str,
     commits: Mapping[TopicPartition, int],
     known: Mapping[TopicPartition, KnownOffset],
+    without: Sequence[TopicPartition],
     now: float,
     *,
     is_active: bool,
 ) -> GroupVerdict:
-    without = sorted(known.keys() - commits.keys())
     # An offset that another client set since then translates another commit, if any.
     same = {
         place: known[place]
@@ -118,15 +161,22 @@ def _verdict(
     elif without:
         reason = "NO_COMMIT"
         message = (
-            f"it has no committed offset on {target} in {few([*map(str, without)], 3)}: its"
+            f"it has no usable committed offset on {target} in {few([*map(str, without)], 3)}: its"
             " consumers start at their auto.offset.reset (a share group at its"
             " share.auto.offset.reset), and `latest` skips unread records"
         )
-    elif diverged := [str(place) for place in commits if place in known and known[place].diverged]:
+    elif diverged := _with_reason(known, commits, Reason.DIVERGED):
         reason = str(Reason.DIVERGED)
         message = (
             f"in the last cycle, {few(diverged, 3)} had other records on {target} than on"
             f" {flow.source.alias}: find out which are right before its consumers start on {target}"
+        )
+    elif rewound := _with_reason(same, commits, Reason.SOURCE_REWOUND):
+        reason = str(Reason.SOURCE_REWOUND)
+        message = (
+            f"before the last cycle it went back on {flow.source.alias} to read records again, and"
+            f" its offsets on {target} in {few(rewound, 3)} lie after these: its consumers skip"
+            " them unless it is moved back"
         )
     else:
         since = "last committed offsets, whose age is not known"
@@ -141,14 +191,20 @@ def _verdict(
         group,
         FailoverVerdict.NOT_READY if reason else FailoverVerdict.UNVERIFIED,
         None,
-        len(commits.keys() | known.keys()),
+        len(commits) + len(without),
         words(commits.items()),
         words((pair.source, pair.source_offset) for pair in same.values()),
         None if oldest is None else in_utc(oldest * 1000),
-        None if oldest is None else round(now - oldest),
+        None if oldest is None else max(0, round(now - oldest)),
         reason,
         message,
     )
+
+
+def _with_reason(
+    known: Mapping[TopicPartition, KnownOffset], places: Iterable[TopicPartition], reason: Reason
+) -> list[str]:
+    return [str(place) for place in places if place in known and known[place].reason == reason]
 
 
 def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:

@@ -107,7 +107,7 @@ def run_failover(
     found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
     if pause and found.target_error is None and not found.still_read:
-        paused = lost_pause is None if dry_run else set_paused(directory, flow.name, True)
+        paused = lost_pause is None if dry_run else Pauses(directory).set(flow.name, True)
     for error in filter(None, (found.source_error, found.target_error)):
         notices.warning("cluster_unreachable", str(error))
     config = selection.configuration.path
@@ -212,23 +212,11 @@ def final_cycles(
         time.sleep(_PAUSE_SECONDS)
 
 
-def set_paused(directory: str | None, flow: str, paused: bool) -> bool:
-    """Pause or resume the flow in a running daemon. False if that could not be saved."""
-    if directory is None:
-        return False
-    Pauses(directory).set(flow, paused)
-    return is_paused(directory, flow) is paused
-
-
-def is_paused(directory: str | None, flow: str) -> bool:
-    kept = Pauses(directory)
-    kept.look([flow])
-    return kept.paused(flow)
-
-
 def _resume(directory: str | None, flow: str, notices: Notices) -> int:
-    was_paused = is_paused(directory, flow)
-    if not set_paused(directory, flow, False):
+    kept = Pauses(directory)
+    kept.look()
+    was_paused = kept.paused(flow)
+    if not kept.set(flow, False):
         raise UsageError(
             f"failover: the pause of {flow} is kept in state.dir, which is not set or cannot"
             " be written; resume the flow on the status page, or restart `tsoffset run`"
