@@ -24,6 +24,7 @@ from tests.hostile_broker import (
 from tests.hostile_cases import (
     change,
     closed,
+    coordinators,
     of_fetch,
     of_lookup,
     set_to,
@@ -282,10 +283,18 @@ def test_a_connection_that_breaks_is_made_again(brokers, cluster):
 # --- committed offsets ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", [FIND_COORDINATOR, OFFSET_FETCH])
-def test_offsets_are_committed_and_read_over_a_connection_that_breaks(brokers, cluster, api):
+@pytest.mark.parametrize(
+    ("api", "lie"),
+    [
+        (FIND_COORDINATOR, closed),
+        (FIND_COORDINATOR, change(coordinators())),
+        (OFFSET_FETCH, closed),
+    ],
+    ids=["coordinator", "omitted", "offsets"],
+)
+def test_offsets_are_committed_and_read_after_an_answer_that_is_missing(brokers, cluster, api, lie):
     """Before a commit is sent, and to read, everything is tried again."""
-    brokers.lies = [(None, api, first(closed))]
+    brokers.lies = [(None, api, first(lie))]
     assert cluster.commit({"billing": {TP: SEVEN}}) == {"billing": {TP: None}}
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
     assert brokers.requests[api] > 1
