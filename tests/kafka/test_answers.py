@@ -283,6 +283,44 @@ def test_a_connection_that_breaks_is_made_again(brokers, cluster):
 # --- committed offsets ----------------------------------------------------------------------
 
 
+@pytest.fixture
+def silent_address(brokers, connect) -> Iterator[tuple[str, int]]:
+    """An address at which no connection is accepted or refused, on the port of broker 0."""
+    with ExitStack() as sockets:
+        full = sockets.enter_context(socket.socket())
+        full.bind(("127.0.0.2", brokers.ports[0]))
+        full.listen(0)
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        yield full.getsockname()
+
+
+def test_a_name_s_silent_address_leaves_time_for_its_next_one(
+    brokers, connect, silent_address, monkeypatch
+):
+    """As in Java's clients: IPv6 that leads nowhere, or a zone that is away, makes no cluster
+    unreachable that answers at another address of the name."""
+    look_up = socket.getaddrinfo
+
+    def two(host, port, *rest, **named):
+        addresses = (
+            [silent_address, ("127.0.0.1", port)] if host == "two.invalid" else [(host, port)]
+        )
+        return [one for address in addresses for one in look_up(*address, *rest, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    settings = ClusterSettings(
+        "A",
+        (f"two.invalid:{brokers.ports[0]}",),
+        {"socket.connection.setup.timeout.ms": "1000"},
+        admin_timeout_ms=5_000,
+    )
+    with KafkaCluster(settings) as cluster:
+        assert cluster.describe().dead_addresses == ()
+
+
 @pytest.mark.parametrize(
     ("api", "lie"),
     [
