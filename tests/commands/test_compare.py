@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from tests.configured import properties_file
 from tests.invoking import ROOT
-from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
+from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
@@ -399,6 +399,28 @@ def test_source_records_that_a_filter_left_out_do_not_hide_a_skipped_one(theirs,
     estate.commit("billing", "orders", 2)
     checkpoint(estate, "billing", 2, theirs)
     assert judged(the_pair(estate)) == (CheckpointVerdict.UNSAFE, records)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "copy", "verdict"),
+    [
+        (flow(), "B.orders", CheckpointVerdict.UNSAFE),
+        (identity_flow(), "orders", CheckpointVerdict.BEYOND),
+    ],
+    ids=["failback", "unknown direction"],
+)
+def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, verdict):
+    """The group has read all of the replica, and nothing of what the replicator has not reached:
+    what theirs leaves out of that is lost, although the source does not have it."""
+    estate = Estate()
+    estate.write("orders", 3, on="B")
+    estate.mirror("orders", copy, source="B", target="A")
+    estate.write("orders", 3, on="B")
+    estate.commit("billing", copy, 3)
+    checkpoint(estate, "billing", 3, 5, topic="orders")
+    pair = the_pair(estate, chosen)
+    assert judged(pair) == (verdict, 2)
+    assert "no record is skipped" not in (pair.message or "")
 
 
 @settings(deadline=None, max_examples=scaled(150))

@@ -30,7 +30,8 @@ _Content = tuple[object, ...]
 class Span:
     """The target offsets from a translation of `committed` (`start`) to a checkpoint (`end`,
     exclusive). `unread` is a record pair among them that the group has not read, as (source offset,
-    target offset), and `log_end` the target's log end; None if unknown."""
+    target offset), and `log_end` the target's log end; None if unknown. With `may_be_originals`,
+    names do not tell which side is the mirror."""
 
     source: TopicPartition
     committed: int
@@ -39,6 +40,7 @@ class Span:
     end: int
     unread: tuple[int, int] | None = None
     log_end: int | None = None
+    may_be_originals: bool = False
 
     @property
     def last(self) -> tuple[int, int] | None:
@@ -103,6 +105,8 @@ def _is_repeated(span: Span, originals: "_Log", copies: "_Log") -> bool:
             return False
         if len(unread) < len(piece.contents):
             break
+    if span.may_be_originals and not _are_in(skipped, after()):
+        raise _Unknown("the topics' names do not tell which one is the mirror")
     return True
 
 
