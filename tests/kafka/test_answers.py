@@ -353,6 +353,17 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(brokers, cluster, lie):
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
 
 
+def test_a_group_whose_answer_cannot_be_read_fails_alone(brokers, cluster):
+    """One answer has the offsets of many groups. Not every broker lets only text be committed."""
+    brokers.lies = [
+        (None, OFFSET_FETCH, lambda asked: asked.frame().replace(b"spoilt", b"\xff" * 6))
+    ]
+    cluster.commit({"billing": {TP: CommittedOffset(7, "spoilt")}, "calm": {TP: SEVEN}})
+    found = cluster.committed(["billing", "calm"], require_stable=True).by_group()
+    assert isinstance(found["billing"], Failed)
+    assert found["calm"] == {TP: SEVEN}
+
+
 def test_many_commits_go_over_a_few_connections(brokers, cluster):
     """A broker handles the requests of each one after the other. Every commit is sent once."""
     groups: dict[tuple[int, socket.socket], list[str]] = defaultdict(list)
