@@ -14,7 +14,12 @@ from tsoffset.commands.check.clusters import connection, same_cluster, settings_
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.flow_check import CheckResult, check, finding_lines
 from tsoffset.commands.check.survey import stamps
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter, IdentityReplicationPolicy
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+)
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
     Broker,
@@ -219,6 +224,25 @@ def test_no_topic_passing_is_a_warning():
     commit(source, "billing", "__strange")
     finding = found(checked(flow(), source, target), "topics")
     assert finding.severity is WARNING
+
+
+class FaultyPolicy(DefaultReplicationPolicy):
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if topic == "clicks":
+            raise RuntimeError("no rule for it")
+        return super().format_remote_topic(source_alias, topic)
+
+
+def test_a_topic_that_the_users_policy_cannot_name_is_an_error():
+    """As in a cycle: all other topics are checked."""
+    source, target = mirrored()
+    source.create_topic("clicks")
+    commit(source, "billing", "clicks")
+    result = checked(flow(policy=FaultyPolicy()), source, target)
+    assert worst(result) == {(ERROR, "topic clicks")}
+    assert "the replication policy raised RuntimeError: no rule for it" in (
+        found(result, "topic clicks").finding
+    )
 
 
 @pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.CLASSIC])

@@ -65,7 +65,7 @@ def test_every_key_of_a_flow_arrives():
         "sync.group.offsets.enabled = false",
         "sync.group.offsets.interval.seconds = 10",
         "tasks.max = 11",
-        "consumer.isolation.level = read_committed",
+        "A->B.consumer.isolation.level = read_committed",
         "translation.proof = timestamps",
         "translation.match = key, timestamp",
         "translation.budget = 12",
@@ -209,7 +209,7 @@ OF_THE_SOURCE = tuple(
 )
 OF_THE_TARGET = tuple(key.replace("source", "target").replace("A.", "B.") for key in OF_THE_SOURCE)
 OF_THE_CONSUMER = tuple(
-    f"{prefix}consumer.isolation.level" for prefix in ("A->B.source.", "A.", "source.", "A->B.", "")
+    f"{prefix}consumer.isolation.level" for prefix in ("A->B.source.", "A.", "A->B.")
 )
 # Keys of other flows and clusters, which must not matter.
 ELSEWHERE = (
@@ -219,6 +219,8 @@ ELSEWHERE = (
     "C.request.timeout.ms = 99",
     "C.consumer.isolation.level = read_committed",
     "B.consumer.isolation.level = read_committed",
+    "source.consumer.isolation.level = read_committed",
+    "consumer.isolation.level = read_committed",
 )
 
 

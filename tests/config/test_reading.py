@@ -5,15 +5,17 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 
 import javaproperties
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.configured import problems, resolved, the_problem, two_clusters
+from tests.configured import problems, properties_file, resolved, the_problem, two_clusters
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
+from tsoffset.config.selection import Selector
 from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError
 
@@ -279,3 +281,15 @@ def test_configuration_needs_no_kafka_and_no_spark():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout == "set()\n"
+
+
+def test_a_file_that_is_being_written_has_not_changed_yet(tmp_path, monkeypatch):
+    """The beginning of a file is valid without its last lines, which may exclude groups."""
+    file = properties_file(tmp_path, "a:1", "b:1", "groups.exclude = secret")
+    selector = Selector(file)
+    selection = selector.select()
+    whole = "topics = orders\n" + file.read_text()
+    file.write_text(whole.removesuffix("groups.exclude = secret\n"))
+    monkeypatch.setattr(time, "sleep", lambda _: file.write_text(whole))
+    assert not selector.has_changed(selection)
+    assert selector.has_changed(selection)

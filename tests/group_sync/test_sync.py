@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.configured import two_clusters
 from tests.memory_flows import (
     COMMITTED,
     NOW_MS,
@@ -863,3 +864,17 @@ def test_nothing_is_asked_where_there_is_nothing_to_do():
     estate["A"].group("shares", GroupType.SHARE)
     assert estate.sync() == []
     assert estate.asked("B", Verb.COMMITTED) == estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_an_isolation_level_that_mirror_maker_ignores_skips_nothing():
+    """MirrorMaker 2 reads no consumer's setting without a prefix, and has copied the records of an
+    open transaction. As read_committed, the flow would take them for records yet to be copied."""
+    estate = Estate()
+    estate.write("orders", 20)
+    opened = estate["A"].log("orders").begin()
+    opened.append(messages("open", range(20, 23)))
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 21)
+    (settings,) = two_clusters("consumer.isolation.level = read_committed").flows
+    estate.sync(settings)
+    assert estate.standing("billing", "A.orders") == CommittedOffset(21)

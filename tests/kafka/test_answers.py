@@ -24,6 +24,7 @@ from tests.hostile_broker import (
 from tests.hostile_cases import (
     change,
     closed,
+    coordinators,
     of_fetch,
     of_lookup,
     set_to,
@@ -282,10 +283,56 @@ def test_a_connection_that_breaks_is_made_again(brokers, cluster):
 # --- committed offsets ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", [FIND_COORDINATOR, OFFSET_FETCH])
-def test_offsets_are_committed_and_read_over_a_connection_that_breaks(brokers, cluster, api):
+@pytest.fixture
+def silent_address(brokers, connect) -> Iterator[tuple[str, int]]:
+    """An address at which no connection is accepted or refused, on the port of broker 0."""
+    with ExitStack() as sockets:
+        full = sockets.enter_context(socket.socket())
+        full.bind(("127.0.0.2", brokers.ports[0]))
+        full.listen(0)
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        yield full.getsockname()
+
+
+def test_a_name_s_silent_address_leaves_time_for_its_next_one(
+    brokers, connect, silent_address, monkeypatch
+):
+    """As in Java's clients: IPv6 that leads nowhere, or a zone that is away, makes no cluster
+    unreachable that answers at another address of the name."""
+    look_up = socket.getaddrinfo
+
+    def two(host, port, *rest, **named):
+        addresses = (
+            [silent_address, ("127.0.0.1", port)] if host == "two.invalid" else [(host, port)]
+        )
+        return [one for address in addresses for one in look_up(*address, *rest, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    settings = ClusterSettings(
+        "A",
+        (f"two.invalid:{brokers.ports[0]}",),
+        {"socket.connection.setup.timeout.ms": "1000"},
+        admin_timeout_ms=5_000,
+    )
+    with KafkaCluster(settings) as cluster:
+        assert cluster.describe().dead_addresses == ()
+
+
+@pytest.mark.parametrize(
+    ("api", "lie"),
+    [
+        (FIND_COORDINATOR, closed),
+        (FIND_COORDINATOR, change(coordinators())),
+        (OFFSET_FETCH, closed),
+    ],
+    ids=["coordinator", "omitted", "offsets"],
+)
+def test_offsets_are_committed_and_read_after_an_answer_that_is_missing(brokers, cluster, api, lie):
     """Before a commit is sent, and to read, everything is tried again."""
-    brokers.lies = [(None, api, first(closed))]
+    brokers.lies = [(None, api, first(lie))]
     assert cluster.commit({"billing": {TP: SEVEN}}) == {"billing": {TP: None}}
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
     assert brokers.requests[api] > 1
@@ -304,6 +351,17 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(brokers, cluster, lie):
     assert failed.retry_seconds > 0 or lie is shortened
     assert brokers.requests[OFFSET_COMMIT] == 1
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
+
+
+def test_a_group_whose_answer_cannot_be_read_fails_alone(brokers, cluster):
+    """One answer has the offsets of many groups. Not every broker lets only text be committed."""
+    brokers.lies = [
+        (None, OFFSET_FETCH, lambda asked: asked.frame().replace(b"spoilt", b"\xff" * 6))
+    ]
+    cluster.commit({"billing": {TP: CommittedOffset(7, "spoilt")}, "calm": {TP: SEVEN}})
+    found = cluster.committed(["billing", "calm"], require_stable=True).by_group()
+    assert isinstance(found["billing"], Failed)
+    assert found["calm"] == {TP: SEVEN}
 
 
 def test_many_commits_go_over_a_few_connections(brokers, cluster):

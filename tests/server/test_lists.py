@@ -1,5 +1,6 @@
 """`tsoffset lists`: a flow's lists changed beside the configuration file, and what heeds that."""
 
+import errno
 import json
 import os
 import stat
@@ -20,6 +21,7 @@ from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.listeners import serve
 from tsoffset.spark.flow import kafka_cluster
+from tsoffset.stores import Folder
 from tsoffset.terminal.notices import Notices
 
 
@@ -117,6 +119,19 @@ def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str
         pytest.raises(CycleFailed, match="nothing is committed until then"),
     ):
         tsoffset.sync(file)
+
+
+def test_a_file_that_this_user_may_not_read_may_exclude_a_group(file: Path, monkeypatch: Any):
+    """Another user's command may have written it: what it says is unknown, so nothing commits."""
+    change(file, "--groups-exclude-add", "secret")
+
+    def read(place: Folder, name: str) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(place.path(name)))
+
+    monkeypatch.setattr(Folder, "read", read)
+    selection = Selector(file).select()
+    with pytest.raises(CycleFailed, match=r"Permission denied.*; check that this user can read"):
+        selection.may_commit(selection.flows[0])
 
 
 @contextmanager

@@ -18,8 +18,8 @@ def seconds_between_looks(directory: str | None) -> float:
     return _STORE_SECONDS if at_a_store else _SECONDS
 
 
-class ListsDamaged(ValueError):
-    """The file of a flow's changes is damaged."""
+class ListsUnknown(ValueError):
+    """A flow has changes that cannot be read: its file is damaged, or this user may not read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class OverridesFiles:
     def read(self, flows: Iterable[str], known: KnownLists) -> KnownLists:
         """The changes of each flow; for a file that cannot be read, those that are `known`. If none
         are known: if the store is unreachable, the flow counts as unchanged, since flows do not
-        depend on it; if the file is damaged, there are changes, and they are unknown."""
+        depend on it; if the file is damaged or another user's, the changes are unknown."""
         found, unread = {}, {}
         for flow in flows:
             try:
@@ -39,7 +39,7 @@ class OverridesFiles:
             except ValueError as error:
                 unread[flow] = str(error)
                 before = known.found.get(flow)
-                if before is not None or not isinstance(error, ListsDamaged):
+                if before is not None or not isinstance(error, ListsUnknown):
                     found[flow] = before or Overrides()
         return KnownLists(found, unread)
 
@@ -51,10 +51,10 @@ class OverridesFiles:
         except FileNotFoundError:
             return Overrides()
         except UNREACHABLE as error:
-            kind, why = ValueError, in_words(self._place, error)
-            why += "; check that this user can read it"
+            kind = ListsUnknown if isinstance(error, PermissionError) else ValueError
+            why = f"{in_words(self._place, error)}; check that this user can read it"
         except ValueError as error:
-            kind, why = ListsDamaged, f"{error}; remove the file, and change the lists again"
+            kind, why = ListsUnknown, f"{error}; remove the file, and change the lists again"
         raise kind(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
 
     def write(self, flow: str, overrides: Overrides) -> None:

@@ -10,7 +10,13 @@ from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
-from tsoffset.config.scopes import CLIENT_PREFIX, CLUSTER_PREFIX, ScopedKey, Setting
+from tsoffset.config.scopes import (
+    CLIENT_PREFIX,
+    CLUSTER_PREFIX,
+    ScopedKey,
+    Setting,
+    is_ignored_isolation,
+)
 from tsoffset.config.security_keys import SECURITY_KEYS
 
 # An unknown key of these is always an error, since connections would not be secured as intended.
@@ -35,6 +41,7 @@ POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
 # allowed.
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
+_OF_A_SOURCE = f"A.{ISOLATION.name}, where A is the source"
 
 _ACCEPTED = frozenset(name for name in ACCEPTED_KEYS if not name.endswith(".*"))
 _FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
@@ -141,6 +148,8 @@ def _find_key(place: ScopedKey, dedicated: bool) -> Known:
         return UnknownKey(f"has no effect: it applies to the whole file; write {name}")
     if place.cluster is not None:
         return _find_cluster_key(name, place.cluster)
+    if dedicated and is_ignored_isolation(place):
+        return UnknownKey(f"has no effect, as in MirrorMaker 2: write {_OF_A_SOURCE}")
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
@@ -199,7 +208,8 @@ def _is_accepted(name: str) -> bool:
 
 def _bare_advice(name: str) -> str:
     if name == _BARE_ISOLATION:
-        return f"has no effect here; it belongs to a consumer: write {ISOLATION.name}"
+        of_connector = f"in a connector's configuration {ISOLATION.name}"
+        return f"has no effect here; it belongs to a consumer: write {_OF_A_SOURCE}; {of_connector}"
     at_a_side = f"source.cluster.{name} or target.cluster.{name}"
     return f"has no effect here; it belongs to a cluster: write {at_a_side}"
 

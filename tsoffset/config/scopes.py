@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.config.findings import Entry
-from tsoffset.config.keys import CLUSTER_KEYS
+from tsoffset.config.keys import CLUSTER_KEYS, ISOLATION
 
 CLIENT_PREFIX = re.compile(r"(?:(?P<side>source|target)\.)?(?P<client>consumer|producer|admin)\.")
 CLUSTER_PREFIX = re.compile(r"(?:source|target)\.cluster\.")
@@ -82,13 +82,23 @@ def has_precedence(later: Entry, earlier: Entry) -> bool:
     return earlier.key.startswith(_CONNECTORS) and not later.key.startswith(_CONNECTORS)
 
 
+def is_ignored_isolation(place: ScopedKey) -> bool:
+    """True for a consumer's isolation level at the top level, which MirrorMaker 2 ignores: with it,
+    tsoffset would take records that were copied for records that are yet to be copied."""
+    return place.top and place.name.removeprefix("source.") == ISOLATION.name
+
+
 def merge_settings(
     settings: Mapping[ScopedKey, Setting], source: str, target: str
 ) -> dict[str, Setting]:
     """The settings of the flow `source->target` under a connector's names: settings of a cluster
     are `source.cluster.x`, those of one of its clients `source.consumer.x`. Later assignments have
     the narrower scope."""
-    top = {place.name: setting for place, setting in settings.items() if place.top}
+    top = {
+        place.name: setting
+        for place, setting in settings.items()
+        if place.top and not is_ignored_isolation(place)
+    }
     result: dict[str, Setting] = {}
     for name in top.keys() & CLUSTER_KEYS.keys():
         result[f"source.cluster.{name}"] = result[f"target.cluster.{name}"] = top[name]

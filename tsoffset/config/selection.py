@@ -1,5 +1,6 @@
 """What a command works on: a configuration, the chosen flows, and the filters of its options."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,9 @@ from tsoffset.config.overrides import KnownLists
 from tsoffset.errors import CycleFailed, NoFlowEnabled, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
+
+# A file that stays the same for this time has been written.
+_WRITTEN_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +123,13 @@ class Selector:
         return selection.with_lists(lists, self.flows, may_be_none=may_be_none)
 
     def has_changed(self, selection: Selection) -> bool:
-        """True if `select` may return something else than this. Raises ConfigurationError if the
-        file cannot be read."""
-        if Configuration.read(self.config).text != selection.configuration.text:
-            return True
+        """True if `select` may return something else than this. A file that is being written has
+        not changed yet: a part of it may be valid without its excludes. Raises ConfigurationError
+        if the file cannot be read."""
+        text = Configuration.read(self.config).text
+        if text != selection.configuration.text:
+            time.sleep(_WRITTEN_SECONDS)
+            return Configuration.read(self.config).text == text
         return _lists(selection.settings, selection.lists) != selection.lists
 
 

@@ -8,6 +8,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -234,13 +236,14 @@ class BrokerConnections:
         *,
         window: int = WINDOW,
         rate: Rate | None = None,
+        split: Callable[[Q], Sequence[Q]] = lambda question: (question,),
     ) -> None:
         """Send one request per question to a node, with the codec for the common version; if
         `codec` raises a KafkaError, nothing is sent. `take` gets every question exactly once, with
         its answer or with the KafkaError instead. A question may be sent twice.
 
-        If an answer cannot be decoded, the questions are repeated one by one, so that only the
-        question with the bad answer fails.
+        If an answer cannot be decoded, the questions are repeated one by one, each in the parts of
+        `split`, so that only the part with the bad answer fails. `take` gets the parts then.
         """
         pace = Rate() if rate is None else rate
         lost: list[Q] = []
@@ -252,8 +255,8 @@ class BrokerConnections:
                 take(question, answer)
 
         await self._send(node, api, questions, codec, take_if_known, deadline, window, pace)
-        for question in lost:
-            await self._send(node, api, (question,), codec, take, deadline, 1, pace)
+        for part in chain.from_iterable(map(split, lost)):
+            await self._send(node, api, (part,), codec, take, deadline, 1, pace)
 
     async def stream_once(
         self,
@@ -282,13 +285,16 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], A | KafkaError], None],
         deadline: Deadline,
     ) -> None:
-        """The same, with as many items in each question as the version allows."""
+        """The same, with as many items in each question as the version allows, and one item in each
+        that is repeated."""
         try:
             version = api.version(await self.pool.open(node, deadline))
         except KafkaError as error:
             take(items, error)
             return
-        await self.stream(node, api, in_parts(items, api.room(version)), codec, take, deadline)
+        questions = in_parts(items, api.room(version))
+        one_each = partial(in_parts, size=1)
+        await self.stream(node, api, questions, codec, take, deadline, split=one_each)
 
     async def _send(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from kafka.errors import CoordinatorNotAvailableError, KafkaError
+from kafka.errors import CoordinatorNotAvailableError, KafkaError, KafkaTimeoutError
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
@@ -107,6 +107,7 @@ class GroupLookup:
     async def coordinators(
         self, groups: Collection[str], operation: str, deadline: Deadline
     ) -> dict[str, Node | Failed | Again]:
+        """The coordinator of each group, or why it is not known."""
         answers: dict[str, Node | Failed | Again] = {
             group: self._coordinators[group] for group in groups if group in self._coordinators
         }
@@ -147,13 +148,12 @@ class GroupLookup:
                 group: Again(one, retry_seconds=_ANOTHER_SECONDS) for group, one in silence.items()
             }
         if FIND_COORDINATOR.room(response.API_VERSION) == 1:
-            found = [(groups[0], response.error_code, response.node_id)]
+            found = {groups[0]: (response.error_code, response.node_id)}
         else:
-            found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
+            found = {each.key: (each.error_code, each.node_id) for each in response.coordinators}
         answers: dict[str, Node | Failed | Again] = {}
-        for group, trouble, node in found:
-            if group not in groups:
-                continue
+        for group in groups:
+            trouble, node = found.get(group, (KafkaTimeoutError, -1))
             if trouble or node < 0:
                 cause = trouble or CoordinatorNotAvailableError
                 answers[group] = answer_to(cause, f"{operation} {group}", self._connections.alias)

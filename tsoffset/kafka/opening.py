@@ -79,7 +79,7 @@ class Opener:
             tls = self._tls
             made = await until(ends, self._loop.run_in_thread(tls, lambda: context(tls)), too_late)
         timed_out = KafkaConnectionError("Connection timed out")
-        sock = await until(ends, self._connected(connection.host, port), timed_out)
+        sock = await until(ends, self._connected(connection.host, port, ends), timed_out)
         await until(ends, self._secured(connection, sock, made), too_late)
         exchange = None
         if self._logins is not None:
@@ -110,28 +110,32 @@ class Opener:
 
     # --- TCP and TLS -----------------------------------------------------------------------
 
-    async def _connected(self, host: str, port: int) -> socket.socket:
-        """A socket connected to the first address of the host that accepts. Raises
-        KafkaConnectionError."""
-        failed: Exception = KafkaConnectionError(f"the name {host} has no address")
-        for family, kind, proto, _, address in await self._loop.run_in_thread(
-            (host, port), lambda: _addresses(host, port)
-        ):
-            sock = socket.socket(family, kind, proto)
+    async def _connected(self, host: str, port: int, ends: float) -> socket.socket:
+        """A socket connected to the first address of the host that accepts. An address that does
+        not answer leaves the others their part of the time. Raises KafkaConnectionError."""
+        failed = KafkaConnectionError(f"the name {host} has no address")
+        found = await self._loop.run_in_thread((host, port), lambda: _addresses(host, port))
+        for number, (family, kind, proto, _, address) in enumerate(found):
             try:
-                sock.setblocking(False)
-                for option in self._client.socket_options:
-                    sock.setsockopt(*option)
-                await asyncio.get_running_loop().sock_connect(sock, address)
+                async with asyncio.timeout((ends - time.monotonic()) / (len(found) - number)):
+                    return await self._connected_to(address, family, kind, proto)
+            except TimeoutError:
+                failed = KafkaConnectionError("Connection timed out")
             except OSError as error:
-                sock.close()
                 failed = KafkaConnectionError(_words(error))
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                return sock
         raise failed
+
+    async def _connected_to(self, address: Any, *family: int) -> socket.socket:
+        sock = socket.socket(*family)
+        try:
+            sock.setblocking(False)
+            for option in self._client.socket_options:
+                sock.setsockopt(*option)
+            await asyncio.get_running_loop().sock_connect(sock, address)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     async def _secured(
         self, connection: BrokerConnection, sock: socket.socket, made: ssl.SSLContext | None

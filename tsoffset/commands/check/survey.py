@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.source_commits import renaming_of
+from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -168,8 +168,10 @@ def synced_topics(
 
 
 def renamed(flow: FlowSettings, topic: str) -> str | None:
-    """The target's name of a source topic; None if the flow does not select it (pure)."""
-    renaming = renaming_of(flow, topic)
+    """The target's name of a source topic; None if the flow does not select it, or if a class of
+    the user's raised an error for it, which `source_topics` reports."""
+    renamings, _ = renamings_of(flow, [topic])
+    renaming = renamings[topic]
     return None if renaming is None else renaming.topic
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import lacking, needed
 from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, TargetSurvey, renamed
+from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, GroupType, Resource, Side, TimestampType, TopicDescription
@@ -18,6 +19,9 @@ from tsoffset.terminal.output import counted, few
 def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
     """Report which topics are selected, and topics with committed offsets that do not exist."""
     at, synced = Scope(flow.name, flow.source.alias), survey.synced
+    _, failed = renamings_of(flow, sorted(survey.topics))
+    for name, failure in failed.items():
+        yield at.failure(f"topic {name}", failure)
     passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
     found = (
         f"{len(passing)} of {len(survey.topics)} topics selected; selected groups have committed"

@@ -185,11 +185,13 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
-    """The records between tsoffset's offset and a checkpoint that may skip them, else None."""
+    """The records between tsoffset's offset and a checkpoint that may skip them, else None. In
+    failback, the source lacks the originals that its replicator has not reached."""
     commit, position, end = translated.commit, translated.position, pair.theirs
     answer = None if position is None else position.translation.outcome
     if (
         pair.verdict is not CheckpointVerdict.UNSAFE
+        or commit.failback
         or (pair.records is None or end is None)
         or (commit.partition is None or commit.target is None)
         or (position is None or not isinstance(answer, Translated))
@@ -203,4 +205,4 @@ def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     )
     log_end = None if log is None else log.end
     at = (commit.partition, position.offset, commit.target, start, end)
-    return Span(*at, next(unread, None), log_end)
+    return Span(*at, next(unread, None), log_end, not commit.is_remote_topic)

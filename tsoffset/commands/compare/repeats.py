@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import groupby
+from functools import cached_property, partial
+from itertools import groupby, takewhile
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
@@ -30,7 +30,8 @@ _Content = tuple[object, ...]
 class Span:
     """The target offsets from a translation of `committed` (`start`) to a checkpoint (`end`,
     exclusive). `unread` is a record pair among them that the group has not read, as (source offset,
-    target offset), and `log_end` the target's log end; None if unknown."""
+    target offset), and `log_end` the target's log end; None if unknown. With `may_be_originals`,
+    names do not tell which side is the mirror."""
 
     source: TopicPartition
     committed: int
@@ -39,6 +40,7 @@ class Span:
     end: int
     unread: tuple[int, int] | None = None
     log_end: int | None = None
+    may_be_originals: bool = False
 
     @property
     def last(self) -> tuple[int, int] | None:
@@ -86,26 +88,34 @@ def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool
 
 
 def _is_repeated(span: Span, originals: "_Log", copies: "_Log") -> bool:
-    skipped: list[_Content] = []
+    skipped: set[_Content] = set()
     for piece in copies.read(
         span.start, "the records between tsoffset's offset and the compared one", span.end
     ):
-        skipped += piece.contents
-    # The span begins with the next record to read, and the replicator copies in order: so that
-    # many source records from the commit on include all of them that are not repeated themselves.
-    unread: list[_Content] = []
-    if skipped:
-        for piece in originals.read(span.committed, "the records from the committed offset on"):
-            unread += piece.contents
-            if len(unread) >= len(skipped):
-                break
-    wanted = set(skipped) & set(unread[: len(skipped)])
-    if wanted:
-        for piece in copies.read(span.end, "the records after the compared offset"):
-            # Takes time only for the wanted records, however large the piece is.
-            wanted = wanted - piece.distinct
-            if not wanted:
-                break
+        skipped |= piece.distinct
+    after = partial(copies.read, span.end, "the records after the compared offset")
+    first = next(after(), None)
+    behind = frozenset[_Content]() if first is None else first.distinct
+    # The span begins with the next record to read, and the replicator copies in order: once a
+    # record was copied after the span only, so were all that follow it. A record without any copy
+    # shows nothing: a filter may have left it out.
+    for piece in originals.read(span.committed, "the records from the committed offset on"):
+        unread = list(takewhile(lambda one: one in skipped or one not in behind, piece.contents))
+        if not _are_in(skipped.intersection(unread), after()):
+            return False
+        if len(unread) < len(piece.contents):
+            break
+    if span.may_be_originals and not _are_in(skipped, after()):
+        raise _Unknown("the topics' names do not tell which one is the mirror")
+    return True
+
+
+def _are_in(wanted: set[_Content], pieces: Iterable["_Piece"]) -> bool:
+    for piece in pieces:
+        # Takes time only for the wanted records, however large the piece is.
+        wanted = wanted - piece.distinct
+        if not wanted:
+            break
     return not wanted
 
 
