@@ -515,6 +515,11 @@ def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
     assert (rows["below"]["partitions"], rows["below"]["resumes_at"]) == (1, "")
     assert "no usable committed offset on B in A.orders-0" in rows["below"]["message"]
     assert (rows["gone"]["partitions"], rows["gone"]["resumes_at"]) == (2, "A.orders-0:100")
+    # Nothing is concluded from a log whose range cannot be read.
+    estate["B"].fail(Failed(FailureKind.NO_LEADER, "no leader"), verb=Verb.LOG_RANGES)
+    assert failing_over.run(pause=False) == 3
+    not_ready = [group for group, found in failing_over.verdicts.items() if found == no_commit]
+    assert not_ready == ["gone"]
 
 
 def test_with_the_source_error_an_offset_that_cannot_be_read_is_told(failing_over):
