@@ -603,19 +603,26 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path):
 
 
 def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
-    """The file turned it off and on again meanwhile: no cycle of it would begin any more."""
-    with running(tmp_path, shut="A->B") as now:
+    """The file turned it off and on again meanwhile: no cycle of it would begin any more. When that
+    one has ended, it is not told any more, be the flow paused by then."""
+    state = f"state.dir = {tmp_path}/state"
+    with running(tmp_path, state, shut="A->B") as now:
         now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
         (loop,) = now.daemon._loops.values()
-        now.write("A->B.enabled = false")
+        now.write(state, "A->B.enabled = false")
         now.wait_for(lambda: not now.board.statuses())
-        now.write()
+        Pauses(f"{tmp_path}/state").set("A->B", True)
+        now.write(state)
         now.wait_for(lambda: now.daemon._loops)
         assert now.daemon.alive()
         loop._now = lambda: time.monotonic() + 601
         assert not now.daemon.alive()
+        # A cycle that fails by then is of a loop that has ended.
+        now.gate.changed = None
         now.gate.opened.set()
         now.wait_for(now.daemon.alive)
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+        assert now.board.statuses()[0].messages == ()
 
 
 def test_flows_come_and_go_with_the_file(tmp_path):

@@ -211,6 +211,8 @@ class FlowLoop:
             )
             self._board.update(self.name, messages=words)
             before.join(_STANDBY_SECONDS)
+        self._after = None
+        self._board.update(self.name, messages=())
 
     def _read_history(self) -> None:
         """Use the last recorded cycle of another process, if it is newer than what is known."""
