@@ -1,5 +1,6 @@
 """`tsoffset migrate`: what it makes of configurations that the world has, and what it refuses."""
 
+import json
 import os
 import re
 import stat
@@ -12,6 +13,7 @@ from tests.configured import resolved
 from tests.invoking import ROOT, invoke
 from tests.migration import CASES, INPUTS, OUTPUTS, SECRETS, SOMEWHERE, TO_BE_CHANGED
 from tsoffset.errors import ConfigurationError
+from tsoffset.model import Isolation
 
 TWO_CLUSTERS = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\n"
 ENABLED = TWO_CLUSTERS + "A->B.enabled = true\n"
@@ -389,3 +391,23 @@ def test_flows_that_disagree_on_a_cluster_keep_what_they_say(tmp_path):
     assert "c->b.target.cluster.client.id = one\n" in text
     assert "a->b.target.cluster.client.id = two\n" in text
     assert text.count("b.bootstrap.servers = b:9092\n") == 1
+
+
+def test_only_the_connector_that_copies_says_what_is_copied(tmp_path):
+    """Its own isolation level counts, and none is read_uncommitted: as read_committed, a flow would
+    skip what it copies of open transactions."""
+    common = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
+    common |= {f"{side}.cluster.bootstrap.servers": "h:1" for side in ("source", "target")}
+    package = "org.apache.kafka.connect.mirror"
+    connectors = [
+        {**common, "connector.class": f"{package}.MirrorSourceConnector"},
+        {
+            **common,
+            "connector.class": f"{package}.MirrorCheckpointConnector",
+            "source.consumer.isolation.level": "read_committed",
+        },
+    ]
+    file = tmp_path / "connectors.json"
+    file.write_text(json.dumps(connectors))
+    (flow,) = resolved(invoke("migrate", str(file)).output).flows
+    assert flow.isolation is Isolation.READ_UNCOMMITTED

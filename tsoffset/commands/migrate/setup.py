@@ -149,6 +149,9 @@ def setup_of_connectors(
             elif setting.key == "tasks.max" and one.role is ConnectorRole.SOURCE:
                 why = "The number of tasks that copy records."
                 left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+            elif setting.key.endswith(keys.ISOLATION.name) and one.role is not ConnectorRole.SOURCE:
+                why = "Only the isolation level of the connector that copies counts."
+                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
             else:
                 of_flow.setdefault(setting.key, []).append((one, setting))
     if not of_flows and not findings.problems:
@@ -184,9 +187,8 @@ def setup_of_connectors(
 
 def _chosen(name: str, found: Sequence[_Found], omitted: list[OmittedSetting]) -> MirrorSetting:
     """The setting that is used if several connectors of a flow have it: that of the connector
-    that syncs groups; for settings about copying, that of the connector that copies."""
-    of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
-    first = ConnectorRole.SOURCE if of_copying else None
+    that syncs groups; for the replication policy, that of the connector that copies."""
+    first = ConnectorRole.SOURCE if name.startswith(POLICY_FAMILY) else None
     (connector, best), *others = sorted(
         found, key=lambda one: (one[0].role is not first, _ROLES.index(one[0].role))
     )

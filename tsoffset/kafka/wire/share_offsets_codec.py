@@ -42,7 +42,6 @@ def _request(key: int, name: str, highest: int) -> SimpleNamespace:
 DESCRIBE = _request(90, "DescribeShareGroupOffsets", 1)
 ALTER = _request(91, "AlterShareGroupOffsets", 0)
 
-_LAG_SINCE = 1
 _ALL_TOPICS = NULL
 _GROUP_ID_NOT_FOUND: int = GroupIdNotFoundError.errno
 
