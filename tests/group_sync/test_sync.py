@@ -26,7 +26,7 @@ from tests.memory_flows import (
 )
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.flow.policy import DefaultTopicFilter
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
@@ -102,6 +102,20 @@ def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed()
     rows = cycle(flow(), estate["A"], Vanishing(estate["B"], Verb.COMMIT, calls=1))
     assert [verdict(row) for row in rows] == [failed(FailureKind.UNREACHABLE), COMMITTED]
     assert [verdict(row) for row in estate.sync()] == [COMMITTED, UNCHANGED]
+
+
+def test_a_group_for_which_the_users_filter_raises_fails_alone():
+    """It is told by its name, and the class by what it raised."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            return {"billing": True}[group]
+
+    estate = mirrored_estate(billing=40)
+    estate.commit("search", "orders", 50)
+    odd, fine = estate.sync(flow(group_filter=Filter()))
+    assert (verdict(odd), verdict(fine)) == (failed(FailureKind.INTERNAL), COMMITTED)
+    assert "select group search, flow A->B: the group filter raised KeyError" in (odd.message or "")
 
 
 # --- never backwards --------------------------------------------------------------------

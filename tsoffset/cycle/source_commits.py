@@ -68,8 +68,8 @@ class SourceCommit:
 class Preflight:
     """What a cycle starts from.
 
-    `failures` say which groups could not be listed (those of a broker); `warnings` what a person
-    should know although nothing failed. `cluster_ids` are those of source and target.
+    `failures` say which groups could not be listed (those of a broker) or selected; `warnings` what
+    a person should know although nothing failed. `cluster_ids` are those of source and target.
     """
 
     groups: tuple[GroupWork, ...]
@@ -102,7 +102,8 @@ def preflight(
         described = {source.alias: source.describe()}
         here = (list_groups or source.groups)()
         described[target.alias], there = asked.result()
-    failures = (*here.failures, *there.failures)
+    selected, broken = _selected(flow, here.groups)
+    failures = (*here.failures, *there.failures, *broken)
     warnings = [
         f"cluster {alias}: {address} does not answer; remove it from "
         f"{alias}.bootstrap.servers or repair it"
@@ -117,12 +118,33 @@ def preflight(
                 there.groups[group].type if group in there.groups else None,
                 group in there.groups and there.groups[group].active,
             )
-            for group in sorted(here.groups)
-            if flow.group_filter.should_replicate_group(group)
+            for group in selected
         ),
         failures,
         tuple(warnings),
         (described[source.alias].cluster_id, described[target.alias].cluster_id),
+    )
+
+
+def _selected(flow: FlowSettings, groups: Iterable[str]) -> tuple[list[str], list[Failed]]:
+    """The groups that the flow syncs; and a failure for each for which a filter of the user's own
+    raised; the other groups go on."""
+    selected, failed = [], []
+    for group in sorted(groups):
+        try:
+            if flow.group_filter.should_replicate_group(group):
+                selected.append(group)
+        except Exception as error:
+            what = f"select group {group}, flow {flow.name}: the group filter"
+            failed.append(_broken_class(what, error))
+    return selected, failed
+
+
+def _broken_class(what: str, error: Exception) -> Failed:
+    cause = hide_secrets(f"{type(error).__name__}: {error}")
+    return Failed(
+        FailureKind.INTERNAL,
+        f"{what} raised {cause}; correct the class that the configuration names",
     )
 
 
@@ -144,12 +166,10 @@ def renamings_of(
         try:
             renamings[topic] = renaming_of(flow, topic)
         except Exception as error:
-            cause = hide_secrets(f"{type(error).__name__}: {error}")
-            failed[topic] = Failed(
-                FailureKind.INTERNAL,
-                f"name topic {topic}, flow {flow.name}: the topic filter or the replication "
-                f"policy raised {cause}; correct the class that the configuration names",
+            what = (
+                f"name topic {topic}, flow {flow.name}: the topic filter or the replication policy"
             )
+            failed[topic] = _broken_class(what, error)
             renamings[topic] = None
     return renamings, failed
 
