@@ -738,6 +738,7 @@ def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
         now.wait_for(lambda: state.is_dir() and list(state.glob("*.paused")))
         warnings = [one["log_level"] for one in now.told("pause_not_written")]
         assert warnings.count("warning") == 1
+        assert len(now.told("pauses_not_read")) == 1
         assert now.board.statuses()[0].state is FlowState.PAUSED
 
 

@@ -26,6 +26,7 @@ class Pauses:
         self._unwritten: dict[str, bool] = {}
         self._changes = 0
         self._told: set[str] = set()
+        self._is_read = True
 
     def paused(self, flow: str) -> bool:
         with self._lock:
@@ -48,9 +49,18 @@ class Pauses:
             self._write(flow)
         try:
             there = frozenset(self._place.names())
-        except UNREACHABLE:
+        except UNREACHABLE as error:
             # The known pauses still apply.
+            if self._is_read:
+                log.warning(
+                    "pauses_not_read",
+                    message=f"read pauses, state.dir: {in_words(self._place, error)}; a flow that"
+                    " was paused before a restart runs until they can be read: check that this user"
+                    " can reach and read the folder",
+                )
+            self._is_read = False
             return
+        self._is_read = True
         with self._lock:
             if self._changes == changes:
                 self._there = there
