@@ -13,7 +13,7 @@ from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.config.selection import Selection
 from tsoffset.errors import JavaMissing
-from tsoffset.model import Failed, FailureKind, Reason, Row
+from tsoffset.model import Failed, FailureKind, GroupType, Reason, Row
 from tsoffset.spark import packing
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
@@ -61,14 +61,22 @@ def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path
 
 
 def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path):
-    """`failover` says of every group whether it is ready: of one that begins meanwhile, too."""
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    """`failover` says of every group whether it is ready: of one that begins meanwhile, and of one
+    that no broker lists any more."""
+    estate.commit("sharing", "orders", 60, type=GroupType.SHARE)
+    lines = "refresh.groups.enabled = false"
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1", lines), (), None, None)
     with flow_cycles(selection, Notices(), estate.connect, only_plan=True) as cycles_of:
         run_cycle = cycles_of(selection.flows[0])
         run_cycle(commit=False)
         estate.commit("new", "orders", 70)
         found = run_cycle(commit=False)
-    assert [row.group for row in found.rows] == ["ahead", "billing", "busy", "new"]
+        late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+        estate["A"].fail(late, verb=Verb.GROUPS, broker=0)
+        unlisted = run_cycle(commit=False)
+    groups = ["ahead", "billing", "busy", "new", "sharing"]
+    assert [row.group for row in found.rows] == groups
+    assert sorted(row.group for row in unlisted.rows if row.group) == groups
 
 
 def test_flows_that_compete_count(tmp_path):

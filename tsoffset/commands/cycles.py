@@ -71,8 +71,8 @@ def flow_cycles(
             task = FlowTask(selection.configuration, flow.name, selection.narrowing, **given)
 
             def run(*, commit: bool, keep: bool = True) -> "CycleResult":
-                # Only a daemon keeps the list of groups for a while.
-                cached.listing = None
+                # Only a daemon uses a list of groups for several cycles.
+                cached.listed_at = None
                 commit = commit and flow.commits
                 if commit:
                     selection.may_commit(flow)

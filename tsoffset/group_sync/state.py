@@ -35,13 +35,13 @@ _PAIRS, _PARTITIONS = arrow_schema(CACHE), arrow_schema(PARTITIONS)
 class FlowCarryOver(CarryOver):
     """What the driver keeps of a flow between cycles; all of it may be lost at any time.
 
-    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock), see
-    `keep_listing`; `rows` how many rows the last cycle came to. `binding` says of which clusters
-    and settings all this is.
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
+    to be listed again), see `keep_listing`; `rows` how many rows the last cycle came to. `binding`
+    says of which clusters and settings all this is.
     """
 
     listing: GroupListings | None = None
-    listed_at: float = 0.0
+    listed_at: float | None = None
     rows: int | None = None
     binding: str | None = None
 

@@ -276,7 +276,7 @@ def _preflight(
 
 
 def _remembered_listing(flow: FlowSettings, carry_over: FlowCarryOver) -> GroupListings | None:
-    if carry_over.listing is None or carry_over.listing.failures:
+    if carry_over.listing is None or carry_over.listing.failures or carry_over.listed_at is None:
         return None
     age = time.monotonic() - carry_over.listed_at
     if flow.refresh_groups_enabled and age >= flow.refresh_groups_interval_seconds:
