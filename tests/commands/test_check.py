@@ -245,6 +245,21 @@ def test_a_topic_that_the_users_policy_cannot_name_is_an_error():
     )
 
 
+class FaultyFilter(DefaultGroupFilter):
+    def should_replicate_group(self, group: str) -> bool:
+        return {"billing": True}[group]
+
+
+def test_a_group_for_which_the_users_filter_raises_is_an_error():
+    """As in a cycle: all other groups are checked."""
+    source, target = mirrored()
+    commit(source, "billing", "orders")
+    commit(source, "search", "orders")
+    result = checked(flow(group_filter=FaultyFilter()), source, target)
+    assert worst(result) == {(ERROR, "group search")}
+    assert found(result, "groups").finding.startswith("1 of ")
+
+
 @pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.CLASSIC])
 def test_a_share_group_and_a_consumer_group_of_one_name_are_named(type_):
     """None of them becomes the other. A share group that is one on both sides is no finding, and

@@ -606,6 +606,19 @@ def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
         assert row_of(estate.sync(A_TO_C, competing_flows=[settings]), "billing").reason is None
 
 
+def test_a_competing_flow_whose_filter_raises_may_be_one():
+    """It may select the group once its class is correct; the cycle goes on."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            raise KeyError(group)
+
+    settings = replace(B_TO_C, group_filter=Filter())
+    row = row_of(fan_in().sync(A_TO_C, competing_flows=[settings]), "billing")
+    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+    assert "the group filter raised KeyError" in (row.message or "")
+
+
 def test_names_that_differ_have_no_competing_flow():
     """DefaultReplicationPolicy keeps sources apart; nothing is asked of the other source."""
     estate = Estate("A", "B", "C")

@@ -96,7 +96,7 @@ def _why_empty(
     topics: Collection[str] | None,
 ) -> str | None:
     """`topics` is None if the command does not narrow them."""
-    from tsoffset.cycle.source_commits import renamings_of
+    from tsoffset.cycle.source_commits import renamings_of, selected_groups
 
     if not groups:
         return (
@@ -105,8 +105,9 @@ def _why_empty(
         )
     # As the configuration has it, without --groups and --topics.
     whole = selection.settings.flow(flow.name)
-    if not any(map(flow.group_filter.should_replicate_group, groups)):
-        passing = list(filter(whole.group_filter.should_replicate_group, groups))
+    selected, broken = selected_groups(flow, groups)
+    if not (selected or broken):
+        passing, _ = selected_groups(whole, groups)
         return _no_name("group", selection.narrowing.groups, place, groups, passing, whole)
     if topics is None:
         return None

@@ -102,8 +102,8 @@ def preflight(
         described = {source.alias: source.describe()}
         here = (list_groups or source.groups)()
         described[target.alias], there = asked.result()
-    selected, broken = _selected(flow, here.groups)
-    failures = (*here.failures, *there.failures, *broken)
+    selected, broken = selected_groups(flow, here.groups)
+    failures = (*here.failures, *there.failures, *broken.values())
     warnings = [
         f"cluster {alias}: {address} does not answer; remove it from "
         f"{alias}.bootstrap.servers or repair it"
@@ -126,17 +126,19 @@ def preflight(
     )
 
 
-def _selected(flow: FlowSettings, groups: Iterable[str]) -> tuple[list[str], list[Failed]]:
-    """The groups that the flow syncs; and a failure for each for which a filter of the user's own
-    raised; the other groups go on."""
-    selected, failed = [], []
+def selected_groups(
+    flow: FlowSettings, groups: Iterable[str]
+) -> tuple[list[str], dict[str, Failed]]:
+    """The groups that the flow syncs, sorted; and those for which a filter of the user's own
+    raised an error."""
+    selected, failed = [], {}
     for group in sorted(groups):
         try:
             if flow.group_filter.should_replicate_group(group):
                 selected.append(group)
         except Exception as error:
             what = f"select group {group}, flow {flow.name}: the group filter"
-            failed.append(_broken_class(what, error))
+            failed[group] = _broken_class(what, error)
     return selected, failed
 
 
@@ -179,15 +181,10 @@ def _renamings(
 ) -> dict[TopicPartition, Renaming]:
     """Which of the source's partitions the flow syncs, in order, and the names of their topics on
     the target."""
-    topics: dict[str, Renaming | None] = {}
-    found = {}
-    for partition in sorted(partitions):
-        topic = partition.topic
-        if topic not in topics:
-            topics[topic] = renaming_of(flow, topic)
-        if (renaming := topics[topic]) is not None:
-            found[partition] = renaming
-    return found
+    in_order = sorted(partitions)
+    renamings, _ = renamings_of(flow, dict.fromkeys(one.topic for one in in_order))
+    found = {one: renamings[one.topic] for one in in_order}
+    return {one: renaming for one, renaming in found.items() if renaming is not None}
 
 
 class Claims:
@@ -224,7 +221,7 @@ class Claims:
                 continue
             offsets = self._of(competing).get(group, {})
             if isinstance(offsets, Failed):
-                why = f"may write it, too, and its source cannot be read ({offsets.message})"
+                why = f"may write it, too, and its offsets cannot be read ({offsets.message})"
             elif target in self._targets(competing, group, offsets):
                 why = "writes it, too"
             else:
@@ -239,15 +236,14 @@ class Claims:
     def _of(self, competing: CompetingFlow) -> Mapping[str, GroupOffsets | Failed]:
         name = competing.flow.name
         if name not in self._offsets:
-            groups = [
-                g for g in self._groups if competing.flow.group_filter.should_replicate_group(g)
-            ]
-            self._offsets[name] = committed_offsets(
+            groups, failed = selected_groups(competing.flow, self._groups)
+            offsets = committed_offsets(
                 competing.source,
                 groups,
                 share_groups=self._share_groups,
                 require_stable=False,
             )
+            self._offsets[name] = {**offsets, **failed}
         return self._offsets[name]
 
     def _targets(

@@ -13,6 +13,7 @@ from tsoffset.commands.check.survey import (
     passing_groups,
     renamed,
 )
+from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
@@ -39,18 +40,16 @@ def source_groups(
     `all_flows` are those that may select the others."""
     at = Scope(flow.name, flow.source.alias)
     yield from _unlisted_groups(at, survey.listings)
-    passing = passing_groups(flow, survey.listings)
+    passing, broken = selected_groups(flow, survey.listings.groups)
+    for group, failure in broken.items():
+        yield at.failure(f"group {group}", failure)
     found = f"{len(passing)} of {len(survey.listings.groups)} groups selected"
-    selects = [
-        one.group_filter.should_replicate_group
-        for one in (flow, *all_flows)
-        if one.enabled and one.source.alias == flow.source.alias
-    ]
-    left = [
-        group for group in sorted(survey.listings.groups) if not any(one(group) for one in selects)
-    ]
+    left = survey.listings.groups.keys() - broken.keys()
+    for one in (flow, *all_flows):
+        if one.enabled and one.source.alias == flow.source.alias:
+            left -= set(selected_groups(one, left)[0])
     if left:
-        found += f"; selected by no flow: {few(left)}"
+        found += f"; selected by no flow: {few(sorted(left))}"
     if passing:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
@@ -129,8 +128,7 @@ def competing_flows(
     shared = sorted(
         topic.target
         for topic in synced
-        if topic.target in written
-        and any(competing.group_filter.should_replicate_group(group) for group in topic.groups)
+        if topic.target in written and selected_groups(competing, topic.groups)[0]
     )
     if shared:
         yield Scope(flow.name, flow.target.alias).warning(
@@ -214,7 +212,7 @@ def checkpoints_seen(flow: FlowSettings, target: Cluster) -> dict[str, int]:
     found = read_checkpoints(
         target,
         internal_topics(flow.policy).checkpoints_topic(flow.source.alias),
-        wanted=lambda key: flow.group_filter.should_replicate_group(key.group),
+        wanted=lambda key: bool(selected_groups(flow, [key.group])[0]),
         committed={},
         last=_LAST_RECORDS,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.source_commits import renamings_of
+from tsoffset.cycle.source_commits import renamings_of, selected_groups
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -141,11 +141,9 @@ def _group_offsets_topic(listings: GroupListings) -> list[str]:
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
-    return [
-        group
-        for name, group in sorted(listings.groups.items())
-        if flow.group_filter.should_replicate_group(name)
-    ]
+    """The selected groups, without those that `source_groups` reports as failed."""
+    selected, _ = selected_groups(flow, listings.groups)
+    return [listings.groups[group] for group in selected]
 
 
 def synced_topics(

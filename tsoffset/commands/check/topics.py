@@ -19,12 +19,12 @@ from tsoffset.terminal.output import counted, few
 def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
     """Report which topics are selected, and topics with committed offsets that do not exist."""
     at, synced = Scope(flow.name, flow.source.alias), survey.synced
-    _, failed = renamings_of(flow, sorted(survey.topics))
+    renamings, failed = renamings_of(flow, sorted(survey.topics))
     for name, failure in failed.items():
         yield at.failure(f"topic {name}", failure)
-    passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
+    passing = sum(renaming is not None for renaming in renamings.values())
     found = (
-        f"{len(passing)} of {len(survey.topics)} topics selected; selected groups have committed"
+        f"{passing} of {len(survey.topics)} topics selected; selected groups have committed"
         f" offsets in {len(synced)}"
     )
     if passing and synced:
