@@ -26,6 +26,7 @@ from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
@@ -554,6 +555,35 @@ def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing
     assert failing_over.run(failing_over.narrowing.apply(flow())) == 3
     assert failing_over.verdicts == {"billing": ("unverified", None)}
     assert '"age_seconds": 0,' in failing_over.out.getvalue()
+
+
+def test_with_the_source_error_classes_that_raise_an_error_are_told(failing_over, tmp_path):
+    """The other groups and topics have their verdicts."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            return {"billing": True}[group]
+
+    class Topics(DefaultTopicFilter):
+        def should_replicate_topic(self, topic: str) -> bool:
+            return {"orders": True}[topic]
+
+    estate = failing_over.estate
+    estate.write("clicks", 50)
+    estate.commit("billing", "clicks", 30)
+    chosen = flow(group_filter=Filter(), topic_filter=Topics())
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync(chosen))
+    estate.commit("search", "A.orders", 60, on="B")
+    estate.commit("billing", "A.clicks", 30, on="B")
+    failing_over.history = str(past.directory)
+    estate["A"].unreachable = True
+    assert failing_over.run(chosen) == 3
+    assert failing_over.verdicts == {
+        None: ("not_ready", "INTERNAL"),
+        "search": ("not_ready", "INTERNAL"),
+        "billing": ("unverified", None),
+    }
 
 
 @pytest.mark.parametrize(

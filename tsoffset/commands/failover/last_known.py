@@ -9,7 +9,7 @@ import structlog
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
-from tsoffset.cycle.source_commits import is_written_by, renaming_of
+from tsoffset.cycle.source_commits import is_written_by, renamings_of, selected_groups
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.state import StateFile
@@ -45,15 +45,16 @@ KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
 """By group and partition on the target."""
 
 
-def known_pairs(settings: Settings, flow: FlowSettings) -> KnownPairs:
+def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, list[Failed]]:
     """What is known of the group-partitions that the flow selects: from the history, or else from
-    the state."""
+    the state. And a failure for each topic for which a class of the user's raised an error."""
     found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
-    for group, one in _recorded(settings, flow):
-        renaming = renaming_of(flow, one.source.topic)
-        if renaming is not None:
+    recorded = list(_recorded(settings, flow))
+    renamings, unnamed = renamings_of(flow, sorted({one.source.topic for _, one in recorded}))
+    for group, one in recorded:
+        if (renaming := renamings[one.source.topic]) is not None:
             found[group][TopicPartition(renaming.topic, one.source.partition)] = one
-    return found
+    return found, [*unnamed.values()]
 
 
 def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, KnownOffset]]:
@@ -84,15 +85,15 @@ def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
 
 
 def unverified(
-    flow: FlowSettings, target: Cluster, known: KnownPairs, now: float
+    flow: FlowSettings, target: Cluster, known: KnownPairs, unnamed: Iterable[Failed], now: float
 ) -> list[GroupVerdict]:
     """A verdict for each group that has committed offsets of the flow on the target, or had some
-    in past cycles; one without a group for each reason why groups are not listed. Raises
-    ClusterUnreachable."""
+    in past cycles; one without a group for each reason why groups are not listed, and for each of
+    `unnamed`. Raises ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
     names = {*listings, *known}
-    wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
+    wanted, broken = selected_groups(flow, names)
     offsets = committed_offsets(
         target, wanted, share_groups=listed.share_groups, require_stable=False
     )
@@ -108,7 +109,8 @@ def unverified(
     }
     places = {place for of_group in written.values() for place in of_group}
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
-    found = [_not_ready(flow, None, failed) for failed in listed.failures]
+    found = [_not_ready(flow, None, failed) for failed in (*listed.failures, *unnamed)]
+    found += [_not_ready(flow, group, failed) for group, failed in broken.items()]
     for group in wanted:
         whole, of_flow, known_of = offsets[group], written.get(group, {}), known.get(group, {})
         refused = [one for one in (whole, *of_flow.values()) if isinstance(one, Failed)]

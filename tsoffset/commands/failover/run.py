@@ -155,8 +155,8 @@ def _judge(
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
     with connect(flow.target) as target:
-        known = known_pairs(selection.settings, flow)
-        found = unverified(flow, target, known, time.time())
+        known, unnamed = known_pairs(selection.settings, flow)
+        found = unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
         require_match(selection, notices, connect, Side.TARGET, must_have_groups=True)
