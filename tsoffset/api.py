@@ -145,7 +145,8 @@ def sync(
 ) -> list[Row]:
     """Commit on the target, once. Parameters and rows are those of `plan`. A group is never moved
     backwards, and a group with members on the target is skipped. A flow with
-    `sync.group.offsets.enabled = false` is only planned."""
+    `sync.group.offsets.enabled = false` is only planned. Raises CycleFailed, too, and commits
+    nothing, if the changed lists of a flow (`tsoffset lists`) cannot be read."""
     return _cycles(_selected(config, flows, groups, topics), spark, connect, commit=True)
 
 
@@ -201,8 +202,10 @@ def _cycles(
 ) -> list[Row]:
     rows: list[Row] = []
     for flow in selection.flows:
-        if commit:
-            selection.may_commit(flow)
+        # Before the first commit: an error has no rows.
+        if commit and flow.commits:
+            selection.require_known_lists(flow)
+    for flow in selection.flows:
         if spark is None:
             rows += _here(selection, flow, connect, commit=commit)
         else:

@@ -13,7 +13,7 @@ from tests.commands.test_compare import CHECKPOINTS, checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT
 from tests.memory_flows import Estate, mirrored_estate, row_of
-from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
+from tsoffset.errors import ClusterUnreachable, CycleFailed, TsoffsetError, UsageError
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -145,6 +145,22 @@ def test_a_cluster_that_is_away(file):
     assert (row.group, row.outcome) == (None, OutcomeKind.FAILED)
     with pytest.raises(ClusterUnreachable):
         tsoffset.translate_offsets(file, "billing")
+
+
+def test_changed_lists_that_are_unknown_commit_nothing_in_any_flow(estate, tmp_path):
+    """An error has no rows, so it comes before the first commit. A flow that is only planned
+    needs no lists."""
+    (tmp_path / "B-%3EA.lists.json").write_text("damaged")
+    lines = (f"state.dir = {tmp_path}", "B->A.enabled = true")
+    file = properties_file(tmp_path, "a:1", "b:1", *lines)
+    damaged = "it is damaged"
+    with pytest.warns(UserWarning, match=damaged), pytest.raises(CycleFailed, match=damaged):
+        tsoffset.sync(file, connect=estate.connect)
+    assert not estate["B"].commits
+    properties_file(tmp_path, "a:1", "b:1", *lines, "B->A.sync.group.offsets.enabled = false")
+    with pytest.warns(UserWarning, match=damaged):
+        tsoffset.sync(file, connect=estate.connect)
+    assert estate["B"].commits
 
 
 def test_the_examples_of_the_documentation_run(estate, file, monkeypatch, capsys):

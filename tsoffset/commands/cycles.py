@@ -75,7 +75,7 @@ def flow_cycles(
                 cached.listed_at = None
                 commit = commit and flow.commits
                 if commit:
-                    selection.may_commit(flow)
+                    selection.require_known_lists(flow)
                 with notices.progress(flow.name) as report:
                     result = (
                         plan_cycle(session, task, carry_over=cached, progress=report)

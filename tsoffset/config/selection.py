@@ -80,7 +80,7 @@ class Selection:
         """The same flows without changed lists."""
         return self.with_lists(KnownLists(), [flow.name for flow in self.flows])
 
-    def may_commit(self, flow: FlowSettings) -> None:
+    def require_known_lists(self, flow: FlowSettings) -> None:
         """Raises CycleFailed if the flow's changed lists are unknown: they may exclude groups."""
         if (unknown := self.lists.unknown(flow.name)) is not None:
             raise CycleFailed(
