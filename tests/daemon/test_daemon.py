@@ -648,6 +648,18 @@ def test_a_file_that_cannot_be_used_is_not_taken_up(tmp_path):
         assert len(now.told("configuration_rejected")) == 1
 
 
+def test_a_file_that_is_being_written_is_not_taken_up_yet(tmp_path, monkeypatch):
+    """Nor after one that was rejected."""
+    with running(tmp_path) as now:
+        now.write("tasks.max = none")
+        now.wait_for(lambda: now.board.warnings)
+        written = iter([True] * 20)
+        monkeypatch.setattr(Selector, "is_being_written", lambda _: next(written, False))
+        now.write()
+        now.wait_for(lambda: not now.board.warnings)
+        assert next(written, None) is None
+
+
 def test_what_needs_a_restart_is_said(tmp_path):
     """Spark's settings are those of the start: a change is named until it is undone."""
     with running(tmp_path) as now:

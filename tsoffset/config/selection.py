@@ -123,14 +123,18 @@ class Selector:
         return selection.with_lists(lists, self.flows, may_be_none=may_be_none)
 
     def has_changed(self, selection: Selection) -> bool:
-        """True if `select` may return something else than this. A file that is being written has
-        not changed yet: a part of it may be valid without its excludes. Raises ConfigurationError
-        if the file cannot be read."""
-        text = Configuration.read(self.config).text
-        if text != selection.configuration.text:
-            time.sleep(_WRITTEN_SECONDS)
-            return Configuration.read(self.config).text == text
+        """True if `select` may return something else than this. Raises ConfigurationError if the
+        file cannot be read."""
+        if Configuration.read(self.config).text != selection.configuration.text:
+            return True
         return _lists(selection.settings, selection.lists) != selection.lists
+
+    def is_being_written(self) -> bool:
+        """True if the file changes in a moment: a part of it may be valid without its excludes.
+        Raises ConfigurationError if the file cannot be read."""
+        text = Configuration.read(self.config).text
+        time.sleep(_WRITTEN_SECONDS)
+        return Configuration.read(self.config).text != text
 
 
 def selected(

@@ -142,8 +142,10 @@ class Daemon:
 
     def _reload(self, *, asked: bool) -> None:
         try:
-            if not (asked or self._rejected or self._selector.has_changed(self._selection)):
-                return
+            if not asked:
+                changed = self._rejected or self._selector.has_changed(self._selection)
+                if not changed or self._selector.is_being_written():
+                    return
             selection = self._selector.select(self._selection.lists, may_be_none=True)
         except TsoffsetError as error:
             words = str(error)
