@@ -55,8 +55,8 @@ class Pauses:
                 log.warning(
                     "pauses_not_read",
                     message=f"read pauses, state.dir: {in_words(self._place, error)}; a flow that"
-                    " was paused before a restart runs until they can be read: check that this user"
-                    " can reach and read the folder",
+                    " was paused before `tsoffset run` started is synced until they can be read:"
+                    " check that this user can reach and read the folder",
                 )
             self._is_read = False
             return
@@ -95,9 +95,9 @@ class Pauses:
         say(
             "pause_not_written",
             flow=flow,
-            message=f"{place.path(_name(flow))}: {in_words(place, error)}; this change is only in"
-            " memory until it can be written, which is tried again: free disk space, or check"
-            " that this user can reach and write the folder",
+            message=f"{place.path(_name(flow))}: {in_words(place, error)}; until it is written,"
+            " which `tsoffset run` tries again, this change applies in this process alone: free"
+            " disk space, or check that this user can reach and write the folder",
         )
 
 
