@@ -355,24 +355,22 @@ def _decide_with_own_log_end(
     if suspects.is_empty():
         return done
     rows = work[suspects["row"]].hstack(suspects.select("row", "current_target_offset"))
-    ranges = _log_ranges(target, rows)
-    rows = left_join(
-        rows.drop("target_start", "target_end"), ranges, ["target_topic", "partition"]
-    ).with_columns_seq(
+    rows = with_log_ranges(target, rows).with_columns_seq(
         pl.lit(None, pl.String).alias(name) for name in ("current_reason", "current_message")
     )
     again = select(decide(rows, floor), _DONE)
     return pl.concat([done.filter(is_past.ne_missing(True)), again]).sort("row")
 
 
-def _log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
-    """The logs themselves, without those that cannot be read."""
+def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the ranges of the target's logs as they are now, open transactions included;
+    null for those that cannot be read."""
     places = rows.select("target_topic", "partition").unique(maintain_order=True)
     asked = [TopicPartition(*place) for place in places.iter_rows()]
     found: Mapping[TopicPartition, LogRange | Failed] = {}
     with suppress(ClusterUnreachable):
         found = target.log_ranges(asked, Isolation.READ_UNCOMMITTED)
-    return pl.DataFrame(
+    ranges = pl.DataFrame(
         [
             (place.topic, place.partition, log.start, log.end)
             for place, log in found.items()
@@ -384,3 +382,5 @@ def _log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
         },
         orient="row",
     )
+    rows = rows.drop("target_start", "target_end")
+    return left_join(rows, ranges, ["target_topic", "partition"])

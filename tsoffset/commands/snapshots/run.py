@@ -21,11 +21,11 @@ from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.commit import commit_groups
+from tsoffset.group_sync.commit import commit_groups, with_log_ranges
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
-from tsoffset.model import Isolation, LogRange, OutcomeKind, Row, Side, TopicPartition
+from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
 from tsoffset.terminal.report import RowMessage, head, notes, total
@@ -269,15 +269,11 @@ def rewind(
                 f"{flow.name}: {counted(left, 'row')} not rewound, because their offsets on"
                 f" {flow.source.alias} could not be read again ({whys[0]}); run this command again",
             )
-        work = commit_work(opened.translated(commits))
-        places = [commit.target for commit in commits if commit.target is not None]
-        logs = opened.target.log_ranges(sorted(set(places)), Isolation.READ_UNCOMMITTED)
-        ends = [log.end if isinstance(log := logs[at], LogRange) else None for at in places]
-        work = work.with_columns(
-            rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target]),
-            # A group may be past the end of the translation: in an open transaction.
-            target_end=pl.Series(ends, dtype=pl.Int64),
+        work = commit_work(opened.translated(commits)).with_columns(
+            rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
         )
+        # A group may be past the end of the translation: in an open transaction.
+        work = with_log_ranges(opened.target, work)
         done = commit_groups(flow, opened.target, work, commit=True)
         return list(result_rows(flow.name, work, done.rows))
 
