@@ -390,7 +390,8 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
 def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd):
     """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
     and ends without an error, and what keeps its workers says nothing of it; the next session runs
-    the cycle. A Java process that is hung counts as dead, and is killed."""
+    the cycle. A Java process that is hung counts as dead, and is killed, unless spark-submit has
+    started it."""
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
         world = World(tmp_path, session)
@@ -417,5 +418,9 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd)
         monkeypatch.setattr(jobs, "_ANSWERS_WITHIN_SECONDS", 1.0)
         (java,) = filter(is_java, children(os.getpid()))
         stop(java)
+        with monkeypatch.context() as by_submit:
+            by_submit.setattr(session.sparkContext._gateway, "proc", None)
+            assert not is_alive(session)
+        assert runs(java)
         assert not is_alive(session)
         wait_until(lambda: not runs(java))

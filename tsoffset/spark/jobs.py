@@ -157,7 +157,9 @@ def is_alive(session: SparkSession) -> bool:
             return False
 
     answer = in_time(asked)
-    if answer is None and (gateway := session.sparkContext._gateway) is not None:
+    gateway = session.sparkContext._gateway if answer is None else None
+    # It has no process if spark-submit has started Java.
+    if gateway is not None and gateway.proc is not None:
         gateway.proc.kill()
     return answer or False
 
