@@ -66,8 +66,9 @@ def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
             if damaged is not None:
                 # A file that included cycles on both sides of the damaged one would replace it.
                 runs += (run[:damaged], run[damaged + 1 :])
-    several = (file for file in found.files if file.name.first < file.name.last)
-    unreadable = [file.name for file in several if _is_damaged(file)]
+    old = [file.name for file in found.replaced]
+    replacing = (file for file in found.files if any(map(file.name.includes, old)))
+    unreadable = [file.name for file in replacing if _is_damaged(file)]
     # Replaced before this call: a reader may have listed those that it has replaced.
     for file in found.replaced:
         if not any(name.includes(file.name) for name in unreadable):
