@@ -149,7 +149,8 @@ def _find_key(place: ScopedKey, dedicated: bool) -> Known:
     if place.cluster is not None:
         return _find_cluster_key(name, place.cluster)
     if dedicated and is_ignored_isolation(place):
-        return UnknownKey(f"has no effect, as in MirrorMaker 2: write {_OF_A_SOURCE}")
+        both = f"remove it, or write {_OF_A_SOURCE}, for both tools"
+        return UnknownKey(f"has no effect, as in MirrorMaker 2: {both}")
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
