@@ -18,6 +18,7 @@ from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
 from tests.memory_flows import flow
 from tsoffset import stores
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.group_sync import state
 from tsoffset.group_sync.rows import arrow_schema
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
@@ -104,6 +105,20 @@ def test_a_narrowed_cycle_reads_the_state_and_leaves_none(narrowing, pairs, tmp_
     assert (found.rows, found.binding) == (None, "these clusters")
     assert narrowed.save(carry_over(8)) is None
     assert contents(whole.load()[0]) == contents(carry_over())
+
+
+def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cycle(tmp_path):
+    """The cycle reports that group, and syncs the others."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            raise KeyError(group)
+
+    assert StateFile(tmp_path, "A->B").save(carry_over()) is None
+    narrowing = Narrowing("billing")
+    settings = narrowing.apply(flow(group_filter=Filter()))
+    found, warning = StateFile.of(str(tmp_path), settings, narrowing).load()
+    assert (len(found.pairs), warning) == (0, None)
 
 
 def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path):

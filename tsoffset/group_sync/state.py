@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 
 from tsoffset.cycle.cells import from_bytes, to_bytes
+from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.policy import GroupFilter
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
@@ -73,19 +73,19 @@ class FlowCarryOver(CarryOver):
 class StateFile:
     """The file of one flow in a directory: a path of this machine, or a URI.
 
-    A cycle that is narrowed to some groups or topics knows nothing of the others: given the filter
-    of its groups (`only`), the file is read for these groups and never written. What cannot be read
-    or written costs a cold cycle and is a warning.
+    A cycle that is narrowed to some groups or topics knows nothing of the others: given its
+    settings (`only`), the file is read for the groups that these select and never written. What
+    cannot be read or written costs a cold cycle and is a warning.
     """
 
     directory: str | Path = field(repr=False)
     flow: str
-    only: GroupFilter | None = None
+    only: FlowSettings | None = None
 
     @classmethod
     def of(cls, directory: str, flow: FlowSettings, narrowing: Narrowing) -> Self:
         """The file of a flow to which this narrowing is applied already."""
-        return cls(directory, flow.name, None if narrowing == Narrowing() else flow.group_filter)
+        return cls(directory, flow.name, None if narrowing == Narrowing() else flow)
 
     @property
     def path(self) -> Path | str:
@@ -143,10 +143,10 @@ class _Unusable(Exception):
     """What the file holds is no carry-over; the text says why."""
 
 
-def _of_groups(carry_over: FlowCarryOver, only: GroupFilter) -> FlowCarryOver:
+def _of_groups(carry_over: FlowCarryOver, only: FlowSettings) -> FlowCarryOver:
     """What is remembered of the groups that pass. How many rows these have is not known."""
     pairs, partitions = carry_over.pairs, carry_over.partitions
-    names = list(filter(only.should_replicate_group, pairs["group"].unique().to_list()))
+    names, _ = selected_groups(only, pairs["group"].unique().to_list())
     pairs = pairs.filter(pl.col("group").is_in(names))
     partitions = semi_join(partitions, pairs, PARTITION)
     return FlowCarryOver(pairs, partitions, binding=carry_over.binding)
