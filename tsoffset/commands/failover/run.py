@@ -219,7 +219,8 @@ def _resume(directory: str | None, flow: str, notices: Notices) -> int:
     if not kept.set(flow, False):
         raise UsageError(
             f"failover: the pause of {flow} is kept in state.dir, which is not set or cannot"
-            " be written; resume the flow on the status page, or restart `tsoffset run`"
+            " be written; resume the flow on the status page, or without state.dir restart"
+            " `tsoffset run`"
         )
     notices.note(
         f"{flow} is no longer paused: `tsoffset run` continues with its next cycle."
