@@ -423,6 +423,19 @@ def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, 
     assert "no record is skipped" not in (pair.message or "")
 
 
+def test_a_checkpoint_for_which_the_users_filter_raises_is_of_no_selected_group():
+    """The other groups are compared."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            return {"billing": True}[group]
+
+    estate = mirrored_estate(billing=40)
+    for group in ("billing", "search"):
+        checkpoint(estate, group, 40, 40)
+    assert the_pair(estate, flow(group_filter=Filter())).group == "billing"
+
+
 @settings(deadline=None, max_examples=scaled(150))
 @given(data=st.data())
 def test_unsafe_and_safe_checkpoints_are_told_apart(data):

@@ -3,13 +3,14 @@ before Spark is started."""
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.configured import properties_file
-from tests.memory_flows import Estate, mirrored_estate
+from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.past_cycles import Past
 from tsoffset.commands import history
 from tsoffset.commands.check.flow_check import run_check
@@ -22,6 +23,7 @@ from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
+from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
@@ -161,6 +163,18 @@ def test_a_cluster_without_groups_is_said(tmp_path, capsys):
     selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
     require_match(selection, Notices(), estate.connect)
     assert "Cluster A shows this user no consumer groups" in capsys.readouterr().err
+
+
+def test_a_filter_that_raises_may_have_a_match(estate, tmp_path):
+    """The command reports the group by itself."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            raise KeyError(group)
+
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    selection = replace(selection, flows=(flow(group_filter=Filter()),))
+    require_match(selection, Notices(), estate.connect)
 
 
 def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, capsys):

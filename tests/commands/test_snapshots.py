@@ -168,8 +168,15 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(estate, tmp_path, monk
 
 
 def test_half_a_snapshot_is_not_written(estate, tmp_path):
-    """Where one group cannot be read there is no file: what it lacks would look as if it had not
-    been there."""
+    """Where one group cannot be read, or the user's filter raises for it, there is no file: what it
+    lacks would look as if it had not been there."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            return {"billing": True}[group]
+
+    with pytest.raises(SnapshotFailed, match=r"raised KeyError.*; no file was written"):
+        take(flow(group_filter=Filter()), estate["B"], None)
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="shipping")
     with pytest.raises(SnapshotFailed, match="no file was written"):

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.options import CompareOptions
-from tsoffset.cycle.source_commits import SourceCommit, renaming_of
+from tsoffset.cycle.source_commits import SourceCommit, renaming_of, selected_groups
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
@@ -48,7 +48,7 @@ def checkpoints_of(
     `warnings`. Raises ClusterUnreachable, and UsageError for a file without checkpoints."""
 
     def wanted(key: CheckpointKey) -> bool:
-        return flow.group_filter.should_replicate_group(key.group)
+        return bool(selected_groups(flow, [key.group])[0])
 
     if options.file is not None:
         found = Checkpoints(committed)

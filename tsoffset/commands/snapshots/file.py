@@ -17,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
@@ -169,9 +170,9 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     """
     cluster_id = target.describe().cluster_id
     listings = target.groups()
-    for failed in listings.failures:
+    names, broken = selected_groups(flow, listings.groups)
+    for failed in (*listings.failures, *broken.values()):
         raise _incomplete(target, failed)
-    names = sorted(filter(flow.group_filter.should_replicate_group, listings.groups))
     commits = []
     share_groups = listings.share_groups
     found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)
