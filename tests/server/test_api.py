@@ -170,6 +170,11 @@ def test_what_nobody_knows_any_more_is_unknown_since_then(
     flow = answered(client, PATH)
     assert flow["unknown_since"] == AT + 60
     assert (flow["totals"]["lag_records"], flow["lag_estimate_records"]) == (30, 30 + 2 * 121)
+    daemon.board.update(FLOW, state=FlowState.PAUSED)
+    tag = client.get("/api/v1/flows").headers["etag"]
+    daemon.now += 100
+    later = client.get("/api/v1/flows", headers={"if-none-match": tag})
+    assert later.json()["flows"][0]["lag_estimate_records"] == 30 + 2 * 221
 
 
 def test_a_flow_says_who_else_runs_it_and_what_was_changed(
