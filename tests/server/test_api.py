@@ -472,12 +472,12 @@ def test_healthz_asks_for_the_loop_alone() -> None:
 
 
 def test_readyz_waits_for_a_cycle() -> None:
-    """Of any flow, well or not; not where all are paused, for none would come."""
+    """Of any flow, well or not; not where all are paused or held back, for none would come."""
     daemon, paused = Daemon(), Daemon()
     assert "no cycle" in refused(daemon.client(), "/readyz", 503)
     daemon.failure("away")
-    for name in (FLOW, "B->A"):
-        paused.board.update(name, state=FlowState.PAUSED)
+    for name, state in ((FLOW, FlowState.PAUSED), ("B->A", FlowState.FAILED)):
+        paused.board.update(name, state=state)
     for one in (daemon, paused):
         assert answered(one.client(), "/readyz") == {"ok": True}
 

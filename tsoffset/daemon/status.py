@@ -222,9 +222,9 @@ class Board:
     @property
     def ready(self) -> bool:
         """True once the configuration is loaded and a cycle of any flow has ended, with or without
-        success, or if every flow is paused or on standby."""
+        success, or if no flow may start one: each is paused, on standby, or failed before it."""
         with self._lock:
-            waiting = (FlowState.PAUSED, FlowState.STANDBY)
+            waiting = (FlowState.PAUSED, FlowState.STANDBY, FlowState.FAILED)
             states = [status.state for status in self._statuses.values()]
             return self._attempted or (bool(states) and all(one in waiting for one in states))
 
