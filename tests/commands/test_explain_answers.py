@@ -157,6 +157,14 @@ def trimmed() -> World:
 
 
 @world
+def trimmed_and_restarted() -> World:
+    """After that, the mirror was restarted, and has copied most again."""
+    estate, settings = trimmed()
+    mirror_partition(estate["A"].log("orders"), estate["B"].log("A.orders"), end=80)
+    return estate, settings
+
+
+@world
 def of_others() -> World:
     """The target holds nothing of the source; translation.floor = log_start."""
     estate = Estate()

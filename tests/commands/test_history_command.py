@@ -12,6 +12,7 @@ import pytest
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tsoffset.commands import history
+from tsoffset.errors import UsageError
 from tsoffset.terminal.output import Format, Output
 
 
@@ -58,9 +59,9 @@ ANSWER = pa.table(
 )
 
 
-def printed(format: Format) -> str:
+def printed(format: Format, answer: pa.Table = ANSWER) -> str:
     stream = io.StringIO()
-    history._print(ANSWER, Output(stream, format))
+    history._print(answer, Output(stream, format))
     return stream.getvalue()
 
 
@@ -77,6 +78,17 @@ def test_json_is_one_object_a_line():
         "all": [1, 2],
     }
     assert second == dict.fromkeys(first) | {"in_sync": False, "all": []}
+
+
+def test_json_leaves_out_no_column_and_is_valid():
+    """The object of a row can hold one of several columns of a name, and JSON has no NaN."""
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["lag", "lag"])
+    with pytest.raises(UsageError, match="several columns are named lag"):
+        printed(Format.JSON, twice)
+    assert printed(Format.CSV, twice).splitlines() == ["lag,lag", "1,2"]
+    strange = pa.table({"share": [float("nan"), float("inf"), 0.5]})
+    told = [json.loads(line)["share"] for line in printed(Format.JSON, strange).splitlines()]
+    assert told == ["nan", "inf", 0.5]
 
 
 def test_csv_and_table_have_a_line_a_row_below_a_header():

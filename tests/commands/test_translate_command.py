@@ -281,6 +281,10 @@ def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path):
     result = invoke("translate", "-c", str(file), str(tmp_path / "in.json"), "-o", str(out))
     assert result.exit_code == 3
     assert not out.exists()
+    # Without rows, standard error says why.
+    result = invoke("translate", "-c", str(file), str(tmp_path / "in.json"), "-o", "-")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "no connection to the broker" in result.stderr
 
 
 def test_several_flows_have_to_be_told_apart(estate, tmp_path):

@@ -792,6 +792,7 @@ def test_a_loop_that_breaks_goes_on(tmp_path):
             lambda: (
                 (status := now.board.statuses()[0]).state is FlowState.FAILED
                 and status.running_since is None
+                and status.next_at is not None
             )
         )
         now.gate.broken = False

@@ -31,7 +31,7 @@ from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.row_columns import tally_of
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
-STARTED, NOW = AT - 100, AT
+NOW = AT
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -182,7 +182,29 @@ def test_before_the_first_cycle_counters_are_zero():
         assert world.value("cycles_total", result=result) == 0
     assert world.value("flow_state", state="starting") == 1
     assert world.value("flow_last_success_timestamp_seconds") is None
-    assert world.value("flow_without_success_seconds") == NOW - STARTED
+    world.now += 50
+    assert world.value("flow_without_success_seconds") == 50
+
+
+def test_time_without_success_begins_when_the_flow_does():
+    """Not at the start of the process for a flow that was added later, nor at an own success before
+    another instance led the flow: both would raise an alert about hours that were not lost."""
+    world = World()
+    world.board.set_flows([])
+    world.now += 1_000
+    world.board.set_flows([flow()])
+    world.now += 5
+    assert world.value("flow_without_success_seconds") == 5
+    world.cycle([row("a")])
+    world.board.update(FLOW, state=FlowState.STANDBY)
+    world.now += 1_000
+    assert world.value("flow_without_success_seconds") is None
+    world.board.resumed(FLOW)
+    world.now += 5
+    assert world.value("flow_without_success_seconds") == 5
+    world.cycle([row("a")])
+    world.now += 20
+    assert world.value("flow_without_success_seconds") == 20
 
 
 def test_cycles_are_counted_by_what_they_came_to():

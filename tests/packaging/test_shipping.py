@@ -24,7 +24,7 @@ import yaml
 
 from tests.invoking import ROOT
 from tsoffset.config.loading import Configuration
-from tsoffset.metrics.table import METRICS
+from tsoffset.metrics.table import METRICS, MetricKind
 
 DOCKER, EXAMPLES = ROOT / "docker", ROOT / "examples"
 DOCKERFILE, COMPOSE = DOCKER / "Dockerfile", DOCKER / "compose.yaml"
@@ -484,6 +484,14 @@ def test_queries_use_only_metrics_and_labels_that_there_are(of):
         grouped = re.findall(r"\b(?:by|on|ignoring|without) \((.*?)\)", query)
         known = added.union(*(labels.get(name, set()) for name, _ in used))
         assert {word for words in grouped for word in words.split(", ")} <= known, query
+
+
+def test_no_gauge_is_added_up_over_instances():
+    """Without leader election every instance of a flow has it, of the same groups."""
+    gauges = {name for name, one in METRICS.items() if one.kind is MetricKind.GAUGE}
+    for query in (one for some in QUERIES.values() for one in some):
+        for labels, name in re.findall(r"sum by \((.*?)\) \((\w+)", query):
+            assert name not in gauges or "instance" in labels.split(", "), query
 
 
 @needs_promtool

@@ -170,6 +170,11 @@ def test_what_nobody_knows_any_more_is_unknown_since_then(
     flow = answered(client, PATH)
     assert flow["unknown_since"] == AT + 60
     assert (flow["totals"]["lag_records"], flow["lag_estimate_records"]) == (30, 30 + 2 * 121)
+    daemon.board.update(FLOW, state=FlowState.PAUSED)
+    tag = client.get("/api/v1/flows").headers["etag"]
+    daemon.now += 100
+    later = client.get("/api/v1/flows", headers={"if-none-match": tag})
+    assert later.json()["flows"][0]["lag_estimate_records"] == 30 + 2 * 221
 
 
 def test_a_flow_says_who_else_runs_it_and_what_was_changed(
@@ -467,12 +472,12 @@ def test_healthz_asks_for_the_loop_alone() -> None:
 
 
 def test_readyz_waits_for_a_cycle() -> None:
-    """Of any flow, well or not; not where all are paused, for none would come."""
+    """Of any flow, well or not; not where all are paused or held back, for none would come."""
     daemon, paused = Daemon(), Daemon()
     assert "no cycle" in refused(daemon.client(), "/readyz", 503)
     daemon.failure("away")
-    for name in (FLOW, "B->A"):
-        paused.board.update(name, state=FlowState.PAUSED)
+    for name, state in ((FLOW, FlowState.PAUSED), ("B->A", FlowState.FAILED)):
+        paused.board.update(name, state=state)
     for one in (daemon, paused):
         assert answered(one.client(), "/readyz") == {"ok": True}
 

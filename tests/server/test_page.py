@@ -24,7 +24,9 @@ from tests.estates import BACK, EDGE, HOME, HOSTILE, UNREACHED, daemon_of, rich
 from tests.invoking import ROOT
 from tests.serving import READ_TOKEN, TOKEN, Daemon, many_rows, row, skipped
 from tests.waiting import wait_until
-from tsoffset.daemon.status import FlowState
+from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
+from tsoffset.daemon.status import FlowState, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 from tsoffset.server.listeners import serve
@@ -521,9 +523,61 @@ class TestInBrowser:
             page.shows("cycle running for")
             page.shows("No cycle has reached both clusters yet.")
             page.shot("start-light", whole=True)
+            unread = "the list cannot be read"
+            changes = {"state": FlowState.FAILED, "running_since": None, "messages": (unread,)}
+            daemon.board.update("A->B", **changes)
+            page.refresh()
+            page.shows("no cycle is scheduled")
             daemon.board.set_flows([])
             page.refresh()
             page.shows("No flow is enabled.")
+
+    def test_without_groups_it_is_told_whether_a_cycle_looked(self, page: Page) -> None:
+        """Also after a cycle that reached no cluster, and where another instance may know more."""
+        daemon = daemon_of("A->B", "B->A", settings=ServerSettings(listeners=ANY))
+        daemon.cycle([])
+        daemon.controls.lead_of["B->A"] = Lead(here=False)
+        with served(daemon) as address:
+            page.open(address)
+            page.shows("No group has a committed offset")
+            page.shows("This instance knows of no cycle")
+            assert "No cycle has reached" not in page.text("#view")
+            page.open(address, "A-%3EB")
+            daemon.failure(UNREACHED)
+            page.refresh()
+            page.shows(UNREACHED)
+            page.shows("No group has a committed offset", ".failover")
+
+    def test_a_flow_that_only_plans_has_synced_nothing(self, page: Page) -> None:
+        """Its groups are not in sync."""
+        daemon = daemon_of("A->B", "B->A", settings=ServerSettings(listeners=ANY))
+        daemon.cycle([row("billing", outcome=OutcomeKind.WOULD_COMMIT)], commits=False)
+        with served(daemon) as address:
+            page.open(address)
+            page.shows("1 group not in sync, of 1")
+            page.open(address, "A-%3EB")
+            page.shows("No row was skipped or failed.", "#view")
+
+    def test_an_instance_on_standby_shows_the_cycles_of_the_leader(self, page: Page) -> None:
+        """What it reads of them; two intervals after the last one, numbers are the least."""
+        daemon = one_flow()
+        daemon.controls.lead_of["A->B"] = Lead(here=False)
+        daemon.board.update("A->B", state=FlowState.STANDBY)
+        with served(daemon) as address:
+            page.open(address, "A-%3EB/billing")
+            page.shows("≤ 0", "#panel")
+            assert len(page.names()) == 4
+            read = pairs_known(
+                rows_table([row("billing"), row("jazz")]), PAIRS_KNOWN.empty_table(), 0.0
+            )
+            daemon.now += 60
+            daemon.board.update("A->B", pairs=read, known_at=daemon.now, last_reached=None)
+            page.refresh()
+            page.until(lambda: page.names() == ["billing", "jazz"], "what the leader has found")
+            assert "≥" not in page.text("#panel")
+            daemon.now += 121
+            page.refresh()
+            page.until(lambda: page.text("#panel").count("≥ 0") == 2, "at least 0")
 
     def test_names_may_hold_anything(self, page: Page) -> None:
         """They are text and never markup; what cannot be seen is shown as an escape; each has its

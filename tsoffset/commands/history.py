@@ -1,6 +1,8 @@
 """`tsoffset history`: queries of past cycles in Spark SQL."""
 
+import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -183,6 +185,12 @@ def _place(configuration: "Configuration") -> "Place":
 
 def _print(rows: "pa.Table", output: Output) -> None:
     names = rows.schema.names
+    twice = sorted(name for name, number in Counter(names).items() if number > 1)
+    if twice and output.format is Format.JSON:
+        raise UsageError(
+            f"--sql: several columns are named {', '.join(twice)}, and an object of JSON can hold"
+            " only one of them; name them apart with AS"
+        )
     values = list(zip(*(map(_plain, one.to_pylist()) for one in rows.columns), strict=True))
     if output.format is Format.TABLE:
         columns = [_column(at, name, values) for at, name in enumerate(names)]
@@ -207,6 +215,9 @@ def _plain(value: Any) -> Any:
     match value:
         case datetime():
             return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case float() if not math.isfinite(value):
+            # JSON has no such number.
+            return str(value)
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():

@@ -170,12 +170,16 @@ class FlowLoop:
             except BROKEN as error:
                 log.exception("flow_broke", flow=self.name)
                 words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
-                self._board.update(
-                    self.name, state=FlowState.FAILED, messages=words, running_since=None
-                )
                 self._since = None
                 self._schedule.ended(self._now(), failures_in_a_row=1)
                 seconds = max(0.0, self._schedule.due - self._now())
+                self._board.update(
+                    self.name,
+                    state=FlowState.FAILED,
+                    messages=words,
+                    running_since=None,
+                    next_at=self._board.now() + seconds,
+                )
             self._wake.wait(seconds)
         self._peers.close()
 

@@ -121,6 +121,7 @@ class FlowStatus:
     or if that is None a cycle of another process; None before any. `lists` are the changes made by
     `tsoffset lists`, in words. `others` are the other instances in the election.
     `records_per_second` is the last known growth rate of the source groups' committed offsets.
+    `began_at` is when this process was given the flow or, if later, last left standby.
     """
 
     flow: FlowSettings
@@ -142,6 +143,7 @@ class FlowStatus:
     lists: tuple[str, ...] = ()
     others: tuple[Instance, ...] = ()
     records_per_second: float | None = None
+    began_at: float = 0.0
 
     def unknown_since(self, now: float) -> float | None:
         """The end of the last cycle with rows, if `pairs` is outdated: if that cycle is longer ago
@@ -220,9 +222,9 @@ class Board:
     @property
     def ready(self) -> bool:
         """True once the configuration is loaded and a cycle of any flow has ended, with or without
-        success, or if every flow is paused or on standby."""
+        success, or if no flow may start one: each is paused, on standby, or failed before it."""
         with self._lock:
-            waiting = (FlowState.PAUSED, FlowState.STANDBY)
+            waiting = (FlowState.PAUSED, FlowState.STANDBY, FlowState.FAILED)
             states = [status.state for status in self._statuses.values()]
             return self._attempted or (bool(states) and all(one in waiting for one in states))
 
@@ -233,7 +235,7 @@ class Board:
             self._statuses = {
                 flow.name: replace(before[flow.name], flow=flow)
                 if flow.name in before
-                else FlowStatus(flow, state_since=now)
+                else FlowStatus(flow, state_since=now, began_at=now)
                 for flow in flows
             }
 
@@ -245,6 +247,8 @@ class Board:
                 return None
             if changes.get("state", status.state) is not status.state:
                 changes["state_since"] = self.now()
+                if status.state is FlowState.STANDBY:
+                    changes["began_at"] = changes["state_since"]
             self._statuses[flow] = status = replace(status, **changes)
             return status
 

@@ -134,13 +134,13 @@ class Metrics(Collector):
         if status.last is not None:
             families.put(metrics.LAST_CYCLE, status.last.ended_at, flow)
         families.put(metrics.LAST_SUCCESS, status.last_success_at, flow)
-        since = status.last_success_at or self._board.instance.started_at
-        families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
         families.put(metrics.FAILURES_IN_A_ROW, status.failures_in_a_row, flow)
         families.put(metrics.OTHER_INSTANCES, len(status.others), flow)
         families.put(metrics.CYCLES_LATE, status.late, flow)
-        # On standby, the leader has newer values of group-partitions.
+        # On standby, the leader has newer values.
         if status.state is not FlowState.STANDBY:
+            since = max(status.last_success_at or 0.0, status.began_at)
+            families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
             if status.last is not None:
                 _put_last(families, status.last)
             self._put_pairs(families, status, now)

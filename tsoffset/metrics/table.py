@@ -113,8 +113,8 @@ LAST_SUCCESS = _gauge(
 WITHOUT_SUCCESS = _gauge(
     "flow_without_success_seconds",
     "flow",
-    "Time since the last successful cycle, or since this process started if there was none, in"
-    " seconds.",
+    "Time since the last successful cycle or, if this process has run the flow for less time than"
+    " that, since it began to, in seconds. Absent on standby.",
 )
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",

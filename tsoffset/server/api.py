@@ -437,14 +437,16 @@ def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refuse
 
 def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
     """The state that an answer depends on; it does not change with the time alone, unless a flow
-    becomes outdated."""
+    becomes outdated, and while its estimate grows."""
     now = board.now()
     known = [
         (
             *(status.name, status.cycles, status.state, status.state_since, status.messages),
             *(status.running_since, status.next_at, status.late, status.over_limit),
             *(status.lists, status.others, status.last_success_at, status.unknown_since(now)),
+            *(status.flow.commits, status.flow.sync_interval_seconds),
             *(status.flow.longest_cycle_seconds, status.known_at, lead),
+            status.lag_estimate(0, now),
         )
         for status, lead in statuses
     ]

@@ -103,8 +103,8 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
             at, copy = pairs[0]
             why = f"Source {at:,}, before the committed offset, has its {name} at {copy:,}."
             if exact:
-                return f"{why} No record that the group has read was copied later."
-            return f"{why} {at_most} that the group has read may have been copied later."
+                return f"{why} No record that the group has read was first copied later."
+            return f"{why} {at_most} that the group has read may have been first copied later."
         case Basis.ALL_READ:
             why = (
                 "No record lies between the committed offset and the source's log end. So every"
@@ -144,7 +144,8 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
                 )
             wanted = trace.next_record
             if wanted is not None and wanted.offset < at:
-                rest += f" The target does not hold source {wanted.offset:,} to {at - 1:,}."
+                lacked = f"source {wanted.offset:,} to {at - 1:,}"
+                rest += f" If the target holds copies of {lacked}, they come after that one."
             return (
                 f"The source's records that the target still holds begin at {copy:,}, with a copy"
                 f" of source {at:,}, which the group has yet to read. {rest}"

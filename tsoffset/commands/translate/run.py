@@ -41,7 +41,7 @@ def run_translate(
 
     The translation is written to `written` (None: not), if each offset has an exact one, or one of
     an `accepted` precision; `group` stands in the rows. With `every_seconds` this repeats until
-    interrupted. Raises UsageError.
+    interrupted. Raises UsageError, and ClusterUnreachable if no rows are printed.
     """
     flow = only_flow(selection, "translate")
     carry_over = CarryOver()
@@ -60,6 +60,8 @@ def run_translate(
                     flow, source, target, offsets, group=group, carry_over=carry_over
                 )
         except ClusterUnreachable as error:
+            if written == STANDARD:
+                raise
             show([failed_row(flow.name, all_failed(error))], "no cluster, no translation")
             return error.exit_status
         refused = [one for one in found if not one.may_be_written(accepted)]

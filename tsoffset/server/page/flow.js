@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { nextStep } from "./group.js";
 import { listSection } from "./list.js";
 import { flowName, plain, shown } from "./names.js";
-import { oldest } from "./overview.js";
+import { noGroups, oldest } from "./overview.js";
 import { bar, kindBadge, missing, rhythm, stateBadge } from "./parts.js";
 import { address, changed } from "./route.js";
 import { FAILURES, OUTCOMES, PRECISIONS, duration, many, number, since, time } from "./words.js";
@@ -20,7 +20,7 @@ export function rangeSeconds(query) {
 /** `details` has the answers about this flow, `act` is called with what an operator asks for. */
 export function flowView({ flows: answer, details, here }, flow, now, act) {
   // A filter may leave out every group; then there is a cycle that says so.
-  const known = flow.totals.groups > 0 || flow.last_cycle?.reached === true;
+  const known = flow.age_seconds !== null;
   const alone = answer.flows.length === 1;
   return [
     h("div", { class: "title", "data-key": "title" },
@@ -71,11 +71,13 @@ function messages(flow, warnings) {
 
 function failover(flow, answer, now) {
   if (!flow.totals.groups) {
-    const reached = flow.last_cycle?.reached === true;
+    const step = !flow.leads ? "See the instance that leads this flow."
+      : flow.age_seconds === null ? "Groups appear after the first cycle that reaches both clusters."
+      : "Check the lists of groups and topics in the configuration.";
     return h("section", { class: "failover" },
       h("h2", {}, "What a failover would re-read"),
-      h("p", { class: "none" }, reached ? "No group has a committed offset in a topic of this flow." : "No cycle has reached both clusters yet."),
-      h("p", { class: "quiet" }, reached ? "Check the lists of groups and topics in the configuration." : "Groups appear after the first cycle that reaches both clusters."));
+      h("p", { class: "none" }, noGroups(flow)),
+      h("p", { class: "quiet" }, step));
   }
   const { totals } = flow;
   const inPlace = oldest(flow, answer.at);
@@ -107,10 +109,11 @@ function failover(flow, answer, now) {
 
 function figures(flow, now) {
   const last = flow.last_cycle;
+  const none = flow.leads ? "none yet" : "none on this instance";
   const rows = [
-    ["last cycle", last === null ? "none yet" : `${outcomeOf(last)}, took ${duration(last.seconds)}`],
+    ["last cycle", last === null ? none : `${outcomeOf(last)}, took ${duration(last.seconds)}`],
     ["ended", last === null ? "–" : `${since(last.ended_at, now)} ago`],
-    ["last success", flow.last_success_at === null ? "none yet" : `${since(flow.last_success_at, now)} ago`],
+    ["last success", flow.last_success_at === null ? none : `${since(flow.last_success_at, now)} ago`],
     ["cycles", number(flow.cycles)],
     ["cycles without a result", flow.failures ? `${number(flow.failures)}, ${flow.failures_in_a_row} in a row now` : "0"],
     ["skipped, previous one still running", number(flow.late)],
@@ -139,7 +142,7 @@ function bars(flow, here) {
 function reasons(flow, details, here) {
   const counted = Object.entries(flow.totals.reasons).sort(([a, m], [b, n]) =>
     FAILURES.includes(b) - FAILURES.includes(a) || n - m || (a < b ? -1 : 1));
-  if (!counted.length) return h("p", { class: "quiet" }, "Every group is committed or unchanged.");
+  if (!counted.length) return h("p", { class: "quiet" }, "No row was skipped or failed.");
   return h("div", { class: "reasons" }, counted.map(([reason, rows]) => {
     const found = details.reasons.get(reason)?.body ?? null;
     const all = changed(here, { reason, outcome: null, precision: null, search: null, view: null });

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { encoded, flowName, plain, shown } from "./names.js";
-import { amount, kindBadge, problemNote } from "./parts.js";
+import { amount, atLeast, kindBadge, problemNote } from "./parts.js";
 import { many, number, since } from "./words.js";
 
 const ROWS = 100;
@@ -24,16 +24,16 @@ export function groupPanel(flow, group, { body, problem }, now, act) {
         h("a", { href: `api/v1/translate?flow=${encoded(flow.name)}&group=${encoded(group)}` }, "see what a failover would use"))
       : null,
     problem === null ? null : problemNote(problem),
-    body === null ? (problem === null ? h("p", { class: "quiet" }, "loading…") : null) : [summary(body, now), h("ol", { class: "rows" }, body.rows.map((row) => rowItem(row, now))), pages(body, act)],
+    body === null ? (problem === null ? h("p", { class: "quiet" }, "loading…") : null) : [summary(flow, body, now), h("ol", { class: "rows" }, body.rows.map((row) => rowItem(flow, row, now))), pages(body, act)],
   ];
 }
 
-function summary({ group }, now) {
+function summary(flow, { group }, now) {
   return h("dl", { class: "figures" },
     h("div", {}, h("dt", {}, "outcome"), h("dd", {}, kindBadge(group.outcome))),
     h("div", {}, h("dt", {}, "precision"), h("dd", {}, group.precision === null ? "–" : kindBadge(group.precision))),
     h("div", {}, h("dt", {}, "consumer lag"), h("dd", {}, amount(group.consumer_lag, group.consumer_lag_unknown))),
-    h("div", {}, h("dt", {}, "re-read by a failover"), h("dd", {}, group.lag_records === null ? "not known" : `${number(group.lag_records)}${group.lag_unknown ? " + ?" : ""}`)),
+    h("div", {}, h("dt", {}, "re-read by a failover"), h("dd", {}, group.lag_records === null ? "not known" : `${atLeast(flow, group.lag_records)}${number(group.lag_records)}${group.lag_unknown ? " + ?" : ""}`)),
     h("div", {}, h("dt", {}, "last in sync"), h("dd", {}, age(group.in_sync_at, now))));
 }
 
@@ -41,7 +41,7 @@ function age(at, now) {
   return at === null ? "never" : `${since(at, now)} ago`;
 }
 
-function rowItem(row, now) {
+function rowItem(flow, row, now) {
   const place = row.source_topic === null ? null : `${row.source_topic}-${row.partition}`;
   // What the target group has after the cycle.
   const there = row.outcome === "committed" ? row.target_offset : row.current_target_offset;
@@ -56,7 +56,7 @@ function rowItem(row, now) {
       pair("consumer lag", row.consumer_lag === null ? "not known" : number(row.consumer_lag)),
       pair("translated", [offset(row.target_offset), row.target_topic === null ? null : h("small", {}, " in ", shown(row.target_topic))]),
       pair("on the target now", offset(there)),
-      pair("re-read", row.lag_records === null ? "not known" : number(row.lag_records)),
+      pair("re-read", row.lag_records === null ? "not known" : atLeast(flow, row.lag_records) + number(row.lag_records)),
       pair("re-read bound", row.reread_bound === null ? "no bound" : `≤ ${number(row.reread_bound)}`),
       pair("last in sync", age(row.in_sync_at, now))));
 }

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { shown } from "./names.js";
-import { amount, kindBadge, problemNote } from "./parts.js";
+import { amount, atLeast, kindBadge, problemNote } from "./parts.js";
 import { address, changed } from "./route.js";
 import { OUTCOMES, PRECISIONS, many, number, since, words } from "./words.js";
 
@@ -102,7 +102,7 @@ function line(flow, entry, topics, here, now) {
       entry.reasons.length > 2 ? h("span", { class: "quiet" }, ` +${entry.reasons.length - 2}`) : null),
     h("td", {}, entry.precision === null ? "–" : kindBadge(entry.precision)),
     h("td", { class: "amount" }, amount(entry.consumer_lag, entry.consumer_lag_unknown)),
-    h("td", { class: "amount" }, flow.unknown_since === null || entry.lag_records === null ? null : "≥ ", amount(entry.lag_records, entry.lag_unknown)),
+    h("td", { class: "amount" }, atLeast(flow, entry.lag_records), amount(entry.lag_records, entry.lag_unknown)),
     h("td", { class: "amount" }, entry.in_sync_at === null ? "never" : since(entry.in_sync_at, now)),
     h("td", { class: "amount" }, number(entry.partitions)),
     topics ? h("td", { class: "amount" }, entry.replication_lag_records === null ? "–" : `${entry.replication_lag_records ? "≈ " : ""}${number(entry.replication_lag_records)}`) : null);

@@ -122,11 +122,17 @@ function load() {
   else if (state.here.flow === null) state.flows.flows.slice(0, SPARKS).forEach(loadSpark);
 }
 
+/** Changes with each cycle whose groups are known, also if another instance ran it. */
+function stampOf(flow) {
+  const { at, instance } = state.flows;
+  return `${instance.id} ${flow.cycles} ${flow.age_seconds === null ? "" : Math.round(at - flow.age_seconds)}`;
+}
+
 function loadSpark(flow) {
-  const { sparks, flows } = state;
+  const { sparks } = state;
   if (!sparks.has(flow.name)) sparks.set(flow.name, new Slot());
   const path = `flows/${encoded(flow.name)}/history?limit=${SPARK_POINTS}`;
-  sparks.get(flow.name).want(`${flows.instance.id} ${flow.cycles}`, path);
+  sparks.get(flow.name).want(stampOf(flow), path);
 }
 
 function loadDetails(flow) {
@@ -134,7 +140,7 @@ function loadDetails(flow) {
     state.details = { name: flow.name, list: new Slot(), past: new Slot(), reasons: new Map(), group: new Slot(), groupName: null, page: 1 };
   }
   const { details, here } = state;
-  const stamp = `${state.flows.instance.id} ${flow.cycles}`;
+  const stamp = stampOf(flow);
   const path = `flows/${encoded(flow.name)}`;
   if (details.view !== viewOf(here.query)) Object.assign(details, { view: viewOf(here.query), list: new Slot() });
   details.list.want(`${stamp} ${listPath(here.query)}`, `${path}/${listPath(here.query)}`);

@@ -32,7 +32,7 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
         h("dd", {}, inPlace === null ? "–" : since(inPlace, now)))),
     past === null ? null : spark(past),
     bar("", totals.outcomes, OUTCOMES),
-    h("p", { class: "says" }, flow.messages.length ? shown(flow.messages[0]) : attention(totals)),
+    h("p", { class: "says" }, flow.messages.length ? shown(flow.messages[0]) : attention(flow)),
     flow.unknown_since === null ? null : h("p", { class: "says" }, `Unknown since ${time(flow.unknown_since, now)}: a failover would re-read at least ${many(totals.lag_records, "record")}.`),
     rhythm(flow, now));
 }
@@ -53,10 +53,17 @@ function spark(points) {
     s("path", { class: "bands", d: bands }), s("path", { class: "ground", d: "M0 29.5H100" }), s("path", { class: "line", d: line }));
 }
 
-function attention({ outcomes, groups }) {
-  const away = (outcomes.skipped ?? 0) + (outcomes.failed ?? 0);
-  if (!groups) return "no cycle has reached both clusters yet";
-  return away ? `${many(away, "group")} not synced, of ${number(groups)}` : "every group is synced";
+function attention(flow) {
+  const { totals } = flow;
+  const away = missing(totals);
+  if (!totals.groups) return noGroups(flow);
+  return away ? `${many(away, "group")} not in sync, of ${number(totals.groups)}` : "every group is in sync";
+}
+
+/** Why there are no groups to show. */
+export function noGroups(flow) {
+  if (flow.age_seconds !== null) return "No group has a committed offset in a topic of this flow.";
+  return flow.leads ? "No cycle has reached both clusters yet." : "This instance knows of no cycle of this flow.";
 }
 
 function summary(flows) {

@@ -43,6 +43,7 @@ function step(flow, now) {
   }
   if (flow.state === "paused") return { part: 0, text: "paused by an operator" };
   if (flow.state === "standby") return { part: 0, text: flow.leader ? `${flow.leader.host} leads this flow` : "another instance leads this flow" };
+  if (flow.state === "failed" && flow.next_at === null) return { part: 0, text: "no cycle is scheduled" };
   if (flow.next_at === null) return { part: 0, text: `a cycle every ${duration(flow.interval_seconds)}` };
   const left = flow.next_at - now;
   const text = left > 0 ? `next cycle in ${duration(Math.ceil(left))}` : "next cycle is due";
@@ -72,6 +73,11 @@ export function missing({ not_in_place }) {
 export function amount(known, unknown) {
   if (known === null) return h("span", { title: "not known" }, "?");
   return unknown ? [number(known), h("span", { class: "quiet", title: `and ${many(unknown, "partition")} where it is not known` }, " + ?"), h("span", { class: "unseen" }, ` and ${many(unknown, "partition")} not known`)] : number(known);
+}
+
+/** The mark of a number of records to re-read that may have grown since the last known cycle. */
+export function atLeast(flow, records) {
+  return flow.unknown_since === null || records === null ? "" : "≥ ";
 }
 
 /** Why there is no answer, and what to do. */
