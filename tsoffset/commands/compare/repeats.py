@@ -45,8 +45,8 @@ class Span:
     @property
     def last(self) -> tuple[int, int] | None:
         """The target's last offset, and the source offset at the same distance from the unread
-        record. If both have equal records, nothing from the unread record on was repeated: the
-        records before `end` do not come again."""
+        record. If both have equal records, nothing from the unread record on was repeated (unless a
+        filter dropped exactly as many): the records before `end` do not come again."""
         if self.unread is None or self.log_end is None:
             return None
         original, copy = self.unread
