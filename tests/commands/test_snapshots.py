@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke
+from tests.invoking import invoke, logging_kept
 from tests.memory_flows import Estate, flow, messages, mirrored_estate
-from tsoffset.commands.options import confirm
+from tsoffset.commands.options import command, confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
 from tsoffset.config.loading import Configuration
@@ -376,6 +376,19 @@ def test_a_person_is_asked(typed, answer, monkeypatch):
         keyboard.flush()
         monkeypatch.setattr("sys.stdin", terminal)
         assert confirm("Really?", yes=False) is answer
+
+
+def test_an_answer_that_never_comes_is_an_interruption(monkeypatch, capsys):
+    """Ctrl-C and Ctrl-D at the question end the command as Ctrl-C does at any other time."""
+    asking = command("", "", selects=False)(lambda *_: int(confirm("Really?", yes=False)))
+    master, slave = pty.openpty()
+    with os.fdopen(slave) as terminal, os.fdopen(master, "w") as keyboard, logging_kept():
+        keyboard.write("\x04")
+        keyboard.flush()
+        monkeypatch.setattr("sys.stdin", terminal)
+        with pytest.raises(SystemExit, match="130"):
+            asking.main([])
+    assert capsys.readouterr().err.endswith("interrupted\n")
 
 
 def test_nobody_to_ask_is_bad_usage(tmp_path):

@@ -270,6 +270,17 @@ class TestInBrowser:
         page.like("dark")
         page.shot("failing-dark")
 
+    def test_the_chart_of_a_paused_flow_becomes_empty(self, page: Page) -> None:
+        """The last hour has no cycles once the last one is longer ago."""
+        daemon = one_flow()
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: page.all(".chart .line"), "the chart")
+            daemon.now += 3_700
+            daemon.board.update("A->B", state=FlowState.PAUSED)
+            page.refresh()
+            page.shows("No cycle in this time range.", ".chart")
+
     def test_the_chart_is_read_with_keys_and_mouse(self, page: Page, estate: str) -> None:
         """A cycle at a time, in words."""
         page.open(estate, quote(HOME))

@@ -67,7 +67,7 @@ def command(
             try:
                 chosen = (select(given, notices),) if selects else ()
                 status = work(*chosen, output, notices, **given)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, click.Abort):
                 notices.note("interrupted")
                 status = INTERRUPTED
             except Exception as error:

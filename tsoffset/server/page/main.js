@@ -145,7 +145,8 @@ function loadDetails(flow) {
   if (details.view !== viewOf(here.query)) Object.assign(details, { view: viewOf(here.query), list: new Slot() });
   details.list.want(`${stamp} ${listPath(here.query)}`, `${path}/${listPath(here.query)}`);
   const span = rangeSeconds(here.query);
-  details.past.want(`${stamp} ${span}`, `${path}/history?from=${Math.floor(now() - span)}&limit=${POINTS}`);
+  // Also without cycles, old points leave the time range.
+  details.past.want(`${stamp} ${span} ${Math.floor((6 * now()) / span)}`, `${path}/history?from=${Math.floor(now() - span)}&limit=${POINTS}`);
   for (const reason of Object.keys(flow.totals.reasons)) {
     if (!details.reasons.has(reason)) details.reasons.set(reason, new Slot());
     details.reasons.get(reason).want(stamp, `${path}/groups?reason=${reason}&sort=outcome&order=desc&limit=${REASON_GROUPS}`);
