@@ -140,6 +140,18 @@ def test_remote_topics_are_told_while_their_source_is_unreachable():
     assert (REMOTE, "A.orders") in told(found, "B")
 
 
+def test_a_topic_that_cannot_be_described_is_told():
+    """It may be a remote one: to leave it out would say that it is not there."""
+    estate = with_topics(A=["orders"], B=["A.orders", "A.clicks"])
+    no_leader = Failed(FailureKind.NO_LEADER, "describe topic A.clicks: no leader")
+    estate["B"].fail(no_leader, verb=Verb.TOPICS, topic="A.clicks")
+    found = [one for one in discover([flow()], estate.connect) if one.cluster == "B"]
+    assert {(one.kind, one.topic, one.reason) for one in found if one.kind is not UPSTREAM} == {
+        (REMOTE, "A.orders", None),
+        (TopicKind.FAILED, "A.clicks", FailureKind.NO_LEADER),
+    }
+
+
 def test_without_heartbeats_remote_topics_tell_who_is_upstream():
     """MirrorClient knows nothing of it then; neither is there a lag."""
     estate = with_topics(A=["orders"], B=["A.orders", "Z.orders"])

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import Failed, Isolation, ReadFrom, TopicDescription, TopicPartition
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
 from tsoffset.replicators.topic_names import Found, TopicKind, found_topics, upstream_clusters
 
 _TIMED = (TopicKind.UPSTREAM, TopicKind.HEARTBEATS)
@@ -42,19 +42,22 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
     found: dict[str, list[Found]] = {alias: [] for alias in clusters}
     for alias, cluster in clusters.items():
         try:
-            topics[alias] = {
-                name: len(described.partitions)
-                for name, described in cluster.topics().items()
-                if isinstance(described, TopicDescription)
-            }
+            described = cluster.topics()
         except ClusterUnreachable as error:
             found[alias] = [_failed(Found(alias, TopicKind.FAILED), all_failed(error))]
+            continue
+        topics[alias] = {}
+        for name, one in described.items():
+            if isinstance(one, Failed):
+                found[alias].append(_failed(Found(alias, TopicKind.FAILED, name), one))
+            else:
+                topics[alias][name] = len(one.partitions)
     for alias in topics:
         # A remote topic's name has its source, also while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
         remote = found_topics(alias, topics[alias], flows, elsewhere)
         upstream = upstream_clusters(alias, remote, flows)
-        found[alias] = [*upstream, *remote]
+        found[alias] += [*upstream, *remote]
     # A target is read before its source, so that no lag is too short.
     emitted = {
         alias: _newest(clusters[alias], found[alias], topics[alias]) for alias in reversed(topics)
