@@ -466,3 +466,12 @@ def test_timestamps_alone_notice_a_target_that_writes_its_own():
     outcome = logs.outcome(2, settings=TranslationSettings(proof="timestamps"))
     assert isinstance(outcome, Skipped), outcome
     assert outcome.reason is Reason.TARGET_REWRITES_TIMESTAMPS
+
+
+def test_the_first_copy_may_name_a_record_that_was_not_read():
+    """The source has lost p, with which the target begins. A filter left out the first a; the copy
+    of the second equals it, and its header names a record that was not read."""
+    before, behind = (" ".join(map("r{}".format, part)) for part in (range(2, 60), range(61, 120)))
+    copied = " ".join(f"r{at}={at}" for at in range(61, 118))
+    logs = Logs(f"p a {before} a' {behind}", f"p=0 a'=60 {copied}", source_from=1, padding=3_000)
+    logs.assert_all_safe(2, 61, 118)

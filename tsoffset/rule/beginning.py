@@ -111,7 +111,8 @@ def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
     if first is None:
         return Unknown.NOT_FOUND
     copy = yield from inquiry.lowest_equal(TARGET, source.identity(own), first.offset, scan=False)
-    if not isinstance(copy, Record):
+    # Its header may name another record, which equals this one and was not read yet.
+    if not isinstance(copy, Record) or not (yield from _original_known(inquiry, copy)):
         return Unknown.NOT_FOUND
     begun = yield from _beginning_from(inquiry, copy, most)
     if not isinstance(begun, Beginning):
