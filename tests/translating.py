@@ -3,9 +3,10 @@
 import logging
 import random
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 from unittest.mock import patch
 
 import structlog
@@ -18,7 +19,15 @@ from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.model import Failed, Isolation, Outcome, Position, Precision, ReadFrom, Translated
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    Isolation,
+    Outcome,
+    Precision,
+    ReadFrom,
+    Translated,
+)
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.testing.memory_cluster import Verb
@@ -29,6 +38,7 @@ MOST_POSITIONS_OF_A_WORLD = 60
 MOST_NEIGHBORS = 400
 # Changes of a world while some positions are asked for together.
 MOST_CHANGES = 6
+MADE_TO_FAIL = Failed(FailureKind.TIMEOUT, "made to fail")
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,8 @@ class Way:
     original), or nothing (the `same` name, under Identity). `changing` seeds what happens to
     both logs between the questions (None: nothing); the world is another one afterwards. `held` is
     how many records a worker holds (`rounds.RECORDS_HELD`): with few, a partition's positions are
-    translated in slices, and records are dropped in between.
+    translated in slices, and records are dropped in between. `failing` is the share of questions
+    that fail.
     """
 
     slices: str = "all"
@@ -50,6 +61,7 @@ class Way:
     name: str = "replica"
     changing: int | None = None
     held: int = rounds.RECORDS_HELD
+    failing: float = 0.0
 
 
 def asked(world: World, seed: int) -> list[int]:
@@ -86,8 +98,6 @@ def outcomes(
     What the world's replicator rewrites does not count for a match.
     """
     way = way or Way()
-    if way.changing is not None:
-        observe = _changes(world, random.Random(f"{way.changing} {list(offsets)}"), observe)
     source: Cluster = world.source_cluster
     target: Cluster = world.target_cluster
     if way.cut is not None:
@@ -96,22 +106,30 @@ def outcomes(
     found = rounds.translate_partitions(
         _flow(world, way), source, target, [_work(world, offsets, way)], observe=observe
     )
-    with patch.object(rounds, "RECORDS_HELD", way.held):
+    rng = random.Random(f"{way.changing} {list(offsets)}")
+    with (
+        patch.object(rounds, "RECORDS_HELD", way.held),
+        patch.object(rounds._Run, "_ask", _asking(world, way, rng)),
+    ):
         return {position.offset: position.translation.outcome for position in found}
 
 
-def _changes(world: World, rng: random.Random, told: Observe | None) -> Observe:
-    """What happens between two questions: mostly nothing, and in the end nothing any more."""
-    still = [MOST_CHANGES]
+def _asking(world: World, way: Way, rng: random.Random) -> Callable[..., dict[Question, Answer]]:
+    """A round of questions, before which mostly nothing happens, and in the end nothing any more;
+    some of them fail."""
+    ask, still = rounds._Run._ask, [MOST_CHANGES]
 
-    def change(position: Position, question: Question, answer: Answer) -> None:
-        if told is not None:
-            told(position, question, answer)
-        if still[0] and rng.random() < 0.3:
+    def asked(run: Any, questions: Iterable[Question], executor: Executor) -> Any:
+        if way.changing is not None and still[0] and rng.random() < 0.3:
             still[0] -= 1
             world.go_on(rng)
+        answers = ask(run, questions, executor)
+        if way.failing:
+            failed = [it for it in sorted(answers, key=repr) if rng.random() < way.failing]
+            answers |= dict.fromkeys(failed, MADE_TO_FAIL)
+        return answers
 
-    return change
+    return asked
 
 
 def _flow(world: World, way: Way) -> FlowSettings:
@@ -155,9 +173,14 @@ def questions_since_last_time(world: World) -> int:
 
 
 def is_our_mistake(outcome: Outcome, way: Way | None) -> bool:
-    """True where the position failed, but for what retention took just before it was read."""
+    """True where the position failed, but for what retention took just before it was read, and
+    for what was made to fail."""
     gone = way is not None and way.changing is not None
-    return isinstance(outcome, Failed) and not (gone and "outside the log" in outcome.message)
+    return (
+        isinstance(outcome, Failed)
+        and outcome != MADE_TO_FAIL
+        and not (gone and "outside the log" in outcome.message)
+    )
 
 
 def conversation(world: World, committed: int, way: Way) -> list[tuple[Question, Answer]]:

@@ -19,15 +19,18 @@ from tests.random_examples import scaled
 from tests.random_logs import CHOICES, TIMESTAMPS, Kind, only
 from tests.replication_model import World, build
 from tests.translating import (
+    MADE_TO_FAIL,
     Way,
     asked,
     conversation,
     mistake_of,
+    outcomes,
     silence_logs,
     sliced,
     translations,
 )
 from tsoffset.cycle.rounds import RECORDS_HELD
+from tsoffset.cycle.under_way import ConversationUnderWay
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
@@ -85,6 +88,7 @@ ways = st.builds(
     cut=st.sampled_from((None, None, None, None, 1, 5)),
     name=st.sampled_from(("replica", "replica", "same")),
     held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 1, 20, 200)),
+    failing=st.sampled_from((0.0,) * 5 + (0.02, 0.1)),
 )
 seeds = st.integers(0, 2**32)
 # Logs of which no scan sees the whole, with what makes time lookups answer too early.
@@ -365,3 +369,29 @@ def test_rewritten_records_are_matched_by_what_is_left(rewritten):
     for committed, found in translations(taken_for_equal, offsets[1:-1]).items():
         assert world.is_safe(committed, found.target_offset), (committed, found)
         assert found.precision is not Precision.EXACT, (committed, found)
+
+
+@pytest.mark.parametrize("failing", [0.2, 0.4])
+def test_questions_that_fail_break_no_translation(failing):
+    """A search for the partition that failed goes on later, when the records that it had found were
+    dropped to limit memory."""
+    world, way = build(Kind(batch=1), seed=0), Way(held=1, failing=failing)
+    for committed, found in translations(world, world.positions()[::3], way).items():
+        assert_holds(world, committed, found, way)
+
+
+def test_a_second_attempt_that_fails_costs_no_answer(monkeypatch):
+    """Once the clusters no longer answer, the answers of the first attempts stay."""
+    begin_again = ConversationUnderWay.begin_again
+
+    def begun(conversation: ConversationUnderWay) -> bool:
+        for cluster in (world.source_cluster, world.target_cluster):
+            cluster.fail(MADE_TO_FAIL)
+        return begin_again(conversation)
+
+    monkeypatch.setattr(ConversationUnderWay, "begin_again", begun)
+    # The mirror lags: a caught-up group could do better once it has gone on.
+    world = build(Kind(records=120, batch=1, begins_late=True, target_trimmed=0.3, lag=0.3), 229)
+    outcome = outcomes(world, [*range(0, 121, 5)])[120]
+    assert isinstance(outcome, Translated)
+    assert outcome.precision is Precision.FRONTIER

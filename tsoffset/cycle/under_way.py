@@ -60,6 +60,7 @@ class ConversationUnderWay:
         self._attempt: Conversation = translate(offset, evidence)
         self._observe = observe
         self._learned_then = 0
+        self._answered_before: Translation | None = None
 
     def go_on(self, answer: Answer) -> bool:
         """Send the answer (None to begin); True if another question is open."""
@@ -71,6 +72,9 @@ class ConversationUnderWay:
         except StopIteration as stop:
             self.translation = stop.value
             self._learned_then = self.evidence.learned
+            if self._answered_before is not None and isinstance(stop.value.outcome, Failed):
+                # What cannot be read now takes nothing from the proof of the first attempt.
+                self.translation = self._answered_before
         except Exception as error:
             # A bug costs this position, not its neighbors. The error's text is not logged: it
             # may hold digests of content.
@@ -101,6 +105,8 @@ class ConversationUnderWay:
                 Translated(precision=Precision.BOUNDED | Precision.FRONTIER)
                 | Skipped(reason=Reason.NO_PROOF)
             ) if self.evidence.learned > self._learned_then:
+                if isinstance(self.translation.outcome, Translated):
+                    self._answered_before = self.translation
                 self.question, self.translation = None, None
                 self._attempt = translate(self.offset, self.evidence)
                 return self.go_on(None)

@@ -55,9 +55,13 @@ def last_of_both(inquiry: Inquiry) -> Generator[Question, Answer, Pair | None]:
         last = yield from last_copy(inquiry)
         pair = None
         if isinstance(end, Record) and isinstance(last, Last):
-            copy = evidence.target.at(last.target_offset)
-            assert copy is not None
-            if evidence.equal(end, copy) and (yield from _has_no_duplicate(inquiry, end, copy)):
+            # It may have been dropped since `last` was found, to limit memory.
+            copy = yield from inquiry.next_data(TARGET, last.target_offset, shared=True)
+            if (
+                isinstance(copy, Record)
+                and evidence.equal(end, copy)
+                and (yield from _has_no_duplicate(inquiry, end, copy))
+            ):
                 pair = _pair(end, copy)
         if not evidence.ends_sought:
             evidence.ends_sought, evidence.ends = True, pair
