@@ -1,12 +1,13 @@
 """The rule by example: the rows of docs/design.md section 1, each in a few lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.memory_flows import after_each, flow
 from tests.replication_model import NOW_MS, SOURCE, TARGET
+from tsoffset.cycle import conversations
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
@@ -25,7 +26,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
-from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
@@ -353,3 +354,23 @@ def test_a_malformed_batch_costs_the_positions_that_need_it():
         (40, Precision.EXACT, 0),
         (50, Precision.EXACT, 0),
     ]
+
+
+def test_a_pair_is_learned_once():
+    """A known pair that is proven again is no reason for a second attempt."""
+    evidence = Evidence(SOURCE, TARGET, TranslationSettings())
+    for _ in range(2):
+        evidence.prove(Pair(5, 5, 5))
+        evidence.add_safe(Pair(5, 5, 5))
+    assert (evidence.learned, len(evidence.safe)) == (2, 1)
+
+
+def test_a_bug_in_a_search_for_the_partition_costs_no_answer(monkeypatch):
+    """What is sought for all source offsets together only saves them questions."""
+
+    def broken(_: Inquiry) -> Iterator[Question]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(conversations, "prove_ends", broken)
+    outcomes = Mirror().write(range(100)).copy().outcomes(10, 50, 90)
+    assert list(map(resumes, outcomes)) == [(10, EXACT, 0), (50, EXACT, 0), (90, EXACT, 0)]

@@ -33,7 +33,9 @@ from tsoffset.cycle.rounds import RECORDS_HELD
 from tsoffset.cycle.under_way import ConversationUnderWay
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
-from tsoffset.records import Stretch
+from tsoffset.records import Record, Stretch
+from tsoffset.rule import walk
+from tsoffset.rule.inquiry import MOST_WALKED, Inquiry
 
 # As all random tests (tests/conftest.py); these hold theirs inside.
 pytestmark = pytest.mark.no_cover
@@ -395,3 +397,21 @@ def test_a_second_attempt_that_fails_costs_no_answer(monkeypatch):
     outcome = outcomes(world, [*range(0, 121, 5)])[120]
     assert isinstance(outcome, Translated)
     assert outcome.precision is Precision.FRONTIER
+
+
+def test_a_position_does_not_walk_on_from_each_pair_below(monkeypatch):
+    """Each pair that is found lies nearer to the position, but the records of one timestamp that
+    lie in between tell nothing: all walks together pass so many records, or a log of 600 records
+    costs minutes."""
+    walked = Counter[Inquiry]()
+    match = walk._TargetWalk._match
+
+    def counted(one: walk._TargetWalk, copy: Record, *, adjacent: bool) -> Any:
+        walked[one.inquiry] += 1
+        return match(one, copy, adjacent=adjacent)
+
+    monkeypatch.setattr(walk._TargetWalk, "_match", counted)
+    kind = Kind(records=2_500, timestamps="one", padding=1_000, batch=1, rewind=0.3, set_back=1)
+    kind = replace(kind, unfinished_repeats=1, lag=0.3, foreign=0.05, target_trimmed=0.5)
+    assert translations(build(kind, seed=1), [1_250], Way(name="same"))
+    assert max(walked.values()) == MOST_WALKED

@@ -168,8 +168,10 @@ class Partition:
             return False
         return True
 
-    def _ask(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
-        one = Asking(asking, then)
+    def _ask(
+        self, asking: Generator[Question, Answer, T], then: Callable[[T | None], None]
+    ) -> None:
+        one = Asking(self.work.source, asking, then)
         if one.go_on(None):
             self._open.append(one)
 

@@ -14,6 +14,7 @@ from tsoffset.model import (
     Precision,
     Reason,
     Skipped,
+    TopicPartition,
     Translated,
 )
 from tsoffset.rule.evidence import Evidence
@@ -28,11 +29,27 @@ Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
 
 
-class Asking(Generic[T]):
-    """Questions of the partition as a whole, under way; `then` is told what they came to."""
+def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = None) -> str:
+    """Log where a translation broke; returns that. A bug costs what was asked, not its neighbors.
+    The error's text is not logged: it may hold digests of content."""
+    frame = extract_tb(error.__traceback__)[-1]
+    name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
+    log.error("translation_broke", partition=str(partition), offset=offset, error=name, where=where)
+    return f"{name} in {where}"
 
-    def __init__(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
+
+class Asking(Generic[T]):
+    """Questions of the partition as a whole, under way; `then` is told what they came to, None if
+    that is not known."""
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        asking: Generator[Question, Answer, T],
+        then: Callable[[T | None], None],
+    ) -> None:
         self.question: Question | None = None
+        self._partition = partition
         self._asking = asking
         self._then = then
 
@@ -42,6 +59,10 @@ class Asking(Generic[T]):
             self.question = self._asking.send(answer)
         except StopIteration as stop:
             self._then(stop.value)
+            return False
+        except Exception as error:
+            _note_bug(error, self._partition)
+            self._then(None)
             return False
         return True
 
@@ -76,22 +97,11 @@ class ConversationUnderWay:
                 # What cannot be read now takes nothing from the proof of the first attempt.
                 self.translation = self._answered_before
         except Exception as error:
-            # A bug costs this position, not its neighbors. The error's text is not logged: it
-            # may hold digests of content.
-            frame = extract_tb(error.__traceback__)[-1]
-            name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
-            log.error(
-                "translation_broke",
-                partition=str(self.work.source),
-                offset=self.offset,
-                error=name,
-                where=where,
-            )
+            broke = _note_bug(error, self.work.source, self.offset)
             self.translation = Translation(
                 Failed(
                     FailureKind.INTERNAL,
-                    f"translate {self.work.source}@{self.offset}: {name} in {where}; "
-                    "please report it",
+                    f"translate {self.work.source}@{self.offset}: {broke}; please report it",
                 )
             )
         return self.translation is None

@@ -66,12 +66,14 @@ class KnownPairs:
     def __iter__(self) -> Iterator[Pair]:
         return iter(self._pairs)
 
-    def add(self, pair: Pair) -> None:
-        """Add a pair if it is clear and the first of its record."""
+    def add(self, pair: Pair) -> bool:
+        """Add a pair if it is clear and the first of its record; False if it is not."""
         at = bisect_left(self._offsets, pair.source_offset)
-        if pair.clear and self._offsets[at : at + 1] != [pair.source_offset]:
-            self._offsets.insert(at, pair.source_offset)
-            self._pairs.insert(at, pair)
+        if not pair.clear or self._offsets[at : at + 1] == [pair.source_offset]:
+            return False
+        self._offsets.insert(at, pair.source_offset)
+        self._pairs.insert(at, pair)
+        return True
 
     def at(self, source_offset: int) -> Pair | None:
         at = bisect_left(self._offsets, source_offset)
@@ -308,11 +310,13 @@ class Evidence:
         return left > 0 and (seen == 0 or offsets * size <= seen * left)
 
     def prove(self, pair: Pair) -> None:
-        self.pairs.add(pair)
-        self.learned += 1
+        """Add a pair; a known one teaches nothing, and is no reason for a second attempt."""
+        self.learned += self.pairs.add(pair)
 
     def add_safe(self, pair: Pair) -> None:
-        """Add a safe pair that was proven without another one."""
+        """Add a safe pair that was proven without another one, unless it is known."""
+        if any(pair == known and pair.safety == known.safety for known in self.safe):
+            return
         insort(self.safe, pair, key=lambda it: it.target_offset)
         self.learned += 1
 

@@ -29,6 +29,9 @@ GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
 # A small extra read, where little is left to read.
 LITTLE_BYTES = 262_144
 
+# The most target records that all walks of one source offset pass (`tsoffset.rule.walk`).
+MOST_WALKED = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class RangeOf:
@@ -71,6 +74,7 @@ class Inquiry:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.obstacle: str | None = None
+        self.walk_left = MOST_WALKED
         self._fetches_left = {
             Side.SOURCE: evidence.settings.budget,
             Side.TARGET: evidence.settings.budget,

@@ -89,7 +89,8 @@ class _TargetWalk:
         # Whether an unclear record, or a copy of one that the group has read, lies behind the
         # answer.
         unclear = left = False
-        for _ in range(LONGEST_WALK):
+        for _ in range(min(LONGEST_WALK, self.inquiry.walk_left)):
+            self.inquiry.walk_left -= 1
             copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
             if copy is Absent.LOG_END and at == self.reached.target_offset:
                 return replace(self.reached, log_end=True)
