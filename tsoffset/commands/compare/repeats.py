@@ -46,7 +46,7 @@ class Span:
     def last(self) -> tuple[int, int] | None:
         """The target's last offset, and the source offset at the same distance from the unread
         record. If both have equal records, nothing from the unread record on was repeated (unless a
-        filter dropped exactly as many): the records before `end` do not come again."""
+        filter dropped exactly as many): no copy of a record before `end` follows."""
         if self.unread is None or self.log_end is None:
             return None
         original, copy = self.unread
