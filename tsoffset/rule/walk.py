@@ -22,6 +22,10 @@ from tsoffset.rule.proof import passed, prove_safety, time_tells_apart
 # More than a usual batch has; a longer walk costs too much for one offset.
 LONGEST_WALK = 500
 
+# What each may pass when all together have passed `MOST_WALKED`: the last one begins at the pair
+# nearest to C, and answers.
+SHORT_WALK = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -89,7 +93,7 @@ class _TargetWalk:
         # Whether an unclear record, or a copy of one that the group has read, lies behind the
         # answer.
         unclear = left = False
-        for _ in range(min(LONGEST_WALK, self.inquiry.walk_left)):
+        for _ in range(max(SHORT_WALK, min(LONGEST_WALK, self.inquiry.walk_left))):
             self.inquiry.walk_left -= 1
             copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
             if copy is Absent.LOG_END and at == self.reached.target_offset:
