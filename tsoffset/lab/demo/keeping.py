@@ -55,11 +55,13 @@ def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narra
     narrator.quote([f"{ours} run -c {file}"])
     narrator.say("Their logs:")
     narrator.quote(str(each.log_path) for each in reversed(clusters.processes))
-    remember(clusters.folder, {each.name: each.pid for each in clusters.processes})
+    # The failback scenario has stopped MirrorMaker 2.
+    running = {each.name: each.pid for each in clusters.processes if each.running}
+    remember(clusters.folder, running)
     narrator.say("To stop this demo and all others that were kept:")
     narrator.quote([f"{ours} demo --stop"])
-    narrator.say(f"Or by hand ({', '.join(each.name for each in clusters.processes)}):")
-    pids = " ".join(str(each.pid) for each in clusters.processes)
+    narrator.say(f"Or by hand ({', '.join(running)}):")
+    pids = " ".join(map(str, running.values()))
     narrator.quote([f"kill -9 {pids}; rm -r {shlex.quote(str(clusters.folder))}"])
 
 
