@@ -5,6 +5,7 @@ the same name in `tsoffset.group_sync.cycle`. It does not raise for what goes wr
 what it was to do becomes failed rows.
 """
 
+import ctypes
 import gc
 import socket
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,12 @@ from tsoffset.spark.spent import Spent, Stage
 log = structlog.get_logger(__name__)
 
 _OBJECTS_BETWEEN_LOOKS = 50_000
+
+# Parameters of glibc's mallopt, and what is kept: blocks of up to 32 MiB (it allows no more), and
+# 128 MiB of freed memory at the end of its heap.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGEST_KEPT_BYTES = 33_554_432
+_KEPT_BYTES = 134_217_728
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,7 @@ _resolved: dict[tuple[str, str], ResolvedFlow] = {}
 def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
     """A step on what lies in a cell: what it comes to, and what it has taken (Spent)."""
     _keep_what_is_imported()
+    keep_freed_memory()
     steps = replace(steps, spent=Spent())
     return to_cell((getattr(steps, step)(*from_cell(cell)), steps.spent))
 
@@ -179,3 +187,14 @@ def _keep_what_is_imported() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """The arrays of a task are megabytes each, and soon freed. glibc returns such blocks to the
+    system at once; to get them again, page by page, was two fifths of the processor time of a large
+    task. Other C libraries have no such setting."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
