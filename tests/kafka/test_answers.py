@@ -5,7 +5,6 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial as bound
 
 import pytest
 
@@ -425,7 +424,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
         (lookup_refused(OFFSET_NOT_AVAILABLE), 13),
         (shortened, None),
         (closed, None),
-        (bound(throttled, 30), 11),
+        (throttled(30), 11),
     ],
     ids=["not the leader", "not available", "unreadable", "closed", "throttled"],
 )
@@ -443,9 +442,9 @@ def test_times_are_looked_up_whatever_goes_wrong_twice(brokers, cluster, lie, re
     [
         (LIST_OFFSETS, shortened),
         (LIST_OFFSETS, closed),
-        (LIST_OFFSETS, bound(throttled, 30)),
+        (LIST_OFFSETS, throttled(30)),
         (FETCH, closed),
-        (FETCH, bound(throttled_emptily, 30)),
+        (FETCH, throttled_emptily(30)),
     ],
     ids=["unreadable", "lookup closed", "lookup throttled", "read closed", "read throttled"],
 )
@@ -495,7 +494,7 @@ def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, m
 
 def test_a_broker_that_throttles_is_left_alone_and_asked_once_more(brokers, cluster):
     """What it left out is no answer and no failure; nothing else is asked twice."""
-    brokers.lies = [(None, FETCH, first(bound(throttled_emptily, 30), times=3))]
+    brokers.lies = [(None, FETCH, first(throttled_emptily(30), times=3))]
     assert all_of(cluster) == ALL_OFFSETS
     assert brokers.requests[FETCH] == 13
     assert 0.03 <= cluster.throttle_seconds <= 0.09
@@ -524,13 +523,13 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, a
     Where it wants ten times what a call may take, the call ends when it would, and says so."""
     cluster = connect({"request.timeout.ms": "600"}, admin_timeout_ms=1_000)
     assert isinstance(read(cluster, 0), Stretch)
-    brokers.lies = [(None, api, first(bound(lie, 2_000)))]
+    brokers.lies = [(None, api, first(lie(2_000)))]
     assert call(cluster) is None
     assert cluster.throttle_seconds >= 2
 
     cluster = connect(admin_timeout_ms=1_000)
     assert isinstance(read(cluster, 0), Stretch)
-    brokers.lies = [(None, api, first(bound(lie, DAYS_MS)))]
+    brokers.lies = [(None, api, first(lie(DAYS_MS)))]
     failed = call(cluster)
     assert failed.kind is FailureKind.TIMEOUT
     assert "the broker throttles this client" in failed.message
@@ -543,7 +542,7 @@ def test_a_throttle_that_outlasts_a_call_ends_with_it(brokers, memory, connect):
     made."""
     cluster = connect(admin_timeout_ms=1_500)
     memory.group("billing").offsets[TP] = SEVEN
-    brokers.lies = [(None, OFFSET_FETCH, first(bound(throttled, DAYS_MS)))]
+    brokers.lies = [(None, OFFSET_FETCH, first(throttled(DAYS_MS)))]
     for _ in range(2):
         assert offsets_of(cluster, "billing") == {TP: SEVEN}
 
@@ -600,7 +599,7 @@ def test_what_is_counted_is_what_was_sent_and_came(brokers, cluster):
 
         return answer
 
-    for lie in (first(bound(throttled_emptily, 10), times=2), first(emptied)):
+    for lie in (first(throttled_emptily(10), times=2), first(emptied)):
         brokers.lies = [(None, FETCH, measured(lie))]
         assert all_of(cluster) == ALL_OFFSETS
     cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED)
