@@ -1,6 +1,7 @@
 """A daemon as the API sees it: a board of made-up cycles, and controls that only remember."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
+from tsoffset.server.listeners import serve
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.row_columns import tally_of
 
@@ -128,6 +130,10 @@ class Daemon:
         for observer in (self.recent, *self.observers):
             observer.cycle_ended(cycle, after)
         return cycle
+
+    def serve(self, **more: Any) -> AbstractContextManager[tuple[str, ...]]:
+        """A block in which it is served; the addresses. `more` goes to `listeners.serve`."""
+        return serve(self.settings, self.board, self.controls, self.recent, **more)
 
     def client(
         self,

@@ -136,14 +136,8 @@ def metadata_to(version: int) -> Lie:
 )
 @pytest.mark.parametrize(("version", "requests"), [(12, 1), (10, 1), (9, 2), (8, 2)])
 def test_a_partition_of_groups_that_no_broker_leads_is_named(
-    memory: MemoryCluster,
-    brokers: Brokers,
-    cluster: KafkaCluster,
-    leader: int | None,
-    missing: str | None,
-    version: int,
-    requests: int,
-) -> None:
+    memory, brokers, cluster, leader, missing, version, requests
+):
     """Without a leader, or with one that is not among the brokers. The request for the brokers
     describes the topic; where that would create it, a second one does once there is a group."""
     memory.create_topic(GROUP_OFFSETS_TOPIC, 2, internal=True)
@@ -163,9 +157,7 @@ def test_a_partition_of_groups_that_no_broker_leads_is_named(
 
 
 @pytest.mark.parametrize(("version", "asked"), [(10, [[GROUP_OFFSETS_TOPIC]]), (9, [[]])])
-def test_a_cluster_without_groups_is_not_asked_for_more(
-    brokers: Brokers, cluster: KafkaCluster, version: int, asked: list[list[str]]
-) -> None:
+def test_a_cluster_without_groups_is_not_asked_for_more(brokers, cluster, version, asked):
     """The topic of group offsets does not exist yet: nothing is concluded. An old broker, which
     would create a topic that is named, is not asked for it."""
     names: list[list[str]] = []
@@ -181,8 +173,8 @@ def test_a_cluster_without_groups_is_not_asked_for_more(
 
 @pytest.mark.parametrize("code", [TOPIC_DENIED, UNKNOWN_TOPIC, NO_LEADER_YET])
 def test_a_topic_of_group_offsets_that_is_not_described_proves_nothing(
-    memory: MemoryCluster, brokers: Brokers, cluster: KafkaCluster, code: int
-) -> None:
+    memory, brokers, cluster, code
+):
     """This client may not see it, it does not exist yet, or is just being made."""
     memory.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
     memory.group("a")
