@@ -160,26 +160,13 @@ def secured(tmp_path_factory) -> Iterator[Secured]:
 def mirror(source_broker, target_broker, tmp_path) -> Iterator[Callable[..., MirrorMaker]]:
     """A function that starts MirrorMaker 2 from source (A) to target (B) for `topics`.
 
-    `overrides` go over `flow_properties`. All are stopped when the test ends. Two that
-    run at once need two source aliases, or they share the work of both.
+    `overrides` go over `flow_properties`. All are stopped when the test ends.
     """
+    addresses = source_broker.bootstrap, target_broker.bootstrap
     with ExitStack() as running:
 
-        def start(
-            topics: str,
-            *,
-            source: str = "A",
-            target: str = "B",
-            overrides: Mapping[str, str] | None = None,
-        ) -> MirrorMaker:
-            properties = flow_properties(
-                source_broker.bootstrap,
-                target_broker.bootstrap,
-                source=source,
-                target=target,
-                topics=topics,
-                overrides=overrides,
-            )
+        def start(topics: str, overrides: Mapping[str, str] | None = None) -> MirrorMaker:
+            properties = flow_properties(*addresses, topics=topics, overrides=overrides)
             name = f"mirror-{next(_numbers)}"
             return running.enter_context(MirrorMaker(properties, tmp_path, name=name))
 
