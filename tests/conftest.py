@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def logs_as_at_first(request: pytest.FixtureRequest) -> Iterator[None]:
+def logs_as_at_first(request) -> Iterator[None]:
     """A task that runs in this process sets its logs up, for its process; the next test's are not
     those. A random test logs warnings alone: a line per example would hide the one that fails."""
     if getattr(request.function, "is_hypothesis_test", False):
@@ -81,7 +80,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def chosen(request: pytest.FixtureRequest) -> Callable[[str], list[Any]]:
+def chosen(request) -> Callable[[str], list[Any]]:
     """A function that says which values of a parameter the tests of this run have, so that
     nothing is made ready for those that another run has."""
 
@@ -97,23 +96,21 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def source_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+def source_broker(tmp_path_factory) -> Iterator[EmbeddedBroker]:
     """A one-node cluster to copy from; shared, so use names of your own (`unique`)."""
     with EmbeddedBroker(tmp_path_factory.mktemp("source"), name="source") as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def target_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+def target_broker(tmp_path_factory) -> Iterator[EmbeddedBroker]:
     """A one-node cluster to copy to; shared, so use names of your own (`unique`)."""
     with EmbeddedBroker(tmp_path_factory.mktemp("target"), name="target") as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def broker_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], EmbeddedBroker]]:
+def broker_of(request, tmp_path_factory) -> Iterator[Callable[[str], EmbeddedBroker]]:
     """A function that gives a one-node cluster of that version of Kafka, the same each time;
     those before 3 run in ZooKeeper mode. Shared, so use names of your own (`unique`)."""
     running: dict[str, EmbeddedBroker] = {}
@@ -134,21 +131,21 @@ def broker_of(
 
 
 @pytest.fixture(scope="session")
-def source(source_broker: EmbeddedBroker) -> Iterator[Contents]:
+def source(source_broker) -> Iterator[Contents]:
     """What `source_broker` holds, to be filled and read."""
     with closing(Contents(source_broker.bootstrap)) as contents:
         yield contents
 
 
 @pytest.fixture(scope="session")
-def target(target_broker: EmbeddedBroker) -> Iterator[Contents]:
+def target(target_broker) -> Iterator[Contents]:
     """What `target_broker` holds, to be filled and read."""
     with closing(Contents(target_broker.bootstrap)) as contents:
         yield contents
 
 
 @pytest.fixture(scope="session")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(tmp_path_factory) -> Iterator[Secured]:
     """A secured broker, where alice may see topics that begin with `alices`, by name or
     certificate."""
     with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
@@ -160,31 +157,16 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 @pytest.fixture
-def mirror(
-    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker, tmp_path: Path
-) -> Iterator[Callable[..., MirrorMaker]]:
+def mirror(source_broker, target_broker, tmp_path) -> Iterator[Callable[..., MirrorMaker]]:
     """A function that starts MirrorMaker 2 from source (A) to target (B) for `topics`.
 
-    `overrides` go over `flow_properties`. All are stopped when the test ends. Two that
-    run at once need two source aliases, or they share the work of both.
+    `overrides` go over `flow_properties`. All are stopped when the test ends.
     """
+    addresses = source_broker.bootstrap, target_broker.bootstrap
     with ExitStack() as running:
 
-        def start(
-            topics: str,
-            *,
-            source: str = "A",
-            target: str = "B",
-            overrides: Mapping[str, str] | None = None,
-        ) -> MirrorMaker:
-            properties = flow_properties(
-                source_broker.bootstrap,
-                target_broker.bootstrap,
-                source=source,
-                target=target,
-                topics=topics,
-                overrides=overrides,
-            )
+        def start(topics: str, overrides: Mapping[str, str] | None = None) -> MirrorMaker:
+            properties = flow_properties(*addresses, topics=topics, overrides=overrides)
             name = f"mirror-{next(_numbers)}"
             return running.enter_context(MirrorMaker(properties, tmp_path, name=name))
 

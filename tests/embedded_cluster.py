@@ -1,13 +1,12 @@
 """A Kafka cluster of several nodes on this machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from tsoffset.lab.embedded import Access, BrokerSecurity, EmbeddedBroker
-from tsoffset.lab.embedded.broker import START_SECONDS
 
 
 class EmbeddedCluster:
@@ -25,8 +24,6 @@ class EmbeddedCluster:
         name: str = "cluster",
         security: BrokerSecurity | None = None,
         properties: Mapping[str, str] | None = None,
-        java_options: Sequence[str] = (),
-        start_seconds: float = START_SECONDS,
     ) -> None:
         """`nodes` nodes, numbered from 1; starts nothing."""
         self.nodes: list[EmbeddedBroker] = []
@@ -38,8 +35,6 @@ class EmbeddedCluster:
                     name=node_name,
                     security=security,
                     properties=properties,
-                    java_options=java_options,
-                    start_seconds=start_seconds,
                     joins=self.nodes[0] if self.nodes else None,
                     node_id=node_id,
                 )

@@ -13,7 +13,6 @@ from tsoffset.daemon.status import FlowState, Instance
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Skipped, TopicPartition
 from tsoffset.rule import reasons
-from tsoffset.server.listeners import serve
 
 HOME, BACK, EDGE = "frankfurt->dublin", "dublin->frankfurt", "edge-7->frankfurt"
 UNREACHED = (
@@ -166,7 +165,7 @@ def lags(seed: int) -> list[tuple[str, int, int, int]]:
 
 def main() -> None:
     daemon = rich(ServerSettings(listeners=("http://127.0.0.1:8084",), token=TOKEN))
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as addresses:
+    with daemon.serve() as addresses:
         print(*addresses, f"token to change: {TOKEN}", f"to read: {READ_TOKEN}", sep="\n")  # noqa: T201
         number = 100
         while True:

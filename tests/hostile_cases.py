@@ -5,7 +5,7 @@ docs/reliability.md anew.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
@@ -131,27 +131,46 @@ def body_of(content: bytes, asked: Asked) -> bytes:
     return struct.pack(">ii", 4 + len(content), asked.correlation_id) + content
 
 
-def changed(change: Callable[[Any], None], asked: Asked) -> bytes:
-    change(asked.answer)
-    return asked.frame()
+def change(does: Callable[[Any], None]) -> Lie:
+    """An answer of which this was changed."""
+
+    def lie(asked: Asked) -> bytes:
+        does(asked.answer)
+        return asked.frame()
+
+    return lie
 
 
-def throttled(milliseconds: int, asked: Asked) -> bytes:
-    asked.answer.throttle_time_ms = milliseconds
-    return asked.frame()
+def set_to(**fields: Any) -> Callable[[Any], None]:
+    def change_fields(item: Any) -> None:
+        for name, value in fields.items():
+            setattr(item, name, value)
+
+    return change_fields
 
 
-def throttled_emptily(milliseconds: int, asked: Asked) -> bytes:
-    asked.answer.throttle_time_ms = milliseconds
-    asked.answer.responses = []
-    return asked.frame()
+def each(items: Callable[[Any], Iterable[Any]]) -> Callable[[Callable[[Any], None]], Lie]:
+    """A function that changes all these items of an answer."""
+
+    def of_items(does: Callable[[Any], None]) -> Lie:
+        def change_items(answer: Any) -> None:
+            for item in items(answer):
+                does(item)
+
+        return change(change_items)
+
+    return of_items
+
+
+def throttled(milliseconds: int) -> Lie:
+    return change(set_to(throttle_time_ms=milliseconds))
+
+
+def throttled_emptily(milliseconds: int) -> Lie:
+    return change(set_to(throttle_time_ms=milliseconds, responses=[]))
 
 
 # --- of one kind of answer ----------------------------------------------------------------
-
-
-def change(does: Callable[[Any], None]) -> Lie:
-    return bound(changed, does)
 
 
 def unsupported(asked: Asked) -> bytes:
@@ -161,11 +180,7 @@ def unsupported(asked: Asked) -> bytes:
 
 
 def versions(lowest: int, highest: int) -> Lie:
-    def change_all(answer: Any) -> None:
-        for each in answer.api_keys:
-            each.min_version, each.max_version = lowest, highest
-
-    return change(change_all)
+    return each(lambda answer: answer.api_keys)(set_to(min_version=lowest, max_version=highest))
 
 
 def brokers(*made: Callable[[Asked], Any]) -> Lie:
@@ -182,10 +197,6 @@ def at(port: int, host: str = "127.0.0.1") -> Callable[[Asked], Any]:
     return lambda _: broker(1, port, host)
 
 
-def no_broker(answer: Any) -> None:
-    answer.brokers = []
-
-
 def many_brokers(answer: Any) -> None:
     answer.brokers = [*answer.brokers, *(broker(n, 1) for n in range(2, 10_000))]
 
@@ -196,39 +207,16 @@ def itself(asked: Asked) -> bytes:
     return asked.frame()
 
 
-def of_victim(does: Callable[[Any], None]) -> Lie:
-
-    def change_topic(answer: Any) -> None:
-        for topic in answer.topics:
-            if topic.name.endswith(VICTIM):
-                does(topic)
-
-    return change(change_topic)
+of_victim = each(lambda answer: (it for it in answer.topics if it.name.endswith(VICTIM)))
 
 
-def led_by(leader: int) -> Lie:
-    def change_leader(topic: Any) -> None:
-        topic.partitions = [partition(each.partition_index, leader) for each in topic.partitions]
-
-    return of_victim(change_leader)
-
-
-def numbered(*numbers: int) -> Lie:
-    def change_numbers(topic: Any) -> None:
-        topic.partitions = [partition(each, 1) for each in numbers]
-
-    return of_victim(change_numbers)
+def led_by(leader: int, *partitions: int) -> Lie:
+    """Metadata in which this broker leads these partitions of the victim."""
+    return of_victim(set_to(partitions=[partition(number, leader) for number in partitions]))
 
 
 def refused(code: int) -> Lie:
-    def change_code(topic: Any) -> None:
-        topic.error_code, topic.partitions = code, []
-
-    return of_victim(change_code)
-
-
-def without_name(topic: Any) -> None:
-    topic.name = None
+    return of_victim(set_to(error_code=code, partitions=[]))
 
 
 def more_topics(asked: Asked) -> bytes:
@@ -241,10 +229,6 @@ def more_topics(asked: Asked) -> bytes:
     return asked.frame()
 
 
-def other_cluster(answer: Any) -> None:
-    answer.cluster_id = "another"
-
-
 def renamed(api_name: bytes, other: bytes) -> Lie:
 
     def lie(asked: Asked) -> bytes:
@@ -253,21 +237,7 @@ def renamed(api_name: bytes, other: bytes) -> Lie:
     return lie
 
 
-def of_coordinator(does: Callable[[Any], None]) -> Lie:
-    def change_coordinator(answer: Any) -> None:
-        for each in answer.coordinators:
-            if each.key == HIT:
-                does(each)
-
-    return change(change_coordinator)
-
-
-def set_to(**fields: Any) -> Callable[[Any], None]:
-    def change_fields(item: Any) -> None:
-        for name, value in fields.items():
-            setattr(item, name, value)
-
-    return change_fields
+of_coordinator = each(lambda answer: (it for it in answer.coordinators if it.key == HIT))
 
 
 def coordinators(*names: str) -> Callable[[Any], None]:
@@ -295,23 +265,12 @@ def many_groups(asked: Asked) -> bytes:
     return body_of(frame[:begin] + listed + frame[end:], asked)
 
 
-def of_offsets(does: Callable[[Any], None]) -> Lie:
-
-    def change_offsets(answer: Any) -> None:
-        for group in answer.groups:
-            for topic in group.topics:
-                for each in topic.partitions:
-                    does(each)
-
-    return change(change_offsets)
-
-
-def of_group(does: Callable[[Any], None]) -> Lie:
-    def change_groups(answer: Any) -> None:
-        for group in answer.groups:
-            does(group)
-
-    return change(change_groups)
+of_group = each(lambda answer: answer.groups)
+of_offsets = each(
+    lambda answer: (
+        it for group in answer.groups for topic in group.topics for it in topic.partitions
+    )
+)
 
 
 def of_the_other(asked: Asked) -> bytes:
@@ -320,15 +279,8 @@ def of_the_other(asked: Asked) -> bytes:
     return of_group(set_to(group_id=CALM))(asked) or b""
 
 
-def of_lookup(does: Callable[[Any], None]) -> Lie:
-    """Of each partition in a ListOffsets or OffsetCommit answer."""
-
-    def change_partitions(answer: Any) -> None:
-        for topic in answer.topics:
-            for each in topic.partitions:
-                does(each)
-
-    return change(change_partitions)
+# Of each partition in a ListOffsets or OffsetCommit answer.
+of_lookup = each(lambda answer: (it for topic in answer.topics for it in topic.partitions))
 
 
 def backwards(asked: Asked) -> bytes:
@@ -340,12 +292,7 @@ def backwards(asked: Asked) -> bytes:
     return asked.frame()
 
 
-def of_fetch(does: Callable[[Any], None]) -> Lie:
-
-    def change_partition(answer: Any) -> None:
-        does(answer.responses[0].partitions[0])
-
-    return change(change_partition)
+of_fetch = each(lambda answer: answer.responses[0].partitions[:1])
 
 
 def records(does: Callable[[bytearray], bytes | bytearray]) -> Lie:
@@ -358,11 +305,15 @@ def records(does: Callable[[bytearray], bytes | bytearray]) -> Lie:
     return of_fetch(change_records)
 
 
+def first_batch(raw: bytearray) -> bytearray:
+    return raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+
+
 def poke(layout: str, at: int, value: int, *, seal: bool = True) -> Lie:
     """Another number in the first batch, under a checksum that holds."""
 
     def does(raw: bytearray) -> bytearray:
-        raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+        raw = first_batch(raw)
         struct.pack_into(layout, raw, at, value)
         return sealed(raw) if seal else raw
 
@@ -373,7 +324,7 @@ def content(made: Callable[[bytes], bytes], codec: str = "none") -> Lie:
     """What a batch holds, packed or not, as something else."""
 
     def does(raw: bytearray) -> bytearray:
-        raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+        raw = first_batch(raw)
         return refilled(raw, made(bytes(raw[RECORDS_AT:])), codec)
 
     return records(does)
@@ -424,13 +375,13 @@ def many_bombs(raw: bytearray) -> bytes:
 
 
 def overlapping(raw: bytearray) -> bytearray:
-    raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+    raw = first_batch(raw)
     return raw + raw
 
 
 def earlier(raw: bytearray) -> bytearray:
     """A batch that ends before the offset that was asked for."""
-    raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+    raw = first_batch(raw)
     struct.pack_into(">q", raw, 0, max(0, struct.unpack_from(">q", raw)[0] - 20))
     return raw
 
@@ -444,17 +395,11 @@ def empty_batches(raw: bytearray) -> bytes:
     return b"".join(bytes(struct.pack(">q", base_offset + n) + sealed(one)[8:]) for n in range(3))
 
 
-def old_format(does: Callable[[bytearray], None]) -> Lie:
-    def lie(raw: bytearray) -> bytearray:
-        made = old(1, "none", sent(5), struct.unpack_from(">q", raw)[0])
-        does(made)
-        return made
-
-    return records(lie)
-
-
-def old_length(raw: bytearray) -> None:
-    struct.pack_into(">i", raw, 34, 2**31 - 1)
+def old_format(raw: bytearray) -> bytearray:
+    """A message of format 1 that says it is longer than all there is."""
+    made = old(1, "none", sent(5), struct.unpack_from(">q", raw)[0])
+    struct.pack_into(">i", made, 34, _HUGE)
+    return made
 
 
 def elsewhere(topic: str, number: int) -> Lie:
@@ -485,6 +430,7 @@ nonsense = bound(body_of, b"\xff" * 64)
 _HUGE = 2**31 - 1
 _VAST = 40_000_000
 _MANY_GROUPS = 1_500_000
+_HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
 _HUGE_COMPACT = b"\xff\xff\xff\xff\x0f"
 _COUNTED = unsigned(5_000_001)
 _SILENCE = "failed TIMEOUT"
@@ -492,28 +438,30 @@ _NONE = "failed UNREACHABLE or failed TIMEOUT"
 _NO_KAFKA = "failed INTERNAL"
 _DAMAGE = "failed CORRUPT_BATCH"
 _ALL = "cluster unreachable"
+_ONE_BROKER = "committed and failed INTERNAL"
 _WELL = "committed"
 _OLD = "failed UNSUPPORTED_VERSION"
 
-connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch, commit = (
+
+def both(api: int, outcome: str, lies: Mapping[str, Lie]) -> list[Case]:
+    """Cases that come to the same whichever side the broker is of."""
+    return [Case(api, does, lie, outcome, outcome) for does, lie in lies.items()]
+
+
+connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch = (
     bound(Case, api)
     for api in (
-        *(CONNECT, API_VERSIONS, METADATA, FIND_COORDINATOR, LIST_GROUPS),
-        *(OFFSET_FETCH, LIST_OFFSETS, FETCH, OFFSET_COMMIT),
+        *(CONNECT, API_VERSIONS, METADATA, FIND_COORDINATOR),
+        *(LIST_GROUPS, OFFSET_FETCH, LIST_OFFSETS, FETCH),
     )
 )
+commit = bound(Case, OFFSET_COMMIT, source=None, target=_WELL)
 
 CASES = (
     # --- connections
     connect("accepts connections and never answers", silent, _SILENCE, _SILENCE),
     connect("closes each connection at once", closed, _NONE, _NONE, waits=True),
-    connect(
-        "answers with HTTP",
-        bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
-        _NONE,
-        _NONE,
-        waits=True,
-    ),
+    connect("answers with HTTP", bound(says, _HTTP), _NONE, _NONE, waits=True),
     connect("announces an answer of -1 bytes", bound(says, b"\xff" * 4), _NONE, waits=True),
     api_versions(
         "rejects each ApiVersions with UNSUPPORTED_VERSION", unsupported, _SILENCE, _SILENCE
@@ -533,9 +481,9 @@ CASES = (
     api_versions("supports only version 0 of each request", versions(0, 0), _OLD),
     api_versions("has a lowest version above the highest", versions(32_767, -1), _OLD),
     api_versions("stops in the middle of ApiVersions", half, _SILENCE, waits=True),
-    api_versions("throttles for 24 days after ApiVersions", bound(throttled, _DAYS_MS), _WELL),
+    api_versions("throttles for 24 days after ApiVersions", throttled(_DAYS_MS), _WELL),
     # --- metadata
-    metadata("lists no broker", change(no_broker), _ALL, _ALL),
+    metadata("lists no broker", change(set_to(brokers=[])), _ALL, _ALL),
     metadata("gives port 0 for a broker", brokers(at(0)), _NONE, _NONE),
     metadata("gives port 70000", brokers(at(70_000)), _NONE, _NONE, waits=True),
     metadata("gives port -1", brokers(at(-1)), _NONE, waits=True),
@@ -553,22 +501,22 @@ CASES = (
         waits=True,
     ),
     metadata(
-        "gives a leader that is not in the list of brokers", led_by(42), _NONE, _NONE, waits=True
+        "gives a leader that is not in the list of brokers", led_by(42, 0), _NONE, _NONE, waits=True
     ),
-    metadata("gives broker -7 as a leader", led_by(-7), "failed NO_LEADER", waits=True),
+    metadata("gives broker -7 as a leader", led_by(-7, 0), "failed NO_LEADER", waits=True),
     metadata(
         "numbers partitions -3 and 2147483647",
-        numbered(-3, _HUGE),
+        led_by(1, -3, _HUGE),
         "failed NO_LEADER",
         "skipped TARGET_MISSING",
     ),
-    metadata("lists a partition three times", numbered(0, 0, 0), _WELL),
+    metadata("lists a partition three times", led_by(1, 0, 0, 0), _WELL),
     metadata("reports a topic with an unknown error code", refused(999), _NO_KAFKA, _NO_KAFKA),
     metadata(
-        "gives a topic the name null", of_victim(without_name), "failed NO_LEADER", waits=True
+        "gives a topic the name null", of_victim(set_to(name=None)), "failed NO_LEADER", waits=True
     ),
     metadata("lists 1,000 topics that were not requested", more_topics, _WELL),
-    metadata("gives another cluster id", change(other_cluster), _WELL),
+    metadata("gives another cluster id", change(set_to(cluster_id="another")), _WELL),
     metadata("stops in the middle of Metadata", half, _ALL),
     metadata("sends only half of Metadata in a complete frame", shortened, _ALL, _ALL),
     metadata("answers Metadata with invalid bytes", nonsense, _ALL),
@@ -614,14 +562,8 @@ CASES = (
     ),
     coordinator("omits a group's coordinator", change(coordinators(CALM)), _SILENCE, waits=True),
     groups("lists groups with odd names, and one twice", change(add_groups), _WELL, _WELL),
-    groups(
-        "refuses to list groups", change(set_to(error_code=-1)), "committed and failed INTERNAL"
-    ),
-    groups(
-        "answers ListGroups with 40 MB",
-        bound(body_of, bytes(_VAST)),
-        "committed and failed INTERNAL",
-    ),
+    groups("refuses to list groups", change(set_to(error_code=-1)), _ONE_BROKER),
+    groups("answers ListGroups with 40 MB", bound(body_of, bytes(_VAST)), _ONE_BROKER),
     groups(
         "lists 1,500,000 groups",
         many_groups,
@@ -629,18 +571,20 @@ CASES = (
         everybody=True,
         waits=True,
     ),
-    groups(
-        "answers ListGroups with invalid bytes",
-        bound(body_of, _HUGE_COMPACT * 9),
-        "committed and failed INTERNAL",
+    groups("answers ListGroups with invalid bytes", bound(body_of, _HUGE_COMPACT * 9), _ONE_BROKER),
+    *both(
+        OFFSET_FETCH,
+        _NO_KAFKA,
+        {
+            "answers OffsetFetch with invalid bytes": nonsense,
+            "sends only half of OffsetFetch in a complete frame": shortened,
+        },
     ),
-    offsets("answers OffsetFetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
     offsets(
         "announces 2,147,483,647 groups in OffsetFetch",
         bound(body_of, bytes(5) + _HUGE_COMPACT),
         _NO_KAFKA,
     ),
-    offsets("sends only half of OffsetFetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
     offsets("adds 20 bytes to OffsetFetch", lengthened, _NO_KAFKA),
     offsets("says a group has committed -5", of_offsets(set_to(committed_offset=-5)), "no row"),
     offsets(
@@ -670,9 +614,17 @@ CASES = (
         _SILENCE,
         waits=True,
     ),
-    offsets("throttles for 24 days after OffsetFetch", bound(throttled, _DAYS_MS), _WELL),
+    offsets("throttles for 24 days after OffsetFetch", throttled(_DAYS_MS), _WELL),
     # --- lookups
-    lookup("answers ListOffsets with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
+    *both(
+        LIST_OFFSETS,
+        _NO_KAFKA,
+        {
+            "answers ListOffsets with invalid bytes": nonsense,
+            "says logs begin and end at -9": of_lookup(set_to(offset=-9)),
+            "says logs begin and end at 2^63-1": of_lookup(set_to(offset=_FOR_EVER)),
+        },
+    ),
     lookup("sends only half of ListOffsets in a complete frame", shortened, _NO_KAFKA),
     lookup(
         "answers ListOffsets for another partition",
@@ -681,141 +633,105 @@ CASES = (
         _SILENCE,
         waits=True,
     ),
-    lookup("says logs begin and end at -9", of_lookup(set_to(offset=-9)), _NO_KAFKA, _NO_KAFKA),
-    lookup(
-        "says logs begin and end at 2^63-1",
-        of_lookup(set_to(offset=_FOR_EVER)),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
     lookup("says a log ends before it begins", backwards, _NO_KAFKA),
     lookup("gives negative timestamps", of_lookup(set_to(timestamp=-9)), _WELL, _WELL),
     # --- fetches
-    fetch("answers Fetch with invalid bytes", nonsense, _NO_KAFKA, _NO_KAFKA),
-    fetch("answers Fetch with an empty frame", bound(body_of, b""), _NO_KAFKA, _NO_KAFKA),
-    fetch("sends only half of Fetch in a complete frame", shortened, _NO_KAFKA, _NO_KAFKA),
-    fetch("closes the connection in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
-    fetch("stops in the middle of Fetch", half, _SILENCE, _SILENCE),
-    fetch("sends Fetch byte by byte", slow, _SILENCE, waits=True),
-    fetch("never answers Fetch", silent, _SILENCE, _SILENCE, waits=True),
-    fetch("answers Fetch with another correlation id", wrong_id, _NONE, _NONE),
-    fetch("answers each Fetch twice", twice, _WELL, _WELL),
-    fetch("announces a frame of 2 GB", bound(says, b"\x7f\xff\xff\xff"), _NO_KAFKA, _NO_KAFKA),
+    *both(
+        FETCH,
+        _NO_KAFKA,
+        {
+            "answers Fetch with invalid bytes": nonsense,
+            "answers Fetch with an empty frame": bound(body_of, b""),
+            "sends only half of Fetch in a complete frame": shortened,
+            "announces a frame of 2 GB": bound(says, b"\x7f\xff\xff\xff"),
+            "refuses Fetch with an unknown error code": of_fetch(set_to(error_code=999)),
+            "answers Fetch for another partition": elsewhere(VICTIM, 1),
+            "answers Fetch for another topic": elsewhere("other", 0),
+            "gives -1 as high watermark": of_fetch(
+                set_to(high_watermark=-1, last_stable_offset=-1)
+            ),
+            "says the log starts at 2^63-1": of_fetch(set_to(log_start_offset=_FOR_EVER)),
+            "announces 2 GB of records": sized(_HUGE),
+            "announces 2,147,483,647 aborted transactions": aborted(_HUGE),
+        },
+    ),
     fetch("announces a frame of -1 bytes", bound(says, b"\xff" * 4), _NO_KAFKA),
     fetch("sends a frame of 3 bytes", bound(says, b"\0\0\0\3abc"), _NO_KAFKA),
-    fetch("throttles for 24 days after each Fetch", bound(throttled, _DAYS_MS), _WELL, _WELL),
+    fetch("refuses Fetch with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
+    fetch("closes the connection in the middle of Fetch", cut_off, _NONE, _NONE, waits=True),
+    fetch("answers Fetch with another correlation id", wrong_id, _NONE, _NONE),
+    *both(
+        FETCH,
+        _SILENCE,
+        {
+            "stops in the middle of Fetch": half,
+            "returns no records below the log end": of_fetch(set_to(records=b"")),
+            "announces -5 bytes of records": sized(-5),
+        },
+    ),
+    fetch("sends Fetch byte by byte", slow, _SILENCE, waits=True),
+    fetch("never answers Fetch", silent, _SILENCE, _SILENCE, waits=True),
     fetch(
         "throttles for 24 days instead of answering Fetch",
-        bound(throttled_emptily, _DAYS_MS),
+        throttled_emptily(_DAYS_MS),
         _SILENCE,
         _SILENCE,
         waits=True,
     ),
-    fetch("throttles for -1 ms", bound(throttled, -1), _WELL, _WELL),
-    fetch(
-        "refuses Fetch with an unknown error code",
-        of_fetch(set_to(error_code=999)),
-        _NO_KAFKA,
-        _NO_KAFKA,
+    *both(
+        FETCH,
+        _WELL,
+        {
+            "answers each Fetch twice": twice,
+            "throttles for 24 days after each Fetch": throttled(_DAYS_MS),
+            "throttles for -1 ms": throttled(-1),
+        },
     ),
-    fetch("refuses Fetch with UNKNOWN_SERVER_ERROR", of_fetch(set_to(error_code=-1)), _NO_KAFKA),
-    fetch("answers Fetch for another partition", elsewhere(VICTIM, 1), _NO_KAFKA, _NO_KAFKA),
-    fetch("answers Fetch for another topic", elsewhere("other", 0), _NO_KAFKA, _NO_KAFKA),
-    fetch(
-        "returns no records below the log end", of_fetch(set_to(records=b"")), _SILENCE, _SILENCE
-    ),
-    fetch(
-        "gives -1 as high watermark",
-        of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    fetch(
-        "says the log starts at 2^63-1",
-        of_fetch(set_to(log_start_offset=_FOR_EVER)),
-        _NO_KAFKA,
-        _NO_KAFKA,
-    ),
-    fetch("announces -5 bytes of records", sized(-5), _SILENCE, _SILENCE),
-    fetch("announces 2 GB of records", sized(_HUGE), _NO_KAFKA, _NO_KAFKA),
-    fetch("announces 2,147,483,647 aborted transactions", aborted(_HUGE), _NO_KAFKA, _NO_KAFKA),
     # --- batches
-    fetch(
-        "sends batches whose checksum is wrong", poke(">I", CRC_AT, 1, seal=False), _DAMAGE, _DAMAGE
+    *both(
+        FETCH,
+        _DAMAGE,
+        {
+            "sends batches whose checksum is wrong": poke(">I", CRC_AT, 1, seal=False),
+            "sends batches of -1 bytes": poke(">i", _LENGTH_AT, -1, seal=False),
+            "sends batches of 10 bytes": poke(">i", _LENGTH_AT, 10, seal=False),
+            **{f"sends {codec} that is truncated": truncated(codec) for codec in _PACKED},
+            **{f"sends {codec} that unpacks to 400 MB": bomb(codec) for codec in _PACKED},
+            "sends 20 batches that unpack to 29 MB each": records(many_bombs),
+            "sends batches at -1": poke(">q", 0, -1, seal=False),
+            "sends batches that end before they begin": poke(">i", _LAST_DELTA_AT, -1),
+            "sends batches over two billion offsets": poke(">i", _LAST_DELTA_AT, _HUGE),
+            "sends batches with more records than offsets": poke(">i", _LAST_DELTA_AT, 4),
+            "counts 20 records where there are 10": poke(">i", _COUNT_AT, 20),
+            "counts 3 records where there are 10": poke(">i", _COUNT_AT, 3),
+            "counts two billion records": poke(">i", _COUNT_AT, _HUGE),
+            "counts no records where there are 10": poke(">i", _COUNT_AT, 0),
+            "counts -1 records": poke(">i", _COUNT_AT, -1),
+            "sends records whose length never ends": content(lambda held: b"\xff" * len(held)),
+            "sends records that consist of zeros": content(lambda held: bytes(len(held))),
+            "sends records with timestamps past 2^63": poke(">q", 27, _FOR_EVER),
+            "sends messages of format 1 that are longer than their batch": records(old_format),
+        },
     ),
-    fetch("sends batches of -1 bytes", poke(">i", _LENGTH_AT, -1, seal=False), _DAMAGE, _DAMAGE),
-    fetch("sends batches of 10 bytes", poke(">i", _LENGTH_AT, 10, seal=False), _DAMAGE, _DAMAGE),
-    fetch(
-        "sends batches of 2 GB that never end",
-        poke(">i", _LENGTH_AT, _HUGE, seal=False),
+    *both(
+        FETCH,
         _SILENCE,
-        _SILENCE,
+        {
+            "sends batches of 2 GB that never end": poke(">i", _LENGTH_AT, _HUGE, seal=False),
+            "sends batches from before the requested offset": records(earlier),
+            "sends batches at 2^63-1": poke(">q", 0, _FOR_EVER, seal=False),
+            "sends batches without records, endlessly": records(empty_batches),
+        },
     ),
     fetch("sends batches of message format 9", poke(">b", _MAGIC_AT, 9, seal=False), _OLD, _OLD),
     fetch("sends batches with compression type 7", poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
-    *(
-        fetch(f"sends {codec} that is truncated", truncated(codec), _DAMAGE, _DAMAGE)
-        for codec in _PACKED
-    ),
-    *(
-        fetch(f"sends {codec} that unpacks to 400 MB", bomb(codec), _DAMAGE, _DAMAGE)
-        for codec in _PACKED
-    ),
-    fetch("sends 20 batches that unpack to 29 MB each", records(many_bombs), _DAMAGE, _DAMAGE),
     fetch("sends each batch twice", records(overlapping), _WELL, _WELL),
-    fetch("sends batches from before the requested offset", records(earlier), _SILENCE, _SILENCE),
-    fetch("sends batches at 2^63-1", poke(">q", 0, _FOR_EVER, seal=False), _SILENCE, _SILENCE),
-    fetch("sends batches at -1", poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE),
-    fetch(
-        "sends batches that end before they begin", poke(">i", _LAST_DELTA_AT, -1), _DAMAGE, _DAMAGE
-    ),
-    fetch(
-        "sends batches over two billion offsets",
-        poke(">i", _LAST_DELTA_AT, _HUGE),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    fetch(
-        "sends batches with more records than offsets",
-        poke(">i", _LAST_DELTA_AT, 4),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    fetch("counts 20 records where there are 10", poke(">i", _COUNT_AT, 20), _DAMAGE, _DAMAGE),
-    fetch("counts 3 records where there are 10", poke(">i", _COUNT_AT, 3), _DAMAGE, _DAMAGE),
-    fetch("counts two billion records", poke(">i", _COUNT_AT, _HUGE), _DAMAGE, _DAMAGE),
-    fetch("counts no records where there are 10", poke(">i", _COUNT_AT, 0), _DAMAGE, _DAMAGE),
-    fetch("counts -1 records", poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
-    fetch(
-        "sends records whose length never ends",
-        content(lambda held: b"\xff" * len(held)),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    fetch(
-        "sends records that consist of zeros",
-        content(lambda held: bytes(len(held))),
-        _DAMAGE,
-        _DAMAGE,
-    ),
-    fetch("sends records with timestamps past 2^63", poke(">q", 27, _FOR_EVER), _DAMAGE, _DAMAGE),
-    fetch("sends batches without records, endlessly", records(empty_batches), _SILENCE, _SILENCE),
-    fetch(
-        "sends messages of format 1 that are longer than their batch",
-        old_format(old_length),
-        _DAMAGE,
-        _DAMAGE,
-    ),
     # --- commits
-    commit("closes the connection instead of answering commits", closed, None, _WELL),
-    commit("never answers commits", silent, None, _WELL),
-    commit(
-        "answers commits for another partition", of_lookup(set_to(partition_index=5)), None, _WELL
-    ),
-    commit(
-        "refuses commits with an unknown error code", of_lookup(set_to(error_code=999)), None, _WELL
-    ),
-    commit("answers commits with invalid bytes", nonsense, None, _WELL),
+    commit("closes the connection instead of answering commits", closed),
+    commit("never answers commits", silent),
+    commit("answers commits for another partition", of_lookup(set_to(partition_index=5))),
+    commit("refuses commits with an unknown error code", of_lookup(set_to(error_code=999))),
+    commit("answers commits with invalid bytes", nonsense),
 )
 
 

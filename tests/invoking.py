@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import structlog
@@ -46,6 +47,20 @@ def logging_kept() -> Iterator[None]:
         root.setLevel(level)
         socketserver.BaseServer.handle_error = handle_error
         structlog.reset_defaults()
+
+
+def run_program(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, from the repository's folder; what it writes is text. `options` are
+    those of `subprocess.run`."""
+    given: dict[str, Any] = {"cwd": ROOT, "capture_output": True, "text": True, **options}
+    return subprocess.run([str(word) for word in command], **given)
+
+
+def succeeds(*command: str | Path, **options: Any) -> str:
+    """What a program prints, which must end well; as `run_program`."""
+    done = run_program(*command, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def run_process(*words: str) -> tuple[int, str, str]:

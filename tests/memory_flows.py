@@ -267,10 +267,11 @@ def mirrored_estate(
     up_to: int | None = None,
     stamped: bool = True,
     billing: int | None = None,
+    brokers: int = 1,
 ) -> Estate:
     """`orders` on A, mirrored to B up to an offset, else all of it; its copy begins at
     `first_offset`. `billing` is where a group of that name stands on A."""
-    estate = Estate()
+    estate = Estate(brokers=brokers)
     estate.write("orders", records, partitions=partitions, stamped=stamped)
     estate.mirror("orders", first_offset=first_offset, up_to=up_to)
     if billing is not None:

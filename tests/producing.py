@@ -339,15 +339,22 @@ def first_offset(answer: Any) -> int:
     return int(stored.base_offset)
 
 
-def batch_of(records: Sequence[Written], codec: int = CODECS["none"]) -> bytes:
+def batch_of(
+    records: Sequence[Written],
+    codec: int = CODECS["none"],
+    *,
+    producer_id: int = -1,
+    transactional: bool = False,
+) -> bytes:
     """The records as one batch; offsets are counted from 0, which the broker changes."""
+    first = 0 if producer_id >= 0 else -1
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
+        is_transactional=transactional,
+        producer_id=producer_id,
+        producer_epoch=first,
+        base_sequence=first,
         batch_size=1 << 30,
     )
     for number, record in enumerate(records):

@@ -1,6 +1,7 @@
 """A daemon as the API sees it: a board of made-up cycles, and controls that only remember."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
+from tsoffset.server.listeners import serve
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.row_columns import tally_of
 
@@ -129,6 +131,10 @@ class Daemon:
             observer.cycle_ended(cycle, after)
         return cycle
 
+    def serve(self, **more: Any) -> AbstractContextManager[tuple[str, ...]]:
+        """A block in which it is served; the addresses. `more` goes to `listeners.serve`."""
+        return serve(self.settings, self.board, self.controls, self.recent, **more)
+
     def client(
         self,
         *,
@@ -177,11 +183,8 @@ def many_rows(groups: int, partitions: int) -> pa.Table:
         "target_offset": pa.array(number),
         "current_target_offset": pa.array(number - number % 7),
         "outcome": words(is_skipped, [OutcomeKind.COMMITTED, OutcomeKind.SKIPPED]),
-        "reason": words(np.zeros(count), [Reason.GROUP_ACTIVE]).filter(pa.array(is_skipped)),
+        "reason": words(np.where(is_skipped, 0, None), [Reason.GROUP_ACTIVE]),
         "precision": words(number % 2, [Precision.EXACT, Precision.BOUNDED]),
         "reread_bound": pa.array(number % 2),
     }
-    columns["reason"] = pa.array(
-        [Reason.GROUP_ACTIVE if one else None for one in is_skipped], pa.string()
-    ).dictionary_encode()
     return pa.table({name: columns[name] for name in ROWS.names}, schema=ROWS)

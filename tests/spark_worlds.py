@@ -8,12 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
+from tests.memory_flows import mirrored_estate
 from tsoffset.group_sync.state import FlowCarryOver
-from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
+from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask
-from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 RECORDS = 40
 PARTITIONS = 3
@@ -62,21 +63,14 @@ class World:
         return None if found is None else found.offset
 
 
-def mirrored(groups: int = 4, brokers: int = 2) -> tuple[MemoryCluster, MemoryCluster]:
+def mirrored(groups: int = 4) -> tuple[MemoryCluster, MemoryCluster]:
     """A mirrors `orders` to B; every group has a commit of its own on every partition."""
-    source, target = MemoryCluster("A", brokers=brokers), MemoryCluster("B")
-    source.create_topic("orders", PARTITIONS)
+    estate = mirrored_estate(RECORDS, partitions=PARTITIONS, brokers=2)
     for partition in range(PARTITIONS):
-        source.log("orders", partition).append(
-            (Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in range(RECORDS)), batch_size=5
-        )
         for number in range(groups):
-            place = TopicPartition("orders", partition)
-            source.group(f"g{number}").offsets[place] = CommittedOffset(
-                (7 * number + 3 * partition) % (RECORDS + 1), f"note {number}"
-            )
-    mirror(source, target, {"orders": "A.orders"})
-    return source, target
+            offset, note = (7 * number + 3 * partition) % (RECORDS + 1), f"note {number}"
+            estate.commit(f"g{number}", "orders", offset, partition=partition, metadata=note)
+    return estate["A"], estate["B"]
 
 
 def by_place(rows: CycleResult) -> dict[tuple[str | None, str | None, int | None], Row]:

@@ -27,15 +27,9 @@ class TokenEndpoint:
     issuer = "https://issuer.test"
     audience = "kafka"
 
-    def __init__(
-        self,
-        clients: Mapping[str, str],
-        *,
-        lifetime_seconds: float = 300,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
+    def __init__(self, clients: Mapping[str, str], *, tls: ssl.SSLContext | None = None) -> None:
         self.clients = dict(clients)
-        self.lifetime_seconds = lifetime_seconds
+        self.lifetime_seconds = 300.0
         self.requests: Counter[tuple[str, int]] = Counter()
         self.issued: list[str] = []
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -1,7 +1,7 @@
 """A Kafka node from before KRaft, with its ZooKeeper."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -27,24 +27,11 @@ class ZooKeeperBroker(EmbeddedBroker):
         *,
         kafka_version: str,
         name: str = "broker",
-        properties: Mapping[str, str] | None = None,
-        java_options: Sequence[str] = (),
-        start_seconds: float = START_SECONDS,
     ) -> None:
         """Starts nothing. See `EmbeddedBroker`."""
-        super().__init__(
-            directory,
-            name=name,
-            properties=properties,
-            java_options=java_options,
-            start_seconds=start_seconds,
-            kafka_version=kafka_version,
-        )
+        super().__init__(directory, name=name, kafka_version=kafka_version)
         self._zookeeper = _ZooKeeper(
-            f"{name}-zookeeper",
-            self.directory / "zookeeper",
-            start_seconds=start_seconds,
-            kafka_version=kafka_version,
+            f"{name}-zookeeper", self.directory / "zookeeper", kafka_version=kafka_version
         )
 
     def start(self) -> Self:
@@ -83,15 +70,13 @@ class ZooKeeperBroker(EmbeddedBroker):
 
 
 class _ZooKeeper(Server):
-    def __init__(
-        self, name: str, directory: Path, *, start_seconds: float, kafka_version: str
-    ) -> None:
+    def __init__(self, name: str, directory: Path, *, kafka_version: str) -> None:
         super().__init__(
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
             name,
             directory,
             java_options=("-Xms32m", "-Xmx128m"),
-            start_seconds=start_seconds,
+            start_seconds=START_SECONDS,
             kafka_version=kafka_version,
         )
         self.port = free_port()

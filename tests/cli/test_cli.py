@@ -36,7 +36,7 @@ EXPLAIN = ("explain", "--group", "billing")
 
 
 @pytest.fixture
-def away(tmp_path: Path) -> Path:
+def away(tmp_path) -> Path:
     """A configuration whose clusters are both not there."""
     return properties_file(tmp_path, nowhere(), nowhere(), "admin.timeout.ms = 500")
 

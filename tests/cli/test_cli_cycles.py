@@ -48,7 +48,7 @@ class Mirrored:
 
 
 @pytest.fixture
-def mirrored(source: Contents, target: Contents, unique: Callable[[str], str]) -> Mirrored:
+def mirrored(source, target, unique) -> Mirrored:
     return Mirrored(source, target, unique)
 
 

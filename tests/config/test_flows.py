@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.configured import resolved, two_clusters
+from tests.configured import TWO_CLUSTERS, resolved, two_clusters
 from tsoffset.config.source import ConfigFormat
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import (
@@ -51,28 +51,64 @@ def test_a_minimal_file_has_mirrormakers_defaults():
     assert flow.translation == TranslationSettings()
 
 
-def test_every_key_of_a_flow_arrives():
-    settings = two_clusters(
-        "groups = app-.*",
-        "groups.exclude = app-9",
-        "topics = o.*",
-        "topics.exclude = old",
-        "replication.policy.separator = _",
-        "consumer.poll.timeout.ms = 7",
-        "admin.timeout.ms = 8",
-        "refresh.groups.enabled = FALSE",
-        "refresh.groups.interval.seconds = 9",
-        "sync.group.offsets.enabled = false",
-        "sync.group.offsets.interval.seconds = 10",
-        "tasks.max = 11",
-        "A->B.consumer.isolation.level = read_committed",
-        "translation.proof = timestamps",
-        "translation.match = key, timestamp",
-        "translation.budget = 12",
-        "translation.scan.bytes = 13",
-        "translation.floor = log_start",
-        "translation.verify = 14",
-    )
+OF_A_FLOW = {
+    "groups": "app-.*",
+    "groups.exclude": "app-9",
+    "topics": "o.*",
+    "topics.exclude": "old",
+    "replication.policy.separator": "_",
+    "consumer.poll.timeout.ms": 7,
+    "admin.timeout.ms": 8,
+    "refresh.groups.enabled": "FALSE",
+    "refresh.groups.interval.seconds": 9,
+    "sync.group.offsets.enabled": False,
+    "sync.group.offsets.interval.seconds": 10,
+    "tasks.max": 11,
+    "translation.proof": "timestamps",
+    "translation.match": "key, timestamp",
+    "translation.budget": 12,
+    "translation.scan.bytes": 13,
+    "translation.floor": "log_start",
+    "translation.verify": 14,
+}
+CONNECTOR = {
+    "name": "offsets",
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorGroupOffsetConnector",
+    "source.cluster.alias": "east",
+    "target.cluster.alias": "west",
+    "source.cluster.bootstrap.servers": "e:1",
+    "target.cluster.bootstrap.servers": "w:1",
+}
+
+
+OF_A_FILE = [
+    *(f"{key} = {value}" for key, value in OF_A_FLOW.items()),
+    "A->B.consumer.isolation.level = read_committed",
+    "A->B.source.admin.client.id = me",
+]
+OF_A_CONNECTOR = {
+    **CONNECTOR,
+    **OF_A_FLOW,
+    "group": "app-.*",
+    "task.assigned.groups": "app-1, app-9",
+    "source.consumer.isolation.level": "read_committed",
+    "source.admin.client.id": "me",
+    "offset.lag.max": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (TWO_CLUSTERS + "\n".join(OF_A_FILE), ConfigFormat.PROPERTIES),
+        (json.dumps(OF_A_CONNECTOR), ConfigFormat.JSON),
+    ],
+    ids=["MirrorMaker 2", "Connect"],
+)
+def test_every_key_of_a_flow_arrives(text, form):
+    """In a connector's configuration as text, numbers or booleans, and those that
+    KIP-1292 names."""
+    settings = resolved(text, form)
     (flow,) = settings.flows
     assert flow.group_filter.should_replicate_group("app-1")
     assert not flow.group_filter.should_replicate_group("app-9")
@@ -97,6 +133,8 @@ def test_every_key_of_a_flow_arrives():
         floor="log_start",
         verify=14,
     )
+    assert flow.source.client == {"client.id": "me"}
+    assert flow.target.client == {}
     assert settings.warnings == ()
 
 
@@ -331,15 +369,6 @@ def test_the_older_name_of_excluded_topics():
 
 # --- Connect ----------------------------------------------------------------------------
 
-CONNECTOR = {
-    "name": "offsets",
-    "connector.class": "org.apache.kafka.connect.mirror.MirrorGroupOffsetConnector",
-    "source.cluster.alias": "east",
-    "target.cluster.alias": "west",
-    "source.cluster.bootstrap.servers": "e:1",
-    "target.cluster.bootstrap.servers": "w:1",
-}
-
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_connector_is_one_flow_and_on(nested):
@@ -353,49 +382,6 @@ def test_a_connector_is_one_flow_and_on(nested):
     assert flow.target.bootstrap_servers == ("w:1",)
     assert settings.clusters == ("east", "west")
     assert settings.warnings == ()
-
-
-def test_every_key_of_the_kips_connector_is_read():
-    """The keys that KIP-1292 names, as text, numbers or booleans."""
-    settings = resolved(
-        json.dumps(
-            CONNECTOR
-            | {
-                "tasks.max": 4,
-                "group": "app-.*",
-                "groups.exclude": "app-9",
-                "topics": "o.*",
-                "topics.exclude": "old",
-                "consumer.poll.timeout.ms": "500",
-                "admin.timeout.ms": "5000",
-                "refresh.groups.enabled": True,
-                "refresh.groups.interval.seconds": "30",
-                "sync.group.offsets.interval.seconds": 15,
-                "emit.offset-syncs.enabled": False,
-                "group.filter.class": "org.apache.kafka.connect.mirror.DefaultGroupFilter",
-                "topic.filter.class": "org.apache.kafka.connect.mirror.DefaultTopicFilter",
-                "replication.policy.class": (
-                    "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
-                ),
-                "replication.policy.separator": "-",
-                "task.assigned.groups": "app-1,app-2",
-                "source.consumer.isolation.level": "read_committed",
-                "source.admin.client.id": "me",
-                "offset.lag.max": None,
-            }
-        ),
-        ConfigFormat.JSON,
-    )
-    (flow,) = settings.flows
-    assert settings.warnings == ()
-    assert flow.tasks_max == 4
-    assert flow.group_filter.should_replicate_group("app-1")
-    assert not flow.group_filter.should_replicate_group("app-3")
-    assert flow.refresh_groups_interval_seconds == 30
-    assert flow.sync_interval_seconds == 15
-    assert flow.isolation is Isolation.READ_COMMITTED
-    assert flow.source.client == {"client.id": "me"}
-    assert flow.target.client == {}
 
 
 def test_the_targets_alias_has_a_default():

@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import subprocess
 import sys
 import time
 
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import problems, properties_file, resolved, the_problem, two_clusters
+from tests.invoking import succeeds
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selector
@@ -277,10 +277,7 @@ def test_configuration_needs_no_kafka_and_no_spark():
         "import sys, tsoffset.config.loading, tsoffset.flow.narrowing\n"
         "print({'kafka', 'pyspark', 'structlog', 'tenacity'} & set(sys.modules))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert run.stdout == "set()\n"
+    assert succeeds(sys.executable, "-c", code) == "set()\n"
 
 
 def test_a_file_that_is_being_written_is_told_from_a_whole_one(tmp_path, monkeypatch):

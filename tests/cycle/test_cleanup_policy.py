@@ -21,7 +21,7 @@ Told = dict[tuple[str, int], bool]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def told(monkeypatch) -> Told:
     """`not_compacted` of each target partition's evidence, as it is made."""
     found: Told = {}
 

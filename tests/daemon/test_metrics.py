@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parsed_text
 
+from tests import serving
 from tests.invoking import ROOT
 from tests.memory_flows import flow
 from tests.serving import AT, FLOW, Daemon
@@ -49,20 +50,17 @@ def row(
 ) -> Row:
     """A pair whose translation is the target offset 90; the target group stands at `there`."""
     translated = topic is not None and outcome is not OutcomeKind.FAILED
-    return Row(
-        FLOW,
+    return serving.row(
         group,
         topic,
         None if topic is None else partition,
-        100 if translated else None,
-        None,
-        None if topic is None else f"A.{topic}",
-        90 if translated else None,
-        there,
-        outcome,
-        reason,
-        Precision.EXACT if translated else None,
-        bound if translated else None,
+        source_offset=100 if translated else None,
+        target_offset=90 if translated else None,
+        current_target_offset=there,
+        outcome=outcome,
+        reason=reason,
+        precision=Precision.EXACT if translated else None,
+        reread_bound=bound if translated else None,
     )
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import pytest
 
-from tests.invoking import ROOT
+from tests.invoking import ROOT, succeeds
 from tests.processes import runs
 from tests.waiting import wait_until
 from tsoffset.spark.session import session_settings
@@ -89,9 +89,6 @@ def test_nothing_that_starts_threads_is_loaded_before_the_fork():
     """A forked process has none of its parent's threads, but the locks that they held. A child of a
     process that has used Polars hangs."""
     code = f"import {MODULE}, sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    started = {"polars", "pyarrow", "numpy", "structlog", "kafka"}
-    assert started.isdisjoint(done.stdout.split())
-    assert "pyspark" in done.stdout.split()
+    loaded = succeeds(sys.executable, "-c", code).split()
+    assert {"polars", "pyarrow", "numpy", "structlog", "kafka"}.isdisjoint(loaded)
+    assert "pyspark" in loaded

@@ -178,14 +178,6 @@ def open_transaction(stage: Stage) -> Iterator[None]:
 # --- the network --------------------------------------------------------------------------------
 
 
-def _cut(stage: Stage, cluster: str) -> AbstractContextManager[None]:
-    return stage.proxies[cluster].cutting()
-
-
-def _black_hole(stage: Stage, cluster: str) -> AbstractContextManager[None]:
-    return stage.proxies[cluster].black_hole()
-
-
 @contextmanager
 def _nameless(stage: Stage, *, answers: bool) -> Iterator[None]:
     """Brokers' names are not known any more, and all connections to them end."""
@@ -300,9 +292,5 @@ def disk_full(stage: Stage) -> Iterator[None]:
         filler.unlink()
 
 
-target_cut: Fault = partial(_cut, cluster="B")
-source_cut: Fault = partial(_cut, cluster="C")
-target_black_hole: Fault = partial(_black_hole, cluster="B")
-source_black_hole: Fault = partial(_black_hole, cluster="C")
 names_fail: Fault = partial(_nameless, answers=True)
 names_hang: Fault = partial(_nameless, answers=False)

@@ -32,7 +32,7 @@ Says = Callable[[Events], bool]
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory) -> Iterator[Stage]:
     with staged(tmp_path_factory.mktemp("faults")) as made:
         yield made
 
@@ -72,10 +72,10 @@ CASES = {
     "coordinators_move": Case(faults.coordinators_move, None),
     "topics_deleted": Case(faults.topics_deleted, None),
     "open_transaction": Case(faults.open_transaction, failed_row("COORDINATOR")),
-    "target_cut": Case(faults.target_cut, AWAY),
-    "source_cut": Case(faults.source_cut, AWAY, (SINGLE,)),
-    "target_black_hole": Case(faults.target_black_hole, AWAY),
-    "source_black_hole": Case(faults.source_black_hole, AWAY, (SINGLE,)),
+    "target_cut": Case(lambda stage: stage.proxies["B"].cutting(), AWAY),
+    "source_cut": Case(lambda stage: stage.proxies["C"].cutting(), AWAY, (SINGLE,)),
+    "target_black_hole": Case(lambda stage: stage.proxies["B"].black_hole(), AWAY),
+    "source_black_hole": Case(lambda stage: stage.proxies["C"].black_hole(), AWAY, (SINGLE,)),
     "names_fail": Case(faults.names_fail, AWAY),
     "names_hang": Case(faults.names_hang, AWAY),
     "worker_killed": Case(faults.worker_killed, None, BOTH),
@@ -97,7 +97,7 @@ RARE = {
     "name",
     [pytest.param(name, marks=[pytest.mark.long] if name in RARE else []) for name in CASES],
 )
-def test_a_flow_outlives(stage: Stage, name: str, record_property: Callable[..., None]) -> None:
+def test_a_flow_outlives(stage, name, record_property):
     """While it lasts log and status say so, and the other flow's cycles are all good. Afterwards
     one more cycle of the flow may fail, that which ran meanwhile. What was committed is right
     throughout."""
@@ -155,7 +155,7 @@ def _longest_gap(events: Events, flow: str) -> float:
 MAY_GROW = {"threads": 10, "files": 15, "sockets": 12, "mb": 100, "processes": 2}
 
 
-def test_nothing_is_left_of_what_befell_it(stage: Stage) -> None:
+def test_nothing_is_left_of_what_befell_it(stage):
     """Threads, files, connections, memory and processes are about what they were at first."""
     at_first = stage.at_first
     assert at_first is not None

@@ -27,7 +27,7 @@ def changed(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_no_bytes_end_a_reader_with_an_error_of_its_own(name: str) -> None:
+def test_no_bytes_end_a_reader_with_an_error_of_its_own(name):
     """What cannot be read is an error that the caller expects."""
     target = TARGETS[name]
 
@@ -40,6 +40,6 @@ def test_no_bytes_end_a_reader_with_an_error_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}, {path.name}")
-def test_what_was_found_once_is_mended(path: Path) -> None:
+def test_what_was_found_once_is_mended(path):
     """An input that ended a reader, or kept it for ever."""
     TARGETS[path.parent.name].feed(path.read_bytes())

@@ -125,7 +125,7 @@ def test_each_outcome_says_whether_a_group_is_in_sync():
 
 @pytest.mark.parametrize("outcome", ["an_outcome_of_a_later_version", None])
 @pytest.mark.parametrize("after_sync", [False, True])
-def test_a_group_with_an_unknown_outcome_is_not_in_sync(outcome: str | None, after_sync: bool):
+def test_a_group_with_an_unknown_outcome_is_not_in_sync(outcome, after_sync):
     """Rows of the history may be of another version."""
     for reason in REASONS:
         found = readiness_of(with_words(outcome, reason), after_sync=after_sync)

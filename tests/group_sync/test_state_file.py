@@ -3,7 +3,6 @@
 import os
 import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
+from tests.invoking import succeeds
 from tests.memory_flows import flow
 from tsoffset import stores
 from tsoffset.flow.narrowing import Narrowing
@@ -26,9 +26,7 @@ from tsoffset.group_sync.tables import CACHE, PARTITIONS
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
 from tsoffset.model import TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
-from tsoffset.testing.memory_cluster import Verb
 
-LOOKS = (Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
 KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
 PAIR = st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1))
 REMEMBERED = st.builds(
@@ -386,10 +384,8 @@ stores.ANSWERS_WITHIN_SECONDS = stores.S3_ANSWERS_WITHIN_SECONDS = 0.5
 uri = "s3://key:secret@bucket/state?endpoint_override={endpoint}&scheme=http&region=x"
 print(state.StateFile(uri, "A->B").load()[1])
 """
-        run = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
-        )
-    assert "no answer within" in run.stdout
+        said = succeeds(sys.executable, "-c", program, timeout=50)
+    assert "no answer within" in said
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path):

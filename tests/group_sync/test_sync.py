@@ -22,7 +22,6 @@ from tests.memory_flows import (
     row_of,
     skipped,
     verdict,
-    with_floor,
 )
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
@@ -796,25 +795,6 @@ def test_a_circle_ends_where_it_began():
 
 
 # --- settings ---------------------------------------------------------------------------
-
-
-def test_the_floor_commits_the_log_start_where_nothing_is_proven():
-    """translation.floor = log_start: a new group stands at the start until there is proof, so
-    that consumers with auto.offset.reset=latest miss nothing."""
-    estate = Estate()
-    estate.write("orders", 700)
-    estate["B"].create_topic("A.orders", first_offset=7)
-    estate["B"].log("A.orders").append(messages("B's own", range(100)), batch_size=10)
-    estate.commit("billing", "orders", 640)
-    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.NO_PROOF)
-    settings = flow(translation=with_floor())
-    row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 7, 640)
-    assert verdict(row_of(estate.sync(settings), "billing")) == skipped(Reason.NO_PROOF)
-    estate.mirror("orders")
-    row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 747)
-    assert len(estate["B"].commits) == 2
 
 
 def test_a_mirror_that_retention_emptied_answers_its_end():

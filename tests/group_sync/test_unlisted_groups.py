@@ -61,7 +61,7 @@ class Plans:
 
 
 @pytest.fixture
-def plans(tmp_path: Path) -> Plans:
+def plans(tmp_path) -> Plans:
     return Plans(tmp_path)
 
 
@@ -69,7 +69,7 @@ WELL = [("billing", *UNCHANGED), ("shipping", *WOULD_COMMIT)]
 BY_NAME = [(group, *failed(FailureKind.COORDINATOR)) for group in ("billing", "shipping")]
 
 
-def test_groups_without_a_leader_on_the_source_fail_by_name(plans: Plans) -> None:
+def test_groups_without_a_leader_on_the_source_fail_by_name(plans):
     """The cycle says that groups are not listed, and reads those that it knows by name. Their
     cached translations stay. With a leader again, all is as before."""
     assert plans.verdicts() == WELL
@@ -86,7 +86,7 @@ def test_groups_without_a_leader_on_the_source_fail_by_name(plans: Plans) -> Non
     assert plans.estate.asked("A", Verb.READ) == asked, "the translations are cached"
 
 
-def test_a_process_that_starts_meanwhile_knows_the_groups_of_its_state(plans: Plans) -> None:
+def test_a_process_that_starts_meanwhile_knows_the_groups_of_its_state(plans):
     """No listing is kept from process to process; the names are those of cached translations."""
     plans.cycle()
     plans.carry_over.listing = None
@@ -94,7 +94,7 @@ def test_a_process_that_starts_meanwhile_knows_the_groups_of_its_state(plans: Pl
     assert plans.verdicts() == [UNLISTED, *BY_NAME]
 
 
-def test_a_group_that_was_deleted_meanwhile_has_no_row(plans: Plans) -> None:
+def test_a_group_that_was_deleted_meanwhile_has_no_row(plans):
     """It is read by name, and has no offsets; after a complete listing it is forgotten."""
     source = plans.estate["A"]
     source.delete_topic(GROUP_OFFSETS_TOPIC)
@@ -111,7 +111,7 @@ def test_a_group_that_was_deleted_meanwhile_has_no_row(plans: Plans) -> None:
     assert set(plans.carry_over.listing.groups) == {"billing"}
 
 
-def test_groups_without_a_leader_on_the_target_fail_by_name(plans: Plans) -> None:
+def test_groups_without_a_leader_on_the_target_fail_by_name(plans):
     """Nothing is committed for a group whose target offset cannot be read."""
     plans.cycle()
     plans.lead("B", None)
@@ -120,7 +120,7 @@ def test_groups_without_a_leader_on_the_target_fail_by_name(plans: Plans) -> Non
     assert {row.outcome for row in rows} == {OutcomeKind.FAILED}
 
 
-def test_the_age_of_offsets_of_unlisted_groups_goes_on(plans: Plans) -> None:
+def test_the_age_of_offsets_of_unlisted_groups_goes_on(plans):
     """The group's partitions stay known, with the time at which they were last in sync."""
     before = pairs_known(plans.cycle().rows.table, PAIRS_KNOWN.empty_table(), now=100.0)
     plans.carry_over.listed_at = float("-inf")
@@ -133,14 +133,14 @@ def test_the_age_of_offsets_of_unlisted_groups_goes_on(plans: Plans) -> None:
     assert known["billing", "orders"] == (100.0, FailureKind.COORDINATOR)
 
 
-def test_nothing_is_concluded_without_the_topic(plans: Plans) -> None:
+def test_nothing_is_concluded_without_the_topic(plans):
     """It does not exist before the first group, and a client may not be allowed to see it."""
     plans.estate["A"].delete_topic(GROUP_OFFSETS_TOPIC)
     assert plans.estate["A"].groups().failures == ()
     assert plans.verdicts() == WELL
 
 
-def test_an_incomplete_listing_adds_those_of_the_last_one(plans: Plans) -> None:
+def test_an_incomplete_listing_adds_those_of_the_last_one(plans):
     """With what is known of each, such as its type; a group may have no cached translation."""
     listed = plans.estate["A"].groups()
     share = GroupListing("share", GroupType.SHARE, "Empty")
@@ -154,7 +154,7 @@ def test_an_incomplete_listing_adds_those_of_the_last_one(plans: Plans) -> None:
         assert found.failures
 
 
-def test_a_complete_listing_adds_no_group() -> None:
+def test_a_complete_listing_adds_no_group():
     carry_over = FlowCarryOver()
     listed = mirrored_estate(10, billing=5)["A"].groups()
     assert carry_over.keep_listing(listed, 1.0) == listed

@@ -5,7 +5,6 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial as bound
 
 import pytest
 
@@ -137,14 +136,8 @@ def metadata_to(version: int) -> Lie:
 )
 @pytest.mark.parametrize(("version", "requests"), [(12, 1), (10, 1), (9, 2), (8, 2)])
 def test_a_partition_of_groups_that_no_broker_leads_is_named(
-    memory: MemoryCluster,
-    brokers: Brokers,
-    cluster: KafkaCluster,
-    leader: int | None,
-    missing: str | None,
-    version: int,
-    requests: int,
-) -> None:
+    memory, brokers, cluster, leader, missing, version, requests
+):
     """Without a leader, or with one that is not among the brokers. The request for the brokers
     describes the topic; where that would create it, a second one does once there is a group."""
     memory.create_topic(GROUP_OFFSETS_TOPIC, 2, internal=True)
@@ -164,9 +157,7 @@ def test_a_partition_of_groups_that_no_broker_leads_is_named(
 
 
 @pytest.mark.parametrize(("version", "asked"), [(10, [[GROUP_OFFSETS_TOPIC]]), (9, [[]])])
-def test_a_cluster_without_groups_is_not_asked_for_more(
-    brokers: Brokers, cluster: KafkaCluster, version: int, asked: list[list[str]]
-) -> None:
+def test_a_cluster_without_groups_is_not_asked_for_more(brokers, cluster, version, asked):
     """The topic of group offsets does not exist yet: nothing is concluded. An old broker, which
     would create a topic that is named, is not asked for it."""
     names: list[list[str]] = []
@@ -182,8 +173,8 @@ def test_a_cluster_without_groups_is_not_asked_for_more(
 
 @pytest.mark.parametrize("code", [TOPIC_DENIED, UNKNOWN_TOPIC, NO_LEADER_YET])
 def test_a_topic_of_group_offsets_that_is_not_described_proves_nothing(
-    memory: MemoryCluster, brokers: Brokers, cluster: KafkaCluster, code: int
-) -> None:
+    memory, brokers, cluster, code
+):
     """This client may not see it, it does not exist yet, or is just being made."""
     memory.create_topic(GROUP_OFFSETS_TOPIC, internal=True)
     memory.group("a")
@@ -425,7 +416,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
         (lookup_refused(OFFSET_NOT_AVAILABLE), 13),
         (shortened, None),
         (closed, None),
-        (bound(throttled, 30), 11),
+        (throttled(30), 11),
     ],
     ids=["not the leader", "not available", "unreadable", "closed", "throttled"],
 )
@@ -443,9 +434,9 @@ def test_times_are_looked_up_whatever_goes_wrong_twice(brokers, cluster, lie, re
     [
         (LIST_OFFSETS, shortened),
         (LIST_OFFSETS, closed),
-        (LIST_OFFSETS, bound(throttled, 30)),
+        (LIST_OFFSETS, throttled(30)),
         (FETCH, closed),
-        (FETCH, bound(throttled_emptily, 30)),
+        (FETCH, throttled_emptily(30)),
     ],
     ids=["unreadable", "lookup closed", "lookup throttled", "read closed", "read throttled"],
 )
@@ -495,7 +486,7 @@ def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, m
 
 def test_a_broker_that_throttles_is_left_alone_and_asked_once_more(brokers, cluster):
     """What it left out is no answer and no failure; nothing else is asked twice."""
-    brokers.lies = [(None, FETCH, first(bound(throttled_emptily, 30), times=3))]
+    brokers.lies = [(None, FETCH, first(throttled_emptily(30), times=3))]
     assert all_of(cluster) == ALL_OFFSETS
     assert brokers.requests[FETCH] == 13
     assert 0.03 <= cluster.throttle_seconds <= 0.09
@@ -524,13 +515,13 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, a
     Where it wants ten times what a call may take, the call ends when it would, and says so."""
     cluster = connect({"request.timeout.ms": "600"}, admin_timeout_ms=1_000)
     assert isinstance(read(cluster, 0), Stretch)
-    brokers.lies = [(None, api, first(bound(lie, 2_000)))]
+    brokers.lies = [(None, api, first(lie(2_000)))]
     assert call(cluster) is None
     assert cluster.throttle_seconds >= 2
 
     cluster = connect(admin_timeout_ms=1_000)
     assert isinstance(read(cluster, 0), Stretch)
-    brokers.lies = [(None, api, first(bound(lie, DAYS_MS)))]
+    brokers.lies = [(None, api, first(lie(DAYS_MS)))]
     failed = call(cluster)
     assert failed.kind is FailureKind.TIMEOUT
     assert "the broker throttles this client" in failed.message
@@ -543,7 +534,7 @@ def test_a_throttle_that_outlasts_a_call_ends_with_it(brokers, memory, connect):
     made."""
     cluster = connect(admin_timeout_ms=1_500)
     memory.group("billing").offsets[TP] = SEVEN
-    brokers.lies = [(None, OFFSET_FETCH, first(bound(throttled, DAYS_MS)))]
+    brokers.lies = [(None, OFFSET_FETCH, first(throttled(DAYS_MS)))]
     for _ in range(2):
         assert offsets_of(cluster, "billing") == {TP: SEVEN}
 
@@ -600,7 +591,7 @@ def test_what_is_counted_is_what_was_sent_and_came(brokers, cluster):
 
         return answer
 
-    for lie in (first(bound(throttled_emptily, 10), times=2), first(emptied)):
+    for lie in (first(throttled_emptily(10), times=2), first(emptied)):
         brokers.lies = [(None, FETCH, measured(lie))]
         assert all_of(cluster) == ALL_OFFSETS
     cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED)

@@ -3,7 +3,6 @@
 import logging
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ import pytest
 from tests.configured import nowhere
 from tests.hostile_broker import CONNECT, Brokers
 from tests.hostile_cases import says, silent
+from tests.invoking import run_program
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
@@ -378,9 +378,7 @@ def test_one_made_before_a_fork_is_used_after_it(source_broker, nobody):
         "cluster.close()\n"
         "sys.exit(os.waitpid(child, 0)[1] or not ok)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_program(sys.executable, "-c", script, timeout=60)
     # The library warns of dead addresses; without logging set up that must not be seen.
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -194,7 +194,7 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
 
 
 @pytest.fixture
-def groups_on_both(contents: Contents, unique: Callable[[str], str]) -> Iterator[list[str]]:
+def groups_on_both(contents, unique) -> Iterator[list[str]]:
     """Groups whose offsets lie on node 1 alone, or on node 2 alone, while the test runs."""
     topic = contents.create_topic(unique("topic"))
     groups = [unique("group") for _ in range(8)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.configured import two_clusters
+from tests.invoking import succeeds
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
@@ -61,10 +62,7 @@ class Realm:
         self.run(program("kadmin.local"), "-q", command)
 
     def run(self, *words: str | Path) -> None:
-        done = subprocess.run(
-            words, env=self.environment(), capture_output=True, text=True, timeout=30, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        succeeds(*words, env=self.environment(), timeout=30)
 
     def environment(self) -> dict[str, str]:
         kdc = self.folder / "kdc.conf"

@@ -4,23 +4,23 @@ import struct
 import tracemalloc
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import lz4.frame
 import pytest
 import zstandard
 from kafka.codec import gzip_encode, snappy_encode
 from kafka.errors import CorruptRecordError
-from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
+from tests.producing import CODECS, Written, batch_of
 from tsoffset.digests import content_digest, header_digests
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import RawRecord, Record, Stretch
 
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 END = 1 << 40
 
@@ -37,22 +37,10 @@ def batch(
     records: Sequence[Sent],
     base_offset: int = 0,
     codec: str = "none",
-    *,
-    producer_id: int = -1,
-    transactional: bool = False,
+    **of_producer: Any,
 ) -> bytearray:
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=CODECS[codec],
-        is_transactional=transactional,
-        producer_id=producer_id,
-        producer_epoch=0 if producer_id >= 0 else -1,
-        base_sequence=0 if producer_id >= 0 else -1,
-        batch_size=1 << 30,
-    )
-    for number, (timestamp_ms, key, value, headers) in enumerate(records):
-        builder.append(number, timestamp_ms, key, value, headers)
-    built = bytearray(builder.build())
+    written = [Written(stamp, value, key, tuple(headers)) for stamp, key, value, headers in records]
+    built = bytearray(batch_of(written, CODECS[codec], **of_producer))
     struct.pack_into(">q", built, 0, base_offset)
     return built
 

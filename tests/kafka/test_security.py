@@ -46,10 +46,23 @@ def seen(access: Access, **settings: str) -> list[str]:
         return sorted(entered.topics())
 
 
-def refused(access: Access, **settings: str) -> str:
-    with cluster(access, **settings) as entered, pytest.raises(ClusterRefused) as caught:
+def unreachable(access: Access, **settings: str) -> ClusterUnreachable:
+    with cluster(access, **settings) as entered, pytest.raises(ClusterUnreachable) as caught:
         entered.topics()
-    return str(caught.value)
+    return caught.value
+
+
+def refused(access: Access, **settings: str) -> str:
+    error = unreachable(access, **settings)
+    assert isinstance(error, ClusterRefused)
+    return str(error)
+
+
+def away(access: Access, **settings: str) -> str:
+    """What is said of a cluster that may come back."""
+    error = unreachable(access, **settings)
+    assert not isinstance(error, ClusterRefused)
+    return str(error)
 
 
 def by_token(secured: Secured, **settings: str) -> dict[str, str]:
@@ -182,10 +195,7 @@ def test_one_address_that_is_not_accepted_is_not_the_cluster(secured):
     wrong is not tried again anywhere."""
     expired = secured.by_tls("EXPIRED")
     both = replace(expired, bootstrap=f"{expired.bootstrap},127.0.0.1:1")
-    with cluster(both) as entered, pytest.raises(ClusterUnreachable) as caught:
-        entered.topics()
-    assert not isinstance(caught.value, ClusterRefused)
-    assert "certificate has expired" in str(caught.value)
+    assert "certificate has expired" in away(both)
     password = replace(secured.by_password("alice", "PLAIN"), password="c4n4ry")
     assert "credentials" in refused(
         replace(password, bootstrap=f"{password.bootstrap},127.0.0.1:1")
@@ -199,11 +209,9 @@ def test_another_protocol_is_named(secured):
         (Access(tls.bootstrap), "it speaks TLS"),
         (Access(sasl.bootstrap), "socket disconnected"),
     ):
-        with cluster(access) as entered, pytest.raises(ClusterUnreachable) as caught:
-            entered.topics()
-        assert not isinstance(caught.value, ClusterRefused)
-        assert why in str(caught.value)
-        assert "check A.bootstrap.servers and A.security.protocol" in str(caught.value)
+        said = away(access)
+        assert why in said
+        assert "check A.bootstrap.servers and A.security.protocol" in said
     over_tls = replace(secured.by_password("alice", "PLAIN"), bootstrap=tls.bootstrap)
     assert "check security.protocol of A" in refused(over_tls)
 
@@ -243,13 +251,9 @@ def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
     assert "c4n4ry" not in wrong
     assert "check the sasl.* settings of A" in wrong
     nowhere = {"sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/c4n4ry"}
-    with (
-        cluster(access, **by_token(secured, **nowhere)) as entered,
-        pytest.raises(ClusterUnreachable) as caught,
-    ):
-        entered.topics()
-    assert "the token endpoint returned no token" in str(caught.value)
-    assert "check sasl.oauthbearer.token.endpoint.url of A" in str(caught.value)
+    none = str(unreachable(access, **by_token(secured, **nowhere)))
+    assert "the token endpoint returned no token" in none
+    assert "check sasl.oauthbearer.token.endpoint.url of A" in none
     (tmp_path / "token").write_text(secured.tokens.token("alice", iss="somebody"))
     of_file = {"sasl_oauthbearer_token_endpoint_url": f"file:{tmp_path / 'token'}"}
     assert "does not accept the credentials" in said(**of_file)
@@ -300,10 +304,7 @@ def test_a_handshake_that_hangs_ends_with_the_call(answers):
     with listening(answers) as access:
         settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
         settings["socket_connection_setup_timeout_max_ms"] = "400"
-        with cluster(access, **settings) as entered, pytest.raises(ClusterUnreachable) as caught:
-            entered.topics()
-    assert not isinstance(caught.value, ClusterRefused)
-    assert "imed out" in str(caught.value)
+        assert "imed out" in away(access, **settings)
 
 
 # --- what changes meanwhile ---------------------------------------------------------------

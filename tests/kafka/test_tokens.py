@@ -38,8 +38,8 @@ def theirs() -> Iterator[TokenEndpoint]:
         yield endpoint
 
 
-def login(theirs: TokenEndpoint, read_timeout_ms: int = 5_000) -> TokenLogin:
-    origin = Endpoint(theirs.token_url, "me", "secret", None, False, Tls(), 5_000, read_timeout_ms)
+def login(theirs: TokenEndpoint) -> TokenLogin:
+    origin = Endpoint(theirs.token_url, "me", "secret", None, False, Tls(), 5_000, 5_000)
     return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0)
 
 

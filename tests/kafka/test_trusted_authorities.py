@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.invoking import ROOT
+from tests.invoking import succeeds
 from tests.testing.test_embedded import JARS, PINS
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.lab.embedded.jars import REPOSITORY_VARIABLE
@@ -99,20 +99,16 @@ def clients_say(
     address: str, folder: Path, *, through: tuple[str, ...] = (), **environment: str
 ) -> dict[str, str]:
     """What each client says of the server, in an environment that says nothing else."""
-    done = subprocess.run(
-        [*through, sys.executable, "-c", CLIENTS, address, PINS, str(folder / "jars")],
-        cwd=ROOT,
+    said = succeeds(
+        *(*through, sys.executable, "-c", CLIENTS, address, PINS, folder / "jars"),
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             REPOSITORY_VARIABLE: f"https://{address}",
             **environment,
         },
-        capture_output=True,
-        text=True,
-        check=True,
     )
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, str] = json.loads(said)
     return found
 
 

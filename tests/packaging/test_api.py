@@ -1,7 +1,6 @@
 """`import tsoffset` as a library: the same things as the commands, as values."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 import tsoffset
 from tests.commands.test_compare import CHECKPOINTS, checkpoint
 from tests.configured import nowhere, properties_file
-from tests.invoking import ROOT
+from tests.invoking import ROOT, succeeds
 from tests.memory_flows import Estate, mirrored_estate, row_of
 from tsoffset.errors import ClusterUnreachable, CycleFailed, TsoffsetError, UsageError
 from tsoffset.model import (
@@ -65,7 +64,7 @@ except AttributeError as error:
 @pytest.mark.slow
 def test_the_import_is_quick_and_loads_what_is_asked_for():
     """Who imports the package for its version, or in a worker of Spark, loads nothing else."""
-    subprocess.run([sys.executable, "-c", WITHOUT_LIBRARIES], check=True)
+    succeeds(sys.executable, "-c", WITHOUT_LIBRARIES)
 
 
 def test_offsets_of_a_group_are_translated_and_nothing_is_committed(estate, file):
@@ -194,7 +193,7 @@ except tsoffset.errors.UsageError as error:
 else:
     raise SystemExit(1)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    succeeds(sys.executable, "-c", code)
 
 
 def test_a_session_of_spark_connect_is_refused(file):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.invoking import ROOT, invoke
+from tests.invoking import ROOT, invoke, run_program, succeeds
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
 from tsoffset.lab.demo.stopping import remember
@@ -256,10 +256,8 @@ def demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 def left_of(folder: Path) -> tuple[list[str], list[str]]:
     """The processes that name the folder in their command lines, and what lies in it."""
-    listed = subprocess.run(
-        ["ps", "-Aww", "-o", "args"], capture_output=True, text=True, check=True
-    )
-    processes = [line for line in listed.stdout.splitlines() if str(folder) in line]
+    listed = succeeds("ps", "-Aww", "-o", "args")
+    processes = [line for line in listed.splitlines() if str(folder) in line]
     return processes, [path.name for path in folder.glob("tsoffset-*")]
 
 
@@ -429,7 +427,7 @@ def test_kept_clusters_can_be_explored_and_ended(tmp_path, options):
         tried.remove(daemon)
         assert len(tried) == 6
         for line in tried:
-            done = subprocess.run(shlex.split(line), cwd=ROOT, capture_output=True, text=True)
+            done = run_program(*shlex.split(line))
             assert done.returncode == 0, line + done.stdout + done.stderr
             assert done.stdout
     finally:

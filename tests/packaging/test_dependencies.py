@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
-from tests.invoking import ROOT
+from tests.invoking import ROOT, run_program, succeeds
 
 UV = Path(sys.executable).with_name("uv")
 IMPORT_ALL = """
@@ -46,15 +45,7 @@ for _, name, _ in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.", onerror=
 
 
 def uv(*words: str | Path) -> str:
-    done = subprocess.run(
-        [UV, "--system-certs", "--quiet", "pip", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return succeeds(UV, "--system-certs", "--quiet", "pip", *words)
 
 
 def installed(name: str) -> str | None:
@@ -94,7 +85,8 @@ def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path
         "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\n"
         "A->B.enabled = true\n"
     )
-    done = run_without(RUN, package, *(str(file) if word == "FILE" else word for word in words))
+    given = (file if word == "FILE" else word for word in words)
+    done = run_program(sys.executable, "-c", RUN, package, *given)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(
         f"This command needs the Python package {package}, which is not installed here: "
@@ -106,20 +98,9 @@ def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path
 @pytest.mark.slow
 def test_everything_else_is_imported_without_extras_and_without_pandas():
     """What `run` and the other commands use. Only `compare --html` and `demo` need an extra."""
-    done = run_without(IMPORT_PLAIN, "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["tsoffset.commands.compare.html_report"]
-
-
-def run_without(program: str, packages: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """The program in a Python where these packages cannot be imported."""
-    return subprocess.run(
-        [sys.executable, "-c", program, packages, *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    packages = "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs"
+    printed = succeeds(sys.executable, "-c", IMPORT_PLAIN, packages)
+    assert printed.split() == ["tsoffset.commands.compare.html_report"]
 
 
 @pytest.mark.thorough
@@ -138,13 +119,8 @@ def test_every_module_can_be_imported(resolution, tmp_path):
     ]
     if wanted:
         uv("install", "--python", sys.executable, "--target", tmp_path, "--no-deps", *wanted)
-    done = subprocess.run(
-        [sys.executable, "-W", "error::FutureWarning", "-c", IMPORT_ALL],
-        cwd=ROOT,
+    printed = succeeds(
+        *(sys.executable, "-W", "error::FutureWarning", "-c", IMPORT_ALL),
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 200
+    assert int(printed) > 200

@@ -15,7 +15,7 @@ import pytest
 
 import tsoffset
 from tests.configured import properties_file
-from tests.invoking import ROOT
+from tests.invoking import ROOT, run_program, succeeds
 from tests.past_cycles import Past, row
 from tests.producing import numbered
 from tests.spark_standalone import standalone
@@ -27,6 +27,7 @@ from tsoffset.spark.session import spark_session
 
 EXAMPLES = ROOT / "examples"
 SCRIPT = EXAMPLES / "pack-environment.sh"
+SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 CONTRIBUTING = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 
 
@@ -43,13 +44,8 @@ def test_an_environment_that_lacks_something_is_refused(tmp_path):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     archive = tmp_path / "environment.tar.gz"
-    made = subprocess.run(
-        [str(SCRIPT), str(archive)],
-        env={"PATH": "/usr/bin:/bin", "PYTHON": str(bare / "bin" / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PATH": "/usr/bin:/bin", "PYTHON": str(bare / "bin" / "python")}
+    made = run_program(SCRIPT, archive, env=environment)
     assert made.returncode == 1
     assert "run make setup, or set PYTHON" in made.stderr
     assert not archive.exists()
@@ -59,11 +55,7 @@ def test_an_environment_that_lacks_something_is_refused(tmp_path):
 def archive(tmp_path_factory) -> Iterator[Path]:
     """This environment, packed."""
     path = tmp_path_factory.mktemp("packed") / "environment.tar.gz"
-    subprocess.run(
-        [str(SCRIPT), str(path)],
-        env={"PATH": "/usr/bin:/bin", "PYTHON": sys.executable},
-        check=True,
-    )
+    succeeds(SCRIPT, path, env={"PATH": "/usr/bin:/bin", "PYTHON": sys.executable})
     yield path
     path.unlink()
 
@@ -123,18 +115,11 @@ def test_questions_to_history_are_answered(tmp_path, how):
     past = Past(tmp_path, started=time.time() - 3_600)
     past.keep(row("billing"))
     past.keep(row("billing", outcome=OutcomeKind.WOULD_COMMIT, reread_bound=4711))
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [sys.executable] if how == "python" else [str(submit), "--master", "local[2]"]
-    made = subprocess.run(
-        [*command, str(ROOT / "examples" / "history_questions.py"), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-    assert "4711" in made.stdout
-    assert "billing" in made.stdout
+    command = (sys.executable,) if how == "python" else (SUBMIT, "--master", "local[2]")
+    script = EXAMPLES / "history_questions.py"
+    shown = ran(*command, script, tmp_path, PYSPARK_PYTHON=sys.executable)
+    assert "4711" in shown
+    assert "billing" in shown
 
 
 # --- on real clusters -----------------------------------------------------------------------
@@ -175,16 +160,8 @@ def mirrored(
 
 
 def ran(*command: str | Path, **environment: str) -> str:
-    """What the command prints; it has to end well."""
-    made = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return made.stdout
+    """What the command prints, in an environment that finds this checkout."""
+    return succeeds(*command, env={**os.environ, "PYTHONPATH": str(ROOT), **environment})
 
 
 @pytest.mark.thorough
@@ -212,8 +189,7 @@ def test_scripts_on_clusters_that_are_mirrored(mirrored, target, tmp_path):
     target.commit_offsets(group, {(f"A.{topic}", 0): 40})
     with standalone(tmp_path, 1) as cluster:
         settings = (f"--conf={name}={value}" for name, value in cluster.settings.items())
-        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        shown = ran(submit, *settings, EXAMPLES / "sync_on_spark.py", file)
+        shown = ran(SUBMIT, *settings, EXAMPLES / "sync_on_spark.py", file)
     assert "{'committed': 1}" in shown
     assert target.committed_offsets(group) == {(f"A.{topic}", 0): (100, "")}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.invoking import ROOT
+from tests.invoking import ROOT, run_program
 from tests.testing.test_embedded import fake_java
 
 
@@ -18,19 +18,10 @@ def java_that_says(home: Path, version: str) -> Path:
 
 
 def make_java(home: Path | None, on_path: Path) -> subprocess.CompletedProcess[str]:
-    others = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    return subprocess.run(
-        ["make", "--no-print-directory", "java"],
-        cwd=ROOT,
-        env={
-            **others,
-            **({} if home is None else {"JAVA_HOME": str(home)}),
-            "PATH": f"{on_path / 'bin'}:{os.environ['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment |= {"PATH": f"{on_path / 'bin'}:{os.environ['PATH']}"}
+    environment |= {} if home is None else {"JAVA_HOME": str(home)}
+    return run_program("make", "--no-print-directory", "java", env=environment)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.invoking import ROOT
+from tests.invoking import ROOT, run_program, succeeds
 from tsoffset.config.loading import Configuration
 from tsoffset.metrics.table import METRICS, MetricKind
 
@@ -42,15 +42,6 @@ SECRETS = "/run/secrets/tsoffset"
 needs_promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent"
 )
-
-
-def succeeds(*command: str | Path, **options: Any) -> str:
-    """What the command prints; it must end well."""
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, **options
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def of_this_environment(program: str) -> Path:
@@ -199,14 +190,8 @@ def build(folder: Path, *running: str, **given: str) -> subprocess.CompletedProc
         program.write_text(f"#!/bin/sh\n{does}\n")
         program.chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["make", "--no-print-directory", "image"],
-        cwd=ROOT,
-        env={**os.environ, "PATH": path, **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PATH": path, **given}
+    return run_program("make", "--no-print-directory", "image", env=environment)
 
 
 def test_no_engine_to_build_the_image_with(tmp_path):

@@ -6,11 +6,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.invoking import ROOT
+from tests.invoking import ROOT, succeeds
 
 pytestmark = pytest.mark.thorough
 
@@ -65,26 +66,15 @@ def test_the_program_runs_from_it(wheel, tmp_path):
     shutil.copytree(ROOT / "tests", elsewhere / "tests", ignore=ignored)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, elsewhere / name)
-    run = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-            *("-m", "not integration and not spark and not thorough and not long"),
-            *(f"tests/{name}" for name in TESTS),
-        ],
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(unpacked)},
-        capture_output=True,
-        text=True,
-        check=False,
+    there: dict[str, Any] = {
+        "cwd": elsewhere,
+        "env": {**os.environ, "PYTHONPATH": str(unpacked)},
+    }
+    succeeds(
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        *("-m", "not integration and not spark and not thorough and not long"),
+        *(f"tests/{name}" for name in TESTS),
+        **there,
     )
-    assert run.returncode == 0, run.stdout[-4_000:]
-    where = "import tsoffset; print(tsoffset.__file__)"
-    found = subprocess.run(
-        [sys.executable, "-c", where],
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(unpacked)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert Path(found.stdout.strip()).is_relative_to(unpacked)
+    found = succeeds(sys.executable, "-c", "import tsoffset; print(tsoffset.__file__)", **there)
+    assert Path(found.strip()).is_relative_to(unpacked)

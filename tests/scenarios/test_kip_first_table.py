@@ -16,13 +16,11 @@ from tests.producing import Contents, Written
 from tests.scenarios.flows import (
     CHECKPOINTS,
     Flows,
-    Rows,
     newest_checkpoints,
     prepare_mirror,
-    read_on,
 )
 from tests.waiting import wait_until
-from tsoffset.model import OutcomeKind, Precision, TopicPartition
+from tsoffset.model import TopicPartition
 from tsoffset.replicators.checkpoints import CheckpointKey
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
@@ -141,41 +139,13 @@ def offset_syncs(contents: Contents, topic: str, of_topic: str) -> list[tuple[in
     ]
 
 
-def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes | None:
-    """What a consumer of the group gets first; None if it stands at the log's end."""
-    got = read_on(contents, group, place, most=1)
-    return got[0].value if got else None
-
-
 @pytest.fixture(scope="module")
-def table(mirrored) -> Rows:
-    """Our sync of the groups."""
+def compare(mirrored, tmp_path_factory) -> Compare:
+    """`tsoffset compare` over the groups of the table; its report goes to a file, for a person to
+    look at, and the table to the terminal with `pytest -s`."""
     remote = mirrored.flows.remote(FLOW, MILLION)
     assert mirrored.source.log_range(MILLION) == (SHIFT, WRITTEN)
     assert mirrored.target.log_range(remote) == (0, MIRRORED)
-    groups = [f"table-{position}" for position in POSITIONS]
-    return mirrored.flows.sync(FLOW, *groups)
-
-
-def test_every_position_of_the_table_is_exact(mirrored, table):
-    """However far a group lags, it resumes at its next record: what its consumer gets first
-    on the target is what it would have got on the source."""
-    remote = mirrored.flows.remote(FLOW, MILLION)
-    for position in POSITIONS:
-        group = f"table-{position}"
-        row = table.of(group, MILLION)
-        assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, position - SHIFT)
-        assert (row.precision, row.reread_bound) == (Precision.EXACT, 0)
-        value = next_value(mirrored.source, group, (MILLION, 0))
-        assert value == (None if position == WRITTEN else b"value-%d" % position)
-        assert next_value(mirrored.target, group, (remote, 0)) == value
-
-
-@pytest.fixture(scope="module")
-def compare(mirrored, table, tmp_path_factory) -> Compare:
-    """`tsoffset compare` over the groups of the table; its report goes to a file, for a person to
-    look at, and the table to the terminal with `pytest -s`."""
-    assert table.all
     folder = tmp_path_factory.mktemp("compare")
     groups = "|".join(f"table-{position}" for position in POSITIONS)
 

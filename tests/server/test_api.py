@@ -54,7 +54,7 @@ def daemon() -> Daemon:
 
 
 @pytest.fixture
-def client(daemon: Daemon) -> TestClient:
+def client(daemon) -> TestClient:
     return daemon.client()
 
 
@@ -77,7 +77,7 @@ def refused(client: TestClient, path: str, status: int) -> str:
 # --- flows --------------------------------------------------------------------------------
 
 
-def test_flows_are_listed_in_the_order_of_the_file(client: TestClient) -> None:
+def test_flows_are_listed_in_the_order_of_the_file(client):
     """With the process that runs them, and when this was answered."""
     found = answered(client, "/api/v1/flows")
     assert [flow["name"] for flow in found["flows"]] == [FLOW, "B->A"]
@@ -85,7 +85,7 @@ def test_flows_are_listed_in_the_order_of_the_file(client: TestClient) -> None:
     assert found["at"] == AT
 
 
-def test_a_flow_says_how_it_is(client: TestClient) -> None:
+def test_a_flow_says_how_it_is(client):
     """Its state with messages, its rhythm, its last cycle, its totals."""
     flow = answered(client, PATH)
     assert flow["state"] == "degraded"
@@ -98,7 +98,7 @@ def test_a_flow_says_how_it_is(client: TestClient) -> None:
     assert flow["totals"]["reasons"] == {"GROUP_ACTIVE": 1, "TIMEOUT": 1}
 
 
-def test_a_flow_that_fails_says_why(daemon: Daemon, client: TestClient) -> None:
+def test_a_flow_that_fails_says_why(daemon, client):
     """What was known of its groups stays."""
     daemon.failure("list groups, cluster A: refused; check A.bootstrap.servers")
     flow = answered(client, PATH)
@@ -119,9 +119,7 @@ def test_a_flow_that_fails_says_why(daemon: Daemon, client: TestClient) -> None:
         ((Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD), "running"),
     ],
 )
-def test_a_flow_in_which_nothing_can_be_synced_is_degraded(
-    daemon: Daemon, client: TestClient, reasons: tuple[Reason | None, ...], state: str
-) -> None:
+def test_a_flow_in_which_nothing_can_be_synced_is_degraded(daemon, client, reasons, state):
     """As with the wrong replication policy; but not where consumers on the target are why."""
     daemon.cycle(
         [
@@ -137,7 +135,7 @@ def test_a_flow_in_which_nothing_can_be_synced_is_degraded(
         assert "no group can be synced: all 2 rows are skipped" in flow["messages"][0]
 
 
-def test_what_was_skipped_has_its_next_step(daemon: Daemon, client: TestClient) -> None:
+def test_what_was_skipped_has_its_next_step(daemon, client):
     """A command for that group and flow with the daemon's file: of a group, of its rows, and where
     a failover is asked for; what is in place has none, nor has a topic."""
     daemon.board.config = "/etc/mm2.properties"
@@ -155,9 +153,7 @@ def test_what_was_skipped_has_its_next_step(daemon: Daemon, client: TestClient) 
     assert {one["next_step"] for one in topics} == {None}
 
 
-def test_what_nobody_knows_any_more_is_unknown_since_then(
-    daemon: Daemon, client: TestClient
-) -> None:
+def test_what_nobody_knows_any_more_is_unknown_since_then(daemon, client):
     """Two intervals after the last cycle that reached both clusters: since when, and at least how
     much, with an estimate once a rate is known. Groups that are not in place are told by reason."""
     flow = answered(client, PATH)
@@ -177,9 +173,7 @@ def test_what_nobody_knows_any_more_is_unknown_since_then(
     assert later.json()["flows"][0]["lag_estimate_records"] == 30 + 2 * 221
 
 
-def test_a_flow_says_who_else_runs_it_and_what_was_changed(
-    daemon: Daemon, client: TestClient
-) -> None:
+def test_a_flow_says_who_else_runs_it_and_what_was_changed(daemon, client):
     """As the board has it."""
     other = Instance("other", "there", 7, AT)
     daemon.board.update(FLOW, others=(other,), lists=("groups: added x.*",), next_at=AT + 5)
@@ -188,7 +182,7 @@ def test_a_flow_says_who_else_runs_it_and_what_was_changed(
     assert (flow["lists"], flow["next_at"]) == (["groups: added x.*"], AT + 5)
 
 
-def test_a_flow_without_a_cycle_is_starting(client: TestClient) -> None:
+def test_a_flow_without_a_cycle_is_starting(client):
     """Everything is there, and empty."""
     flow = answered(client, "/api/v1/flows/B-%3EA")
     assert (flow["state"], flow["last_cycle"]) == ("starting", None)
@@ -200,9 +194,7 @@ def test_a_flow_without_a_cycle_is_starting(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "/groups", "/groups/x", "/topics", "/history"])
-def test_a_flow_that_is_not_there_is_named_with_those_that_are(
-    client: TestClient, rest: str
-) -> None:
+def test_a_flow_that_is_not_there_is_named_with_those_that_are(client, rest):
     """404, with what to ask for instead."""
     told = refused(client, f"/api/v1/flows/X-%3EY{rest}", 404)
     assert "no flow named X->Y" in told
@@ -212,7 +204,7 @@ def test_a_flow_that_is_not_there_is_named_with_those_that_are(
 # --- groups and topics --------------------------------------------------------------------
 
 
-def test_groups_are_summed_up(daemon: Daemon, client: TestClient) -> None:
+def test_groups_are_summed_up(daemon, client):
     """A group is as bad as its worst partition; how old it is grows with the time."""
     daemon.now += 30
     found = answered(client, f"{PATH}/groups")
@@ -225,7 +217,7 @@ def test_groups_are_summed_up(daemon: Daemon, client: TestClient) -> None:
     assert (found["total"], found["cycle"]) == (3, 1)
 
 
-def test_groups_are_chosen_ordered_and_paged(client: TestClient) -> None:
+def test_groups_are_chosen_ordered_and_paged(client):
     """By the query; the total is that of all pages."""
     path = f"{PATH}/groups"
 
@@ -241,14 +233,14 @@ def test_groups_are_chosen_ordered_and_paged(client: TestClient) -> None:
     assert answered(client, path, limit=1)["total"] == 3
 
 
-def test_a_filter_with_a_wrong_name_is_refused(client: TestClient) -> None:
+def test_a_filter_with_a_wrong_name_is_refused(client):
     """Rather than all groups answered."""
     told = refused(client, f"{PATH}/groups?outcomes=failed", 422)
     assert "unknown parameter outcomes; use search, outcome" in told
     assert "remove it" in refused(client, f"{PATH}?x=", 422)
 
 
-def test_topics_are_summed_up(client: TestClient) -> None:
+def test_topics_are_summed_up(client):
     """As groups are, by source topic."""
     clicks, orders = answered(client, f"{PATH}/topics")["topics"]
     assert (clicks["name"], clicks["outcome"]) == ("clicks", "failed")
@@ -258,7 +250,7 @@ def test_topics_are_summed_up(client: TestClient) -> None:
     assert orders["replication_lag_records"] is None
 
 
-def test_a_topic_says_what_the_target_lacks(daemon: Daemon, client: TestClient) -> None:
+def test_a_topic_says_what_the_target_lacks(daemon, client):
     """Of the partitions where a pair is proven."""
     of = [("orders", 0, 3, 9), ("orders", 1, 4, 4), ("orders", 2, None, None), ("x", 0, 1, 1)]
     daemon.cycle([row("billing"), row("billing", topic="clicks")], replication=of)
@@ -266,7 +258,7 @@ def test_a_topic_says_what_the_target_lacks(daemon: Daemon, client: TestClient) 
     assert [one["replication_lag_records"] for one in found] == [None, 7]
 
 
-def test_a_group_shows_each_partition(client: TestClient) -> None:
+def test_a_group_shows_each_partition(client):
     """All fields of a row, and how fresh it is."""
     found = answered(client, f"{PATH}/groups/billing")
     assert [one["partition"] for one in found["rows"]] == [0, 1]
@@ -282,13 +274,13 @@ def test_a_group_shows_each_partition(client: TestClient) -> None:
     assert answered(client, f"{PATH}/groups/billing", limit=1, page=2)["rows"] == [found["rows"][1]]
 
 
-def test_a_group_that_is_not_there_is_told_apart_from_one_that_is(client: TestClient) -> None:
+def test_a_group_that_is_not_there_is_told_apart_from_one_that_is(client):
     """404, with where to look."""
     assert f"{PATH}/groups lists the known groups" in refused(client, f"{PATH}/groups/x", 404)
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_any_name_can_be_asked_for(name: str) -> None:
+def test_any_name_can_be_asked_for(name):
     """Percent-encoded in the path or as a query parameter, whatever is in it."""
     daemon = Daemon()
     daemon.cycle([row("other"), row(name, topic=name or "orders")])
@@ -301,13 +293,13 @@ def test_any_name_can_be_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["%ff", "%ED%A0%80", "%", "%zz", "%00"])
-def test_a_name_that_is_no_text_is_nobodys(client: TestClient, name: str) -> None:
+def test_a_name_that_is_no_text_is_nobodys(client, name):
     """Bytes that are no UTF-8 are answered, not stumbled over."""
     refused(client, f"{PATH}/groups/{name}", 404)
     refused(client, f"/api/v1/flows/{name}", 404)
 
 
-def test_what_json_cannot_hold_is_replaced(daemon: Daemon, client: TestClient) -> None:
+def test_what_json_cannot_hold_is_replaced(daemon, client):
     """Lone surrogates, from a file name in an error for one."""
     other = Instance("\ud800", "h\udcff", 7, AT)
     daemon.failure("read \udcff: no such file")
@@ -318,7 +310,7 @@ def test_what_json_cannot_hold_is_replaced(daemon: Daemon, client: TestClient) -
     assert answered(client, f"{PATH}/history")["points"][-1]["error"] == "read ?: no such file"
 
 
-def test_a_slash_in_an_alias_is_part_of_it() -> None:
+def test_a_slash_in_an_alias_is_part_of_it():
     """Only slashes that are not encoded part a path."""
     daemon = Daemon()
     (flow, _) = (status.flow for status in daemon.board.statuses())
@@ -330,7 +322,7 @@ def test_a_slash_in_an_alias_is_part_of_it() -> None:
 # --- translate and history ----------------------------------------------------------------
 
 
-def test_translate_says_where_consumers_would_resume(daemon: Daemon) -> None:
+def test_translate_says_where_consumers_would_resume(daemon):
     """What is committed on the target after the cycle, with what it is worth."""
     daemon.cycle([row("g"), skipped("g", partition=1), row("g", partition=2, **TROUBLE)])
     daemon.now += 5
@@ -346,7 +338,7 @@ def test_translate_says_where_consumers_would_resume(daemon: Daemon) -> None:
     assert (found["cycle"], found["cycle_ended_at"], found["at"]) == (2, AT, AT + 5)
 
 
-def test_a_partition_without_an_offset_is_said_to_have_none(daemon: Daemon) -> None:
+def test_a_partition_without_an_offset_is_said_to_have_none(daemon):
     """The consumer's own reset decides there."""
     missing = {"reason": Reason.TARGET_MISSING, "target_offset": None, "precision": None}
     daemon.cycle([skipped("g", **missing, current_target_offset=None, reread_bound=None)])
@@ -354,7 +346,7 @@ def test_a_partition_without_an_offset_is_said_to_have_none(daemon: Daemon) -> N
     assert (found["offset"], found["precision"], found["reread_bound"]) == (None, None, None)
 
 
-def test_history_has_a_point_a_cycle(daemon: Daemon, client: TestClient) -> None:
+def test_history_has_a_point_a_cycle(daemon, client):
     """From `from` until before `to`, the last `limit` of them."""
     daemon.now += 60
     daemon.failure("away")
@@ -372,7 +364,7 @@ def test_history_has_a_point_a_cycle(daemon: Daemon, client: TestClient) -> None
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "sync"])
-def test_the_daemon_is_asked(action: str) -> None:
+def test_the_daemon_is_asked(action):
     """And the answer says how the flow is; 404 for a flow that is not there."""
     daemon = Daemon(ServerSettings(token=TOKEN))
     client = daemon.client(headers=bearing(TOKEN))
@@ -396,7 +388,7 @@ def on_standby(daemon: Daemon, leader: Instance | None = LEADER, **lead: str) ->
 
 
 @pytest.mark.parametrize("path", [*READS, f"/api/v1/translate?flow={FLOW}&group=billing"])
-def test_an_instance_that_knows_nothing_names_the_leader(path: str) -> None:
+def test_an_instance_that_knows_nothing_names_the_leader(path):
     """An empty list or 404 would read as if there were no such group."""
     path = path if path.startswith("/api") else f"{PATH}{path}"
     response = on_standby(Daemon()).get(path)
@@ -407,7 +399,7 @@ def test_an_instance_that_knows_nothing_names_the_leader(path: str) -> None:
     assert problem["next_step"] == f"send GET https://sync-2:8083{encoded}"
 
 
-def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows() -> None:
+def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows():
     """Of the last cycle that it has run or read of."""
     daemon = Daemon()
     daemon.cycle([row("billing")])
@@ -423,7 +415,7 @@ def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows() -> None:
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "sync"])
-def test_the_leader_alone_is_asked(action: str) -> None:
+def test_the_leader_alone_is_asked(action):
     """202 would say that it is done, while the leader goes on."""
     daemon = Daemon(ServerSettings(token=TOKEN))
     response = on_standby(daemon).post(f"{PATH}/{action}")
@@ -431,7 +423,7 @@ def test_the_leader_alone_is_asked(action: str) -> None:
     assert response.json()["next_step"] == f"send POST https://sync-2:8083{PATH}/{action}"
 
 
-def test_a_flow_that_is_paused_is_resumed_on_any_instance() -> None:
+def test_a_flow_that_is_paused_is_resumed_on_any_instance():
     """It may have led when it was paused, or share the pause with the leader."""
     daemon = Daemon(ServerSettings(token=TOKEN))
     daemon.board.update(FLOW, state=FlowState.PAUSED)
@@ -439,7 +431,7 @@ def test_a_flow_that_is_paused_is_resumed_on_any_instance() -> None:
     assert daemon.controls.asked == [("resume", FLOW)]
 
 
-def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so() -> None:
+def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
     """With why, if something is wrong; who wants the flow to rest can have that all the same."""
     daemon = Daemon(ServerSettings(token=TOKEN))
     problem = on_standby(daemon, None, problem="join group g, cluster B: away").get(
@@ -460,7 +452,7 @@ def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so() -> None:
 # --- probes, metrics, pages ---------------------------------------------------------------
 
 
-def test_healthz_asks_for_the_loop_alone() -> None:
+def test_healthz_asks_for_the_loop_alone():
     """A flow that fails is no reason to restart the process."""
     daemon = Daemon()
     daemon.failure("away")
@@ -471,7 +463,7 @@ def test_healthz_asks_for_the_loop_alone() -> None:
     assert "restart" in refused(client, "/healthz", 503)
 
 
-def test_readyz_waits_for_a_cycle() -> None:
+def test_readyz_waits_for_a_cycle():
     """Of any flow, well or not; not where all are paused or held back, for none would come."""
     daemon, paused = Daemon(), Daemon()
     assert "no cycle" in refused(daemon.client(), "/readyz", 503)
@@ -482,7 +474,7 @@ def test_readyz_waits_for_a_cycle() -> None:
         assert answered(one.client(), "/readyz") == {"ok": True}
 
 
-def test_metrics_are_handed_on_as_they_were_asked_for() -> None:
+def test_metrics_are_handed_on_as_they_were_asked_for():
     """With the type that they come with; without them there is no such path."""
     client = Daemon().client(metrics=lambda accept: (accept.encode(), "text/x; version=1"))
     response = client.get("/metrics", headers={"accept": "application/openmetrics-text"})
@@ -491,7 +483,7 @@ def test_metrics_are_handed_on_as_they_were_asked_for() -> None:
     refused(Daemon().client(), "/metrics", 404)
 
 
-def test_the_documentation_needs_no_other_site(client: TestClient) -> None:
+def test_the_documentation_needs_no_other_site(client):
     """Page, script and style are files of this installation."""
     page = client.get("/docs/").text
     assert "http" not in page
@@ -501,7 +493,7 @@ def test_the_documentation_needs_no_other_site(client: TestClient) -> None:
     assert client.get("/docs").headers["location"] == "/docs/"
 
 
-def test_every_field_says_what_it_is(client: TestClient) -> None:
+def test_every_field_says_what_it_is(client):
     """A description, but for those whose name and type say all."""
     plain = {"flow", "group", "groups", "flows", "topics", "rows", "points", "partitions", "totals"}
     plain |= {"instance", "reasons", "outcome", "source_topic", "partition", "target_topic", "ok"}
@@ -518,7 +510,7 @@ def test_every_field_says_what_it_is(client: TestClient) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_flow_is_answered_in_pages() -> None:
+def test_a_large_flow_is_answered_in_pages():
     """No answer about 65,000 groups with ten pairs each is larger than its page, and all of them
     are made of one summary a cycle."""
     daemon = Daemon()
@@ -533,7 +525,7 @@ def test_a_large_flow_is_answered_in_pages() -> None:
 
 
 @pytest.mark.thorough
-def test_answers_about_large_cycles_leave_nothing_behind() -> None:
+def test_answers_about_large_cycles_leave_nothing_behind():
     """What is kept of one cycle makes room for what is kept of the next."""
     rows = many_rows(20_000, 10)
     daemon = Daemon()
@@ -551,7 +543,7 @@ def test_answers_about_large_cycles_leave_nothing_behind() -> None:
     assert max(others) <= first * 1.1
 
 
-def test_a_summary_is_made_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_is_made_once_a_cycle(monkeypatch):
     """And when first asked for, so that nobody who does not look pays."""
     from tsoffset.server import flows
 
@@ -571,7 +563,7 @@ def test_a_summary_is_made_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(made) == 2
 
 
-def test_an_empty_board_has_no_flows() -> None:
+def test_an_empty_board_has_no_flows():
     """Nor is anything wrong with it; but the configuration is not loaded yet."""
     daemon = Daemon()
     daemon.board = Board(daemon.board.instance)

@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from tests.invoking import ROOT
 from tests.serving import Daemon, row
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.listeners import serve
 
 TEXT = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
 
@@ -26,17 +25,11 @@ def address() -> Iterator[str]:
     """Where a daemon answers."""
     daemon = Daemon(ServerSettings(listeners=("http://127.0.0.1:0",)))
     daemon.cycle([row("team a/billing")])
-    with serve(
-        daemon.settings,
-        daemon.board,
-        daemon.controls,
-        daemon.recent,
-        metrics=lambda _accept: (b"", "text/plain"),
-    ) as (found,):
+    with daemon.serve(metrics=lambda _accept: (b"", "text/plain")) as (found,):
         yield found
 
 
-def test_each_path_is_in_the_table_and_says_in_a_sentence_what_it_does() -> None:
+def test_each_path_is_in_the_table_and_says_in_a_sentence_what_it_does():
     """And no other; not by the name of its function."""
     client = Daemon().client(metrics=lambda _accept: (b"", "text/plain"))
     paths = client.get("/openapi.json").json()["paths"]
@@ -48,7 +41,7 @@ def test_each_path_is_in_the_table_and_says_in_a_sentence_what_it_does() -> None
             assert len(one["summary"].split()) > 3, path
 
 
-def test_the_example_in_python_runs(address: str) -> None:
+def test_the_example_in_python_runs(address):
     """As it is written, but for the address."""
     (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     with capture_logs(), redirect_stdout(StringIO()) as said:
@@ -58,7 +51,7 @@ def test_the_example_in_python_runs(address: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("chromedriver") is None, reason="needs Debian's chromium-driver")
-def test_a_browser_shows_the_documentation(address: str) -> None:
+def test_a_browser_shows_the_documentation(address):
     """Without an error on its console (our own policy lets it), and without another site."""
     options = webdriver.ChromeOptions()
     for option in ("--headless=new", "--no-sandbox", "--disable-gpu"):

@@ -42,7 +42,7 @@ def asking(settings: ServerSettings | None = None, **how: object) -> TestClient:
 # --- tokens -------------------------------------------------------------------------------
 
 
-def test_without_tokens_everybody_reads_and_nobody_changes() -> None:
+def test_without_tokens_everybody_reads_and_nobody_changes():
     """403 says what to set, whatever token is shown."""
     client = asking()
     for path in DATA:
@@ -52,7 +52,7 @@ def test_without_tokens_everybody_reads_and_nobody_changes() -> None:
         assert "set listeners.token" in told
 
 
-def test_with_a_token_to_read_what_holds_data_asks_for_it() -> None:
+def test_with_a_token_to_read_what_holds_data_asks_for_it():
     """The token to change reads, too; probes, the documentation and pages hold no data."""
     client = asking(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     for path in DATA:
@@ -76,7 +76,7 @@ def test_with_a_token_to_read_what_holds_data_asks_for_it() -> None:
         {"authorization": "Bearer t\xf6ken"},
     ],
 )
-def test_a_wrong_token_is_not_known(headers: dict[str, str]) -> None:
+def test_a_wrong_token_is_not_known(headers):
     """Nor is a part of one, or one that is no ASCII."""
     client = asking(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     raw = [(name, value.encode("latin-1")) for name, value in headers.items()]
@@ -84,14 +84,14 @@ def test_a_wrong_token_is_not_known(headers: dict[str, str]) -> None:
     problem(client.post(f"{PATH}/pause", headers=raw), 401)
 
 
-def test_the_token_to_read_changes_nothing() -> None:
+def test_the_token_to_read_changes_nothing():
     """403: it is known, and not enough."""
     client = asking(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     told = problem(client.post(f"{PATH}/pause", headers=bearing(READ_TOKEN)), 403)
     assert "only allows reading" in told
 
 
-def test_a_flow_is_not_guessed_without_a_token() -> None:
+def test_a_flow_is_not_guessed_without_a_token():
     """Who may not read is not told what there is."""
     client = asking(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     assert client.get("/api/v1/flows/X").status_code == 401
@@ -101,7 +101,7 @@ def test_a_flow_is_not_guessed_without_a_token() -> None:
 # --- secrets ------------------------------------------------------------------------------
 
 
-def test_no_answer_holds_a_secret() -> None:
+def test_no_answer_holds_a_secret():
     """Neither tokens, nor what errors and facts of a cycle quote."""
     daemon = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     told = f"connect with password={SECRET}: refused"
@@ -121,7 +121,7 @@ def test_no_answer_holds_a_secret() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_answer_keeps_browsers_strict(path: str) -> None:
+def test_every_answer_keeps_browsers_strict(path):
     """Nothing is run, framed, guessed, or lent to other sites; nothing says which server it is."""
     headers = asking().get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
@@ -135,7 +135,7 @@ def test_every_answer_keeps_browsers_strict(path: str) -> None:
     assert not {"server", "access-control-allow-origin"} & {*headers}
 
 
-def test_other_sites_may_not_ask() -> None:
+def test_other_sites_may_not_ask():
     """There is no CORS: a preflight is no method of any path."""
     origin = {"origin": "https://evil.example", "access-control-request-method": "POST"}
     response = asking().options(f"{PATH}/pause", headers=origin)
@@ -146,7 +146,7 @@ def test_other_sites_may_not_ask() -> None:
 @pytest.mark.parametrize(
     "path", ["/<script>alert(1)</script>", f"{PATH}/groups/<script>", f"{PATH}/groups?limit=<b>"]
 )
-def test_what_was_asked_comes_back_as_json_or_not_at_all(path: str) -> None:
+def test_what_was_asked_comes_back_as_json_or_not_at_all(path):
     """No browser takes it for a page."""
     response = asking().get(path)
     assert response.status_code in (404, 422)
@@ -158,7 +158,7 @@ def test_what_was_asked_comes_back_as_json_or_not_at_all(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/flows", PATH, f"{PATH}/groups", f"{PATH}/history"])
-def test_an_answer_is_sent_again_only_after_a_change(path: str) -> None:
+def test_an_answer_is_sent_again_only_after_a_change(path):
     """Time alone is none; a cycle, a new state and another process are."""
     daemon = Daemon()
     daemon.cycle([row("billing")])
@@ -189,7 +189,7 @@ def test_an_answer_is_sent_again_only_after_a_change(path: str) -> None:
         ({"x-long": "x" * HEADER_BYTES}, 431),
     ],
 )
-def test_large_requests_are_refused(headers: dict[str, str], status: int) -> None:
+def test_large_requests_are_refused(headers, status):
     """Before anything is done with them; the connection ends."""
     response = asking().get(PATH, headers=headers)
     assert response.status_code == status
@@ -198,12 +198,12 @@ def test_large_requests_are_refused(headers: dict[str, str], status: int) -> Non
         assert response.headers["connection"] == "close"
 
 
-def test_a_long_address_is_refused() -> None:
+def test_a_long_address_is_refused():
     """414, before it is looked at."""
     problem(asking().get(f"{PATH}/groups?search={'x' * TARGET_BYTES}"), 414)
 
 
-def test_a_mistake_of_ours_is_a_problem_too() -> None:
+def test_a_mistake_of_ours_is_a_problem_too():
     """It says nothing of what went wrong: the log does."""
     daemon = Daemon()
     client = daemon.client(metrics=lambda _accept: 1 / 0)
@@ -213,7 +213,7 @@ def test_a_mistake_of_ours_is_a_problem_too() -> None:
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
-def test_head_is_answered_like_get() -> None:
+def test_head_is_answered_like_get():
     """As HTTP has it; checks by HEAD are common."""
     assert asking().head("/healthz").status_code == 200
 
@@ -255,7 +255,7 @@ LOCAL, ANY_ADDRESS = "127.0.0.1", "0.0.0.0"  # noqa: S104
         (ANY_ADDRESS, ("*",), "whatever.example"),
     ],
 )
-def test_a_listener_has_its_names(listener: str, configured: tuple[str, ...], host: str) -> None:
+def test_a_listener_has_its_names(listener, configured, host):
     """With any port, which a tunnel may change: what it is bound to, and this machine's names or
     the configured ones. An address is no site's name."""
     client = asking(hosts=hosts(listener, *configured))
@@ -274,9 +274,7 @@ def test_a_listener_has_its_names(listener: str, configured: tuple[str, ...], ho
         *((ANY_ADDRESS, ("sync.example",), host) for host in ("evil.example", *MACHINE)),
     ],
 )
-def test_a_listener_answers_under_no_other_name(
-    listener: str, configured: tuple[str, ...], host: str
-) -> None:
+def test_a_listener_answers_under_no_other_name(listener, configured, host):
     """A page of another site, whose name was made to lead here, reads nothing (DNS rebinding)."""
     client = asking(hosts=hosts(listener, *configured))
     for path in ("/api/v1/flows", "/healthz", "/docs/"):
@@ -296,6 +294,6 @@ def test_a_listener_answers_under_no_other_name(
         ("sync.example", False),
     ],
 )
-def test_which_listeners_only_this_machine_reaches(host: str, local: bool) -> None:
+def test_which_listeners_only_this_machine_reaches(host, local):
     """By address or by the one name that has to be one."""
     assert is_local(host) is local

@@ -20,7 +20,7 @@ from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.server.api import Metrics
-from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url, serve
+from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url
 
 ANY = "http://127.0.0.1:0"
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -31,9 +31,7 @@ def served(*urls: str, metrics: Metrics | None = None, **more: Any) -> Iterator[
     """The addresses of a daemon that has had a cycle."""
     daemon = Daemon(ServerSettings(listeners=urls or (ANY,), **more))
     daemon.cycle([row("billing")])
-    with serve(
-        daemon.settings, daemon.board, daemon.controls, daemon.recent, metrics=metrics
-    ) as addresses:
+    with daemon.serve(metrics=metrics) as addresses:
         yield addresses
 
 
@@ -57,7 +55,7 @@ def error_of(*urls: str, **more: Any) -> str:
 # --- addresses ----------------------------------------------------------------------------
 
 
-def test_each_listener_is_served_at() -> None:
+def test_each_listener_is_served_at():
     """Port 0 is a free one, of which the log tells."""
     with capture_logs() as logs, served(ANY, "http://localhost:0") as addresses:
         assert len(set(addresses)) == 2
@@ -67,7 +65,7 @@ def test_each_listener_is_served_at() -> None:
     assert told == [addresses]
 
 
-def test_an_ipv6_address_is_written_in_brackets() -> None:
+def test_an_ipv6_address_is_written_in_brackets():
     """As in a URL."""
     if not socket.has_ipv6:
         pytest.skip("this Python has no IPv6")
@@ -81,14 +79,13 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         assert httpx2.get(address + "/healthz").json() == {"ok": True}
 
 
-def test_without_listeners_nothing_is_served() -> None:
+def test_without_listeners_nothing_is_served():
     """Nor is it an error."""
-    daemon = Daemon(ServerSettings(listeners=()))
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as addresses:
+    with Daemon(ServerSettings(listeners=())).serve() as addresses:
         assert addresses == ()
 
 
-def test_a_port_that_is_taken_is_an_error_at_once() -> None:
+def test_a_port_that_is_taken_is_an_error_at_once():
     """With what to do; no listener before it stays bound."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -104,12 +101,12 @@ def test_a_port_that_is_taken_is_an_error_at_once() -> None:
         ("http://no.such.host.invalid:0", "the host name cannot be resolved"),
     ],
 )
-def test_an_address_of_another_machine_is_an_error(listener: str, told: str) -> None:
+def test_an_address_of_another_machine_is_an_error(listener, told):
     """As is one that nobody knows."""
     assert told in error_of(listener)
 
 
-def test_an_address_can_be_had_again_at_once() -> None:
+def test_an_address_can_be_had_again_at_once():
     """A restart is not kept waiting by the connections of the process before."""
     with served() as (address,):
         assert httpx2.get(address + "/healthz").is_success
@@ -117,7 +114,7 @@ def test_an_address_can_be_had_again_at_once() -> None:
         assert again == (address,)
 
 
-def test_what_goes_wrong_inside_is_not_taken_for_a_listeners_error() -> None:
+def test_what_goes_wrong_inside_is_not_taken_for_a_listeners_error():
     """An OSError of a cycle stays one."""
     with pytest.raises(FileNotFoundError), served():
         raise FileNotFoundError("state")
@@ -135,9 +132,7 @@ def test_what_goes_wrong_inside_is_not_taken_for_a_listeners_error() -> None:
         (("https://0.0.0.0:2",), "https://sync-1:2"),
     ],
 )
-def test_other_machines_are_told_an_address_that_they_reach(
-    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...], found: str | None
-) -> None:
+def test_other_machines_are_told_an_address_that_they_reach(monkeypatch, addresses, found):
     """None of loopback where there is another, and none that means all addresses."""
     monkeypatch.setattr("socket.gethostname", lambda: "sync-1")
     monkeypatch.setattr("socket.gethostbyname", lambda _: "192.0.2.7")
@@ -154,7 +149,7 @@ def trusting(authority: Authority) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("password", [None, "opensesame"])
-def test_https_shows_the_certificate_of_the_key_store(tmp_path: Path, password: str | None) -> None:
+def test_https_shows_the_certificate_of_the_key_store(tmp_path, password):
     """A PEM file with key and chain, and the key's password if it has one."""
     authority = Authority()
     store = authority.issue("here", LOOPBACK).write_pem(tmp_path / "key.pem", password)
@@ -163,7 +158,7 @@ def test_https_shows_the_certificate_of_the_key_store(tmp_path: Path, password: 
         assert httpx2.get(address + PATH, verify=trusting(authority)).is_success
 
 
-def test_versions_of_tls_before_1_2_are_refused(tmp_path: Path) -> None:
+def test_versions_of_tls_before_1_2_are_refused(tmp_path):
     """Whatever the machine's OpenSSL would do."""
     store = Authority().issue("here", LOOPBACK).write_pem(tmp_path / "key.pem")
     certificate = ListenerCertificate(ServerSettings(key_store=str(store)))
@@ -185,9 +180,7 @@ def other_key(folder: Path, authority: Authority) -> str:
         ("other key", None, "private key and certificate"),
     ],
 )
-def test_a_key_store_that_cannot_be_used_is_an_error_at_once(
-    tmp_path: Path, content: str | None, password: str | None, told: str
-) -> None:
+def test_a_key_store_that_cannot_be_used_is_an_error_at_once(tmp_path, content, password, told):
     """With what to do, and neither path nor password, which may come from a secret."""
     store, authority = tmp_path / "canary.pem", Authority()
     match content:
@@ -202,12 +195,12 @@ def test_a_key_store_that_cannot_be_used_is_an_error_at_once(
     assert "canary" not in error
 
 
-def test_https_without_a_key_store_is_an_error_at_once() -> None:
+def test_https_without_a_key_store_is_an_error_at_once():
     """The key to set is named."""
     assert "set listeners.https.ssl.keystore.location" in error_of("https://127.0.0.1:0")
 
 
-def test_a_new_certificate_is_taken_up(tmp_path: Path) -> None:
+def test_a_new_certificate_is_taken_up(tmp_path):
     """Without a restart; a file that is no certificate leaves the old one, and is told once."""
     before, after = Authority(), Authority()
     store = before.issue("here", LOOPBACK).write_pem(tmp_path / "key.pem")
@@ -260,9 +253,7 @@ def ended(client: socket.socket) -> bytes:
     "sent",
     [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"POST / HTTP/1.1\r\nHost: a\r\nContent"],
 )
-def test_a_request_that_does_not_come_ends_the_connection(
-    monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+def test_a_request_that_does_not_come_ends_the_connection(monkeypatch, sent):
     """Whoever sends nothing, or a little, holds no connection (slowloris)."""
     monkeypatch.setattr(TimedProtocol, "exchange_seconds", 0.1)
     with served() as (address,), connected(address) as client:
@@ -271,7 +262,7 @@ def test_a_request_that_does_not_come_ends_the_connection(
         assert httpx2.get(address + "/healthz").is_success
 
 
-def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch):
     """Nor does whoever does not read."""
     monkeypatch.setattr(TimedProtocol, "exchange_seconds", 0.1)
     with capture_logs() as logs, served() as (address,), connected(address) as client:
@@ -287,7 +278,7 @@ def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.Mon
 # --- as a whole ---------------------------------------------------------------------------
 
 
-def test_the_end_of_the_block_is_the_end_of_its_thread() -> None:
+def test_the_end_of_the_block_is_the_end_of_its_thread():
     """With idle connections and a request that has not come whole; nothing stays open."""
     with served() as (address,):
         idle, half = connected(address), connected(address)
@@ -304,21 +295,10 @@ def test_the_end_of_the_block_is_the_end_of_its_thread() -> None:
         connected(address)
 
 
-def test_what_the_server_has_to_say_goes_where_all_logs_go(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_the_server_has_to_say_goes_where_all_logs_go(caplog):
     """A mistake of ours with its traceback; what was asked at debug alone, and without a token."""
     daemon = Daemon(ServerSettings(listeners=(ANY,), token=TOKEN))
-    with (
-        capture_logs() as logs,
-        serve(
-            daemon.settings,
-            daemon.board,
-            daemon.controls,
-            daemon.recent,
-            metrics=lambda _accept: b"" + TOKEN,
-        ) as (address,),
-    ):
+    with capture_logs() as logs, daemon.serve(metrics=lambda _: b"" + TOKEN) as (address,):
         assert httpx2.get(f"{address}/metrics", headers=bearing(TOKEN)).status_code == 500
     (record,) = [one for one in caplog.records if one.name == "uvicorn.error"]
     assert record.exc_info
@@ -331,7 +311,7 @@ def test_what_the_server_has_to_say_goes_where_all_logs_go(
     assert TOKEN not in str(logs)
 
 
-def test_curl_asks_as_the_documentation_says() -> None:
+def test_curl_asks_as_the_documentation_says():
     """The flow's name encoded, or as a parameter that curl encodes."""
     try:
         subprocess.run(["curl", "--version"], check=True, capture_output=True)

@@ -18,14 +18,13 @@ from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.listeners import serve
 from tsoffset.spark.flow import kafka_cluster
 from tsoffset.stores import Folder
 from tsoffset.terminal.notices import Notices
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path) -> Path:
     state = f"state.dir = {tmp_path / 'state'}"
     silent = f"listeners = http://{nowhere()}"
     return properties_file(tmp_path, "a:1", "b:1", state, silent, "A->B.topics = orders, clicks")
@@ -42,7 +41,7 @@ def rows(file: Path) -> dict[str, dict[str, Any]]:
     return {row["list"]: row for row in map(json.loads, result.stdout.splitlines())}
 
 
-def test_entries_are_added_and_taken_out(file: Path) -> None:
+def test_entries_are_added_and_taken_out(file):
     """What holds, what the file has, and what was changed stand side by side; all commands that
     read the file heed it."""
     change(file, "--topics-remove", "clicks", "--topics-add", "audit-.*")
@@ -62,7 +61,7 @@ def test_entries_are_added_and_taken_out(file: Path) -> None:
     assert flow.group_filter.should_replicate_group("billing")
 
 
-def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file: Path) -> None:
+def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file):
     """Nothing is left of what was added and then removed."""
     change(file, "--topics-add", "audit")
     change(file, "--topics-remove", "audit")
@@ -82,13 +81,13 @@ def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file: Path)
         (("--groups-remove", "nosuch"), "`groups` of flow A->B has no entry `nosuch`."),
     ],
 )
-def test_what_cannot_be_changed_is_said(file: Path, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_changed_is_said(file, words, told):
     """Bad usage, with the sentence that tells, and nothing is changed."""
     assert told in change(file, *words, status=2)
     assert rows(file)["topics"]["added"] == ""
 
 
-def test_without_a_place_there_are_no_changes(tmp_path: Path) -> None:
+def test_without_a_place_there_are_no_changes(tmp_path):
     """`state.dir` is where they are kept; without it the lists are shown, and that is all."""
     bare = properties_file(tmp_path, "a:1", "b:1")
     assert "state.dir" in change(bare, "--topics-add", "x", status=2)
@@ -96,7 +95,7 @@ def test_without_a_place_there_are_no_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{}", "", "1", "[" * 100_000])
-def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_is_not_replaced(file, tmp_path, content):
     """What it held would be lost: showing the lists warns, changing them is refused. However deeply
     it is nested: that ended all flows of a daemon, at each start."""
     change(file, "--topics-add", "audit")
@@ -115,7 +114,7 @@ def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str
         cycles_of(flow)(commit=True)
 
 
-def test_a_file_that_this_user_may_not_read_may_exclude_a_group(file: Path, monkeypatch: Any):
+def test_a_file_that_this_user_may_not_read_may_exclude_a_group(file, monkeypatch):
     """Another user's command may have written it: what it says is unknown, so nothing commits."""
     change(file, "--groups-exclude-add", "secret")
 
@@ -133,13 +132,11 @@ def running(*told: str) -> Iterator[str]:
     """A daemon that has taken these changes up; its address as a line of the file."""
     daemon = Daemon(ServerSettings(("http://127.0.0.1:0",)))
     daemon.board.update("A->B", lists=told)
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+    with daemon.serve() as (address,):
         yield f"listeners = {address}"
 
 
-def test_a_running_daemon_is_asked_whether_it_took_the_change_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_daemon_is_asked_whether_it_took_the_change_up(tmp_path, monkeypatch):
     """Exit 0 once it has; 1, with what to look at, where it goes on without; and where none
     answers that is said."""
     monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.05)
@@ -154,7 +151,7 @@ def test_a_running_daemon_is_asked_whether_it_took_the_change_up(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_what_root_changes_the_daemon_of_another_user_can_read(tmp_path: Path) -> None:
+def test_what_root_changes_the_daemon_of_another_user_can_read(tmp_path):
     """Files and folders that are made are the folder's owner's; nobody else may read them, unless
     a group may write in the folder."""
     home = tmp_path / "home"

@@ -29,7 +29,6 @@ from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.status import FlowState, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision
-from tsoffset.server.listeners import serve
 
 ANY = ("http://127.0.0.1:0",)
 DRIVER = shutil.which("chromedriver")
@@ -143,7 +142,7 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(tmp_path_factory) -> Iterator[Page]:
     """One browser for all; its pictures go to TSOFFSET_SCREENSHOTS."""
     if DRIVER is None:
         pytest.skip("needs Debian's chromium-driver")
@@ -171,7 +170,7 @@ def estate() -> Iterator[str]:
 
 @contextmanager
 def served(daemon: Daemon) -> Iterator[str]:
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+    with daemon.serve() as (address,):
         yield address
 
 
@@ -187,7 +186,7 @@ def one_flow(**settings: Any) -> Daemon:
 # --- without a browser --------------------------------------------------------------------
 
 
-def test_the_page_knows_the_words_of_the_api() -> None:
+def test_the_page_knows_the_words_of_the_api():
     """Outcomes, precisions and kinds of failure: what words.js lists is what the model has."""
     text = (PAGE / "words.js").read_text(encoding="utf-8")
     for name, kind in (
@@ -201,7 +200,7 @@ def test_the_page_knows_the_words_of_the_api() -> None:
     assert all(f"  {state}: " in signs for state in FlowState)
 
 
-def test_no_text_is_ever_taken_for_markup() -> None:
+def test_no_text_is_ever_taken_for_markup():
     """The page has no way to make elements of text, run text, or set styles by it."""
     for file in PAGE.glob("*.js"):
         text = file.read_text(encoding="utf-8")
@@ -215,7 +214,7 @@ def test_no_text_is_ever_taken_for_markup() -> None:
 
 @pytest.mark.slow
 @in_browser
-def test_the_page_loads(page: Page, estate: str) -> None:
+def test_the_page_loads(page, estate):
     """All flows at a glance, with no error on the console and nothing from another host."""
     page.open(estate)
     page.until(lambda: len(page.all(".card")) == 3, "three cards")
@@ -238,7 +237,7 @@ def test_the_page_loads(page: Page, estate: str) -> None:
 class TestInBrowser:
     """Everything else that the page does."""
 
-    def test_a_flow_says_how_it_is(self, page: Page, estate: str) -> None:
+    def test_a_flow_says_how_it_is(self, page, estate):
         """Its messages, what a failover would re-read, its bars, its chart, what was not synced."""
         page.open(estate, quote(HOME))
         page.shows("groups ready", ".failover .big")
@@ -259,7 +258,7 @@ class TestInBrowser:
         page.like("dark")
         page.shot("flow-dark", whole=True)
 
-    def test_a_flow_that_fails_says_why(self, page: Page, estate: str) -> None:
+    def test_a_flow_that_fails_says_why(self, page, estate):
         """And keeps what was known."""
         page.open(estate, quote(EDGE))
         page.shows(UNREACHED)
@@ -270,7 +269,7 @@ class TestInBrowser:
         page.like("dark")
         page.shot("failing-dark")
 
-    def test_the_chart_of_a_paused_flow_becomes_empty(self, page: Page) -> None:
+    def test_the_chart_of_a_paused_flow_becomes_empty(self, page):
         """The last hour has no cycles once the last one is longer ago."""
         daemon = one_flow()
         with served(daemon) as address:
@@ -281,7 +280,7 @@ class TestInBrowser:
             page.refresh()
             page.shows("No cycle in this time range.", ".chart")
 
-    def test_the_chart_is_read_with_keys_and_mouse(self, page: Page, estate: str) -> None:
+    def test_the_chart_is_read_with_keys_and_mouse(self, page, estate):
         """A cycle at a time, in words."""
         page.open(estate, quote(HOME))
         page.until(lambda: page.all(".chart .line"), "the chart")
@@ -300,7 +299,7 @@ class TestInBrowser:
         assert page.one(".tip").is_displayed()
         page.shot("chart-tip")
 
-    def test_groups_are_searched_filtered_and_ordered(self, page: Page) -> None:
+    def test_groups_are_searched_filtered_and_ordered(self, page):
         """By the daemon; the address says how, so that it can be sent to somebody."""
         with served(one_flow()) as address:
             page.open(address)
@@ -324,7 +323,7 @@ class TestInBrowser:
             page.browser.back()
             page.until(lambda: len(page.names()) == 4, "what was before")
 
-    def test_what_is_chosen_wrongly_in_the_address_is_told(self, page: Page) -> None:
+    def test_what_is_chosen_wrongly_in_the_address_is_told(self, page):
         """With the daemon's own sentence."""
         with served(one_flow()) as address:
             page.open(address, "A-%3EB?outcome=nonsense")
@@ -332,7 +331,7 @@ class TestInBrowser:
             page.open(address, "X-%3EY")
             page.shows("There is no flow X->Y")
 
-    def test_a_group_is_opened_and_closed_with_keys(self, page: Page, estate: str) -> None:
+    def test_a_group_is_opened_and_closed_with_keys(self, page, estate):
         """It has an address of its own; Escape and back close it, and the focus returns."""
         page.open(estate, quote(HOME))
         page.until(lambda: len(page.names()) > 40, "groups")
@@ -362,14 +361,14 @@ class TestInBrowser:
         page.like("light", PHONE)
         page.shot("group-phone")
 
-    def test_topics_have_their_list(self, page: Page, estate: str) -> None:
+    def test_topics_have_their_list(self, page, estate):
         """With what the target lacks."""
         page.open(estate, f"{quote(HOME)}?view=topics")
         page.until(lambda: "payments" in page.names(), "topics")
         page.shows("Not mirrored", "#list")
         page.shot("topics-light", whole=True)
 
-    def test_the_page_follows_each_cycle(self, page: Page) -> None:
+    def test_the_page_follows_each_cycle(self, page):
         """Without a reload; scroll, focus and what was opened stay, and a new state is read out."""
         daemon = one_flow()
         with served(daemon) as address:
@@ -393,7 +392,7 @@ class TestInBrowser:
             page.shows(UNREACHED)
             assert page.names() == ["jazz"]
 
-    def test_what_has_not_changed_is_not_sent_again(self, page: Page, estate: str) -> None:
+    def test_what_has_not_changed_is_not_sent_again(self, page, estate):
         """The page asks with ETags, and for what belongs to a cycle only after one."""
         page.open(estate, quote(HOME))
         page.until(lambda: len(page.names()) > 40, "groups")
@@ -409,7 +408,7 @@ class TestInBrowser:
         page.until(lambda: len(page.script(statuses)) > before, "the next question")
         assert {url.rpartition("/api/v1/")[2] for url in page.asked()} <= {"flows", "remotes"}
 
-    def test_a_tab_that_nobody_sees_asks_nothing(self, page: Page, estate: str) -> None:
+    def test_a_tab_that_nobody_sees_asks_nothing(self, page, estate):
         """It asks at once when it is seen again."""
         page.open(estate)
         page.until(lambda: page.all(".card"), "cards")
@@ -432,7 +431,7 @@ class TestInBrowser:
         page.refresh()
         page.until(lambda: page.script(waiting) == 1, "it asks again")
 
-    def test_a_daemon_that_is_away_leaves_what_was_shown(self, page: Page) -> None:
+    def test_a_daemon_that_is_away_leaves_what_was_shown(self, page):
         """And the page says since when; it goes on when the daemon is back."""
         daemon = one_flow()
         with served(daemon) as address:
@@ -449,7 +448,7 @@ class TestInBrowser:
             page.shows("as of", "#connection")
             page.shows("answers again", "#live")
 
-    def test_without_a_token_nothing_can_be_asked_for(self, page: Page) -> None:
+    def test_without_a_token_nothing_can_be_asked_for(self, page):
         """With one there are buttons; a pause is asked about once more."""
         daemon = one_flow(token=TOKEN)
         with served(daemon) as address:
@@ -474,7 +473,7 @@ class TestInBrowser:
             page.shows("Resume", ".actions")
             assert TOKEN not in page.script("return document.documentElement.outerHTML + location")
 
-    def test_where_a_token_is_needed_the_page_asks_for_it(self, page: Page) -> None:
+    def test_where_a_token_is_needed_the_page_asks_for_it(self, page):
         """And says what is wrong with one that is not known."""
         with served(one_flow(token=TOKEN, read_token=READ_TOKEN)) as address:
             page.open(address)
@@ -493,7 +492,7 @@ class TestInBrowser:
             page.click(".actions button")
             page.shows("this token only allows reading", "#ask")
 
-    def test_the_flows_of_other_daemons_are_shown(self, page: Page) -> None:
+    def test_the_flows_of_other_daemons_are_shown(self, page):
         """Marked with the address, and each leads to that daemon's own page."""
         with ExitStack() as stack:
             other = one_flow()
@@ -512,7 +511,7 @@ class TestInBrowser:
             hosts = {url.split("/")[2] for url in page.asked() if url.startswith("http")}
             assert hosts == {address.removeprefix("http://")}
 
-    def test_an_instance_is_no_other_one_to_itself(self, page: Page) -> None:
+    def test_an_instance_is_no_other_one_to_itself(self, page):
         """Its own address may stand in a list that all instances share."""
         daemon = one_flow()
         with served(daemon) as address:
@@ -525,7 +524,7 @@ class TestInBrowser:
                 page.until(lambda: (page.refresh(), page.names())[1], "the only flow")
                 assert not page.all(".remote")
 
-    def test_before_the_first_cycle_the_page_says_so(self, page: Page) -> None:
+    def test_before_the_first_cycle_the_page_says_so(self, page):
         """And where no flow is enabled, what to set."""
         daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
         daemon.board.update("A->B", running_since=daemon.now - 3)
@@ -543,7 +542,7 @@ class TestInBrowser:
             page.refresh()
             page.shows("No flow is enabled.")
 
-    def test_without_groups_it_is_told_whether_a_cycle_looked(self, page: Page) -> None:
+    def test_without_groups_it_is_told_whether_a_cycle_looked(self, page):
         """Also after a cycle that reached no cluster, and where another instance may know more."""
         daemon = daemon_of("A->B", "B->A", settings=ServerSettings(listeners=ANY))
         daemon.cycle([])
@@ -559,7 +558,7 @@ class TestInBrowser:
             page.shows(UNREACHED)
             page.shows("No group has a committed offset", ".failover")
 
-    def test_a_flow_that_only_plans_has_synced_nothing(self, page: Page) -> None:
+    def test_a_flow_that_only_plans_has_synced_nothing(self, page):
         """Its groups are not in sync."""
         daemon = daemon_of("A->B", "B->A", settings=ServerSettings(listeners=ANY))
         daemon.cycle([row("billing", outcome=OutcomeKind.WOULD_COMMIT)], commits=False)
@@ -569,7 +568,7 @@ class TestInBrowser:
             page.open(address, "A-%3EB")
             page.shows("No row was skipped or failed.", "#view")
 
-    def test_an_instance_on_standby_shows_the_cycles_of_the_leader(self, page: Page) -> None:
+    def test_an_instance_on_standby_shows_the_cycles_of_the_leader(self, page):
         """What it reads of them; two intervals after the last one, numbers are the least."""
         daemon = one_flow()
         daemon.controls.lead_of["A->B"] = Lead(here=False)
@@ -590,7 +589,7 @@ class TestInBrowser:
             page.refresh()
             page.until(lambda: page.text("#panel").count("≥ 0") == 2, "at least 0")
 
-    def test_names_may_hold_anything(self, page: Page) -> None:
+    def test_names_may_hold_anything(self, page):
         """They are text and never markup; what cannot be seen is shown as an escape; each has its
         panel."""
         daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
@@ -619,7 +618,7 @@ class TestInBrowser:
                 page.until(lambda: not page.all("#panel[open]"), "it is closed")
             assert page.errors() == []
 
-    def test_an_estate_of_65_000_groups_stays_in_pages(self, page: Page) -> None:
+    def test_an_estate_of_65_000_groups_stays_in_pages(self, page):
         """The daemon cuts them; the browser holds no more than one page."""
         daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
         daemon.cycle(many_rows(65_000, 2))
@@ -638,7 +637,7 @@ class TestInBrowser:
             assert len(page.script("return [...document.querySelectorAll('*')]")) < 2_500
             page.shot("many-light", whole=True)
 
-    def test_a_phone_shows_all_of_it(self, page: Page, estate: str) -> None:
+    def test_a_phone_shows_all_of_it(self, page, estate):
         """Without scrolling sideways."""
         for name, hash_ in (
             ("overview", ""),
@@ -650,7 +649,7 @@ class TestInBrowser:
             assert page.script("return document.documentElement.scrollWidth") == PHONE[0]
             page.shot(f"phone-{name}", whole=True)
 
-    def test_colours_can_be_switched(self, page: Page, estate: str) -> None:
+    def test_colours_can_be_switched(self, page, estate):
         """The system decides until somebody does; that stays."""
         page.open(estate)
         ground = "return getComputedStyle(document.body).backgroundColor"
@@ -666,7 +665,7 @@ class TestInBrowser:
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     @pytest.mark.parametrize("hash_", ["", quote(HOME), f"{quote(HOME)}/billing.writer"])
-    def test_accessibility(self, page: Page, estate: str, hash_: str, scheme: str) -> None:
+    def test_accessibility(self, page, estate, hash_, scheme):
         """axe finds nothing that breaks WCAG's A and AA, contrast included."""
         page.open(estate, hash_)
         page.like(scheme)
@@ -675,7 +674,7 @@ class TestInBrowser:
             page.one("#panel .rows li")
         assert page.violations(contrast_alone=scheme == "dark") == []
 
-    def test_tab_goes_through_the_page_in_its_order(self, page: Page, estate: str) -> None:
+    def test_tab_goes_through_the_page_in_its_order(self, page, estate):
         """Each stop is seen, by an outline."""
         page.open(estate)
         page.until(lambda: len(page.all(".card")) == 3, "cards")

@@ -13,7 +13,6 @@ from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import remotes
-from tsoffset.server.listeners import serve
 from tsoffset.server.remotes import Remote, Remotes
 
 ANY = "http://127.0.0.1:0"
@@ -25,7 +24,7 @@ def served(**settings: object) -> Iterator[tuple[Daemon, str]]:
     """Another daemon that has had a cycle, and where."""
     daemon = Daemon(ServerSettings(listeners=(ANY,), **settings))
     daemon.cycle([row("billing")])
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+    with daemon.serve() as (address,):
         yield daemon, address
 
 
@@ -82,7 +81,7 @@ def refusal(url: str, token: str | None = None) -> str:
     return found.error
 
 
-def test_an_instance_is_shown_as_it_answers() -> None:
+def test_an_instance_is_shown_as_it_answers():
     """Its flows, and when that was by the clock here."""
     with served() as (daemon, address):
         found = asked(of(address))
@@ -92,7 +91,7 @@ def test_an_instance_is_shown_as_it_answers() -> None:
     assert (found.answered_at, found.error) == (7.0, None)
 
 
-def test_an_instance_that_is_away_leaves_what_it_last_said() -> None:
+def test_an_instance_that_is_away_leaves_what_it_last_said():
     """With the reason why it does not answer any more."""
     with served() as (_, address):
         known = of(address)
@@ -103,7 +102,7 @@ def test_an_instance_that_is_away_leaves_what_it_last_said() -> None:
     assert "cannot be reached; check that it runs" in (found.error or "")
 
 
-def test_nobody_waits_for_others() -> None:
+def test_nobody_waits_for_others():
     """What is known is answered at once; one that hangs delays neither the rest nor us."""
     with socket.create_server(("127.0.0.1", 0)) as silent, served() as (_, address):
         known = of(f"http://127.0.0.1:{silent.getsockname()[1]}", address)
@@ -112,7 +111,7 @@ def test_nobody_waits_for_others() -> None:
         assert known.known()[0] == Remote(f"http://127.0.0.1:{silent.getsockname()[1]}")
 
 
-def test_others_are_asked_only_every_few_seconds() -> None:
+def test_others_are_asked_only_every_few_seconds():
     """However often somebody asks here, and never twice at a time."""
     requests = []
 
@@ -131,7 +130,7 @@ def test_others_are_asked_only_every_few_seconds() -> None:
 # --- tokens -------------------------------------------------------------------------------
 
 
-def test_one_token_to_read_serves_all_instances() -> None:
+def test_one_token_to_read_serves_all_instances():
     """It is sent to this machine, and by https; the token to change is sent nowhere."""
     with served(read_token=READ_TOKEN) as (_, address):
         assert asked(of(address, token=READ_TOKEN)).answer is not None
@@ -150,12 +149,12 @@ def test_one_token_to_read_serves_all_instances() -> None:
         ("http://localhost.example", False),
     ],
 )
-def test_a_token_never_goes_over_a_network_in_the_clear(url: str, sent: bool) -> None:
+def test_a_token_never_goes_over_a_network_in_the_clear(url, sent):
     """By https, or to this machine alone."""
     assert remotes._keeps_secrets(url) is sent
 
 
-def test_the_address_is_shown_without_what_may_be_secret() -> None:
+def test_the_address_is_shown_without_what_may_be_secret():
     """User, password, query and fragment are neither shown nor sent."""
     with served() as (_, address):
         host = address.removeprefix("http://")
@@ -164,7 +163,7 @@ def test_the_address_is_shown_without_what_may_be_secret() -> None:
     assert found.answer is not None
 
 
-def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
+def test_an_address_with_a_path_is_taken_for_a_prefix():
     """As behind a proxy."""
     paths = []
 
@@ -192,7 +191,7 @@ def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
         (302, b"", "answers with status 302"),
     ],
 )
-def test_what_is_no_answer_has_a_sentence(status: int, body: bytes, told: str) -> None:
+def test_what_is_no_answer_has_a_sentence(status, body, told):
     """With a next step, and nothing of the body."""
     with answering(said(status, body, Location="http://127.0.0.1:1/")) as address:
         error = refusal(address)
@@ -200,7 +199,7 @@ def test_what_is_no_answer_has_a_sentence(status: int, body: bytes, told: str) -
     assert ";" in error
 
 
-def test_a_redirect_is_not_followed() -> None:
+def test_a_redirect_is_not_followed():
     """It could lead anywhere, with our token."""
     with (
         served() as (_, address),
@@ -209,14 +208,14 @@ def test_a_redirect_is_not_followed() -> None:
         assert "answers with status 307" in refusal(from_)
 
 
-def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_without_end_is_left(monkeypatch):
     """By its size."""
     monkeypatch.setattr(remotes, "LARGEST_ANSWER", 1_000)
     with answering(said(200, b"x" * 100_000)) as address:
         assert "too large" in refusal(address)
 
 
-def test_a_slow_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_answer_is_left(monkeypatch):
     """By the time for all of it, however often a byte comes."""
     monkeypatch.setattr(remotes, "ANSWER_SECONDS", 0.2)
     ended = threading.Event()
@@ -235,7 +234,7 @@ def test_a_slow_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         ended.set()
 
 
-def test_an_instance_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_instance_that_says_nothing_is_left(monkeypatch):
     """After its time."""
     monkeypatch.setattr(remotes, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -243,7 +242,7 @@ def test_an_instance_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) 
     assert "no answer in time" in error
 
 
-def test_https_that_is_none_says_what_to_do() -> None:
+def test_https_that_is_none_says_what_to_do():
     """The certificate, or the scheme."""
     with answering(said(200)) as address:
         assert "SSL_CERT_FILE" in refusal(address.replace("http:", "https:"))
@@ -252,7 +251,7 @@ def test_https_that_is_none_says_what_to_do() -> None:
 # --- the API ------------------------------------------------------------------------------
 
 
-def test_the_api_shows_other_instances() -> None:
+def test_the_api_shows_other_instances():
     """By their address, with what they last answered; ETag as everywhere."""
     with served() as (_, address):
         client = Daemon(ServerSettings(remote_urls=(address,))).client()
@@ -264,7 +263,7 @@ def test_the_api_shows_other_instances() -> None:
     assert client.get("/api/v1/remotes", headers=known).status_code in (200, 304)
 
 
-def test_without_other_instances_there_are_none() -> None:
+def test_without_other_instances_there_are_none():
     """Nor is anything asked."""
     client = Daemon().client()
     response = client.get("/api/v1/remotes")
@@ -273,7 +272,7 @@ def test_without_other_instances_there_are_none() -> None:
     assert client.get("/api/v1/remotes", headers=known).status_code == 304
 
 
-def test_other_instances_are_for_readers() -> None:
+def test_other_instances_are_for_readers():
     """As all that holds data."""
     client = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN)).client()
     assert client.get("/api/v1/remotes").status_code == 401

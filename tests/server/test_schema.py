@@ -55,14 +55,14 @@ def asked(case: schemathesis.Case) -> None:
 
 @SCHEMA.parametrize()
 @FEW
-def test_answers_fit_the_document(case: schemathesis.Case) -> None:
+def test_answers_fit_the_document(case):
     """A few questions of each kind."""
     asked(case)
 
 
 @SCHEMA.parametrize()
 @FEW
-def test_answers_about_what_is_there_fit_the_document(case: schemathesis.Case) -> None:
+def test_answers_about_what_is_there_fit_the_document(case):
     """The same of a flow and group that are, so that more than 404 is seen."""
     for parameters in (case.path_parameters, case.query):
         if "flow" in parameters:

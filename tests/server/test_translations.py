@@ -25,12 +25,12 @@ def estate() -> Estate:
 
 
 @pytest.fixture
-def client(estate: Estate) -> TestClient:
+def client(estate) -> TestClient:
     made = Daemon(ServerSettings(token=TOKEN))
     return made.client(connect=estate.connect, headers=bearing(TOKEN))
 
 
-def test_offsets_are_answered_with_their_rows(client: TestClient) -> None:
+def test_offsets_are_answered_with_their_rows(client):
     """In the order of the request, those without a translation with their reason."""
     asked = [position(100), position(40), position(101), position(topic="unknown")]
     answer = client.post(ADDRESS, json={"positions": asked})
@@ -46,7 +46,7 @@ def test_offsets_are_answered_with_their_rows(client: TestClient) -> None:
     assert [row["source_offset"] for row in rows] == [100, 40, 101, 40]
 
 
-def test_the_token_for_changes_is_needed(estate: Estate) -> None:
+def test_the_token_for_changes_is_needed(estate):
     """A translation costs both clusters."""
     client = Daemon(ServerSettings(token=TOKEN)).client(connect=estate.connect)
     assert client.post(ADDRESS, json={"positions": [position()]}).status_code == 401
@@ -64,7 +64,7 @@ def test_the_token_for_changes_is_needed(estate: Estate) -> None:
         (b" " * (TRANSLATIONS_BODY_BYTES + 1), 413),
     ],
 )
-def test_a_bad_body_is_refused_with_a_problem(client: TestClient, body: bytes, status: int) -> None:
+def test_a_bad_body_is_refused_with_a_problem(client, body, status):
     answer = client.post(ADDRESS, content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.headers["content-type"]) == (
         status,
@@ -72,14 +72,14 @@ def test_a_bad_body_is_refused_with_a_problem(client: TestClient, body: bytes, s
     )
 
 
-def test_a_thousand_offsets_are_taken_and_no_more(client: TestClient) -> None:
+def test_a_thousand_offsets_are_taken_and_no_more(client):
     longest = position(2**53 - 1, "t" * 249, 2**31 - 1)
     answer = client.post(ADDRESS, json={"positions": [longest] * 1_000})
     assert (answer.status_code, len(answer.json()["rows"])) == (200, 1_000)
     assert client.post(ADDRESS, json={"positions": [longest] * 1_001}).status_code == 422
 
 
-def test_one_translation_runs_at_a_time(estate: Estate) -> None:
+def test_one_translation_runs_at_a_time(estate):
     """A second request is refused at once, and answered when the first has ended."""
     asked, go_on = threading.Event(), threading.Event()
 
@@ -99,6 +99,6 @@ def test_one_translation_runs_at_a_time(estate: Estate) -> None:
     assert client.post(ADDRESS, json=body).status_code == 200
 
 
-def test_an_unknown_flow_is_not_found(client: TestClient) -> None:
+def test_an_unknown_flow_is_not_found(client):
     body = {"positions": [position()]}
     assert client.post("/api/v1/flows/X-%3EY/translations", json=body).status_code == 404

@@ -15,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 
 from tests import stored_clusters as shared
-from tests.invoking import ROOT, logging_kept
+from tests.invoking import ROOT, logging_kept, run_program, succeeds
 from tests.processes import children, is_java, runs, stop
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
@@ -114,14 +114,7 @@ with spark_session({"spark.master": "local[1]"}) as spark:
 def test_a_user_id_without_a_name_will_do():
     """As containers have it (`docker run --user 54321`): Java and Hadoop find no user name, and no
     home, in the system's list."""
-    done = subprocess.run(
-        [*NAMELESS, sys.executable, "-c", ONE_JOB],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.endswith("3\n"), done.stderr
+    assert succeeds(*NAMELESS, sys.executable, "-c", ONE_JOB).endswith("3\n")
 
 
 SUBMIT = """#!/bin/sh
@@ -268,15 +261,8 @@ def test_session_is_silent_and_leaves_nothing():
     a word of Spark's; its workers are this interpreter; its Java and its sockets, which lie where
     nobody else can reach them, are gone when the block ends."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
+    done = run_program(sys.executable, "-c", SESSION, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
     first, second = json.loads(done.stdout)
     for told in (first, second):
         assert told["workers"] == [sys.executable] * len(told["workers"])

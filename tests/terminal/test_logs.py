@@ -6,7 +6,6 @@ import math
 import re
 import socket
 import socketserver
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.invoking import logging_kept
+from tests.invoking import logging_kept, run_process, run_program
 from tests.random_examples import scaled
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.logs import (
@@ -87,7 +86,7 @@ raise KeyError("password='c4n4ry'")
 
 def test_what_nobody_caught_is_logged_like_the_rest():
     """Warnings and the tracebacks that Python prints itself are one JSON object a line, too."""
-    done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True)
+    done = run_program(sys.executable, "-c", UNCAUGHT)
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert [each["event"].partition(" ")[0] for each in events[1:]] == ["uncaught_error"] * 3
     assert "old" in events[0]["event"]
@@ -97,10 +96,9 @@ def test_what_nobody_caught_is_logged_like_the_rest():
 
 def test_words_that_are_wrong_are_logged_as_the_words_ask():
     """`--log-format json` holds for what click says of a command line, too."""
-    words = [sys.executable, "-m", "tsoffset", "plan", "--log-format", "json", "--bogus"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    (line,) = done.stderr.splitlines()
-    assert ("--bogus" in json.loads(line)["message"], done.returncode) == (True, 2)
+    status, _, said = run_process("plan", "--log-format", "json", "--bogus")
+    (line,) = said.splitlines()
+    assert ("--bogus" in json.loads(line)["message"], status) == (True, 2)
 
 
 def test_a_lost_peer_of_a_socket_server_is_no_traceback(capsys):

@@ -160,7 +160,7 @@ def forms_of(canary: str) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(secured, tmp_path_factory) -> Iterator[Run]:
     """A topic and its copy on one broker, a group on it, and rights for all that tsoffset does."""
     admin = Contents(secured.broker.admin)
     records = [

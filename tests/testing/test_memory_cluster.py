@@ -197,17 +197,6 @@ def test_logs_can_be_pickled_on_the_way():
     assert log.end == 6
 
 
-def test_a_cluster_can_be_pickled():
-    """A copy answers the same and shares nothing with the original."""
-    cluster = filled()
-    cluster.commit({"g": {ORDERS: CommittedOffset(5)}})
-    copy = pickle.loads(pickle.dumps(cluster))
-    cluster.log("orders").append(numbered([10]))
-    assert copy.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
-    found = copy.committed(["g"], require_stable=True).by_group()
-    assert found == {"g": {ORDERS: CommittedOffset(5)}}
-
-
 messages = st.builds(
     Message, st.none() | st.integers(-5, 30), st.sampled_from([b"a", b"b", b"c"]), st.none()
 )

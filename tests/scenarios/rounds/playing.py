@@ -26,7 +26,7 @@ class GoneOver:
     """One group. `processed` and `got` are, by partition, the values with their offsets that
     it processed on the source and then got on the target; `committed` what the source has
     acknowledged. `last_sync` is the last cycle that had ended when it began on the target,
-    None where there was none, and `synced` the partitions for which it then had a commit.
+    None where there was none.
     """
 
     group: str
@@ -34,7 +34,6 @@ class GoneOver:
     got: Mapping[int, Mapping[bytes, int]]
     committed: Mapping[int, int]
     last_sync: Synced | None
-    synced: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +174,10 @@ def _go_over(stage: Stage, plan: Plan, application: AnyApplication, syncing: Syn
     group, remote = application.group, stage.remote(plan)
     joins = plan.ending is Ending.GOES_ON
     last_sync = syncing.done[-1] if syncing.done else None
-    before = stage.target.committed_offsets(group)
     with application.gone_over(stage.target, remote, joins=joins) as (consumer, got):
         if consumer is not None and joins:
             _hold_against_syncs(stage, consumer, group, syncing)
-    return GoneOver(
-        group,
-        application.processed,
-        got,
-        application.committed,
-        last_sync,
-        frozenset(partition for topic, partition in before if topic == remote),
-    )
+    return GoneOver(group, application.processed, got, application.committed, last_sync)
 
 
 def _hold_against_syncs(
