@@ -237,3 +237,19 @@ def test_who_ends_gives_up_the_lead_and_leaves(election, coordinator, answers, l
     election.close()
     assert not election.leads()
     assert coordinator.said[2:] == (["leave", "close"] if left else ["close"])
+
+
+def test_an_instance_whose_cycle_hangs_does_not_lead(election, coordinator):
+    """Another one leads at once; when the cycle has ended, this one joins without a claim."""
+    hangs = [True, True, False]
+    election.step()
+    assert election.leads()
+    election.leave_while(lambda: hangs.pop(0))
+    for _ in range(2):
+        election.step()
+        assert not election.leads()
+        assert "restart this process" in (election.problem() or "")
+    coordinator.others = {"x": metadata(OLD, leads=True)}
+    election.step()
+    assert (election.leader(), election.problem()) == (OLD, None)
+    assert coordinator.said == ["join", "leave", "leave", "join"]

@@ -86,6 +86,7 @@ class Election(Peers):
         self._failed: Failed | None = None
         self._joined = False
         self._logged = False
+        self._hung: Callable[[], bool] = lambda: False
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -109,6 +110,9 @@ class Election(Peers):
         target is unreachable, no instance leads."""
         failed = self._failed
         return None if failed is None or self._in_session() else failed.message
+
+    def leave_while(self, hung: Callable[[], bool]) -> None:
+        self._hung = hung
 
     def _instances(self) -> tuple[Instance, ...]:
         agreed = self._agreed
@@ -158,7 +162,7 @@ class Election(Peers):
                 group = self._flow.election_group
                 self._membership = self._enter(self._flow.target, group, SESSION_SECONDS)
             exchange = self._beat if self._joined else self._join
-            pause = exchange(self._membership)
+            pause = (self._step_down if self._hung() else exchange)(self._membership)
         except TsoffsetError as error:  # unusable addresses
             pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
         except Exception as error:  # if the thread ended, this instance would never lead again
@@ -203,6 +207,20 @@ class Election(Peers):
         self._joined = False
         self._void(answer)
         return 0.0
+
+    def _step_down(self, membership: Membership) -> float:
+        """Leave the group: the flow's thread hangs, and cannot close the election."""
+        self._joined = False
+        self._void(MemberState.REMOVED)
+        membership.leave()
+        return self._missed(
+            Failed(
+                FailureKind.INTERNAL,
+                f"elect the leader of {self._flow.name}: a cycle of this instance runs far past its"
+                " time limit, so it has left the election; restart this process",
+                retry_seconds=_RETRY_SECONDS,
+            )
+        )
 
     def _void(self, standing: MemberState) -> None:
         if standing is MemberState.REMOVED:

@@ -100,15 +100,17 @@ def _operation(route: APIRoute) -> str:
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
     # `async`, so that they need no thread of the pool, which slow requests may have used up.
     @app.get(
-        "/healthz", tags=["probes"], responses={503: problem_response("The flows' loop has ended.")}
+        "/healthz",
+        tags=["probes"],
+        responses={503: problem_response("A flow's loop has ended or hangs.")},
     )
     async def healthz() -> answers.Health:
-        """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
+        """Liveness: 200 while the flows' loops run, whether or not the clusters can be reached."""
         if alive():
             return answers.Health(ok=True)
         raise Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "the loop that runs the flows has ended",
+            "the loop of a flow has ended or hangs",
             "restart the process, and read its log for the cause",
         )
 
