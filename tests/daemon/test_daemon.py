@@ -717,6 +717,21 @@ def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
             again.daemon.pause("B->C")
 
 
+def test_a_pause_does_not_wait_until_it_is_written(tmp_path, monkeypatch):
+    """To a store that is silent: no cycle starts meanwhile."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        now.gate.wait("A->B", 1)
+        goes_on = threading.Event()
+        monkeypatch.setattr(Folder, "write", lambda *_: goes_on.wait())
+        with ThreadPoolExecutor(1) as pool:
+            pausing = pool.submit(now.daemon.pause, "A->B")
+            try:
+                now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+                assert not pausing.done()
+            finally:
+                goes_on.set()
+
+
 def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path):
     """As `tsoffset failover` leaves one in `state.dir`: the log says why no more cycles come."""
     with running(tmp_path, f"state.dir = {tmp_path}/state") as now:

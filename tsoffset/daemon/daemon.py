@@ -3,6 +3,7 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 
 import structlog
@@ -127,7 +128,7 @@ class Daemon:
         self._selection.flow(flow)
         self._pauses.set(flow, paused)
         if (loop := self._loops.get(flow)) is not None:
-            loop.hold(paused=paused)
+            loop.look_at_pause()
 
     # --- reloads ----------------------------------------------------------------------------
 
@@ -137,8 +138,8 @@ class Daemon:
 
     def _read_pauses(self) -> None:
         self._pauses.look()
-        for name, loop in list(self._loops.items()):
-            loop.hold(paused=self._pauses.paused(name))
+        for loop in list(self._loops.values()):
+            loop.look_at_pause()
 
     def _reload(self, *, asked: bool) -> None:
         try:
@@ -193,7 +194,6 @@ class Daemon:
                     # The last cycle of the flow's previous loop may still be running.
                     loop = loops[flow.name] = self._loop(flow, selection)
                     loop.configure(selection)
-                    loop.hold(paused=self._pauses.paused(flow.name))
                     loop.start(after=ending.pop(flow.name, None))
                 else:
                     loop.configure(selection)
@@ -212,6 +212,7 @@ class Daemon:
             peers=self._peers(flow),
             last_known=self._last_known,
             numbers=self._numbers[flow.name],
+            paused=partial(self._pauses.paused, flow.name),
         )
 
 

@@ -80,6 +80,7 @@ class FlowLoop:
         peers: Peers | None = None,
         last_known: LastKnown = nothing_known,
         numbers: Iterator[int] | None = None,
+        paused: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -94,6 +95,7 @@ class FlowLoop:
         self._schedule = Schedule(selection.flow(name).sync_interval_seconds, now())
         self._numbers = numbers or count(1)
         self._number = 0
+        self._is_paused = paused
         self._paused = False
         self._after: FlowLoop | None = None
         self._waiting = False
@@ -148,12 +150,10 @@ class FlowLoop:
         self._selection = selection
         self._wake.set()
 
-    def hold(self, *, paused: bool) -> None:
-        """While `paused`, start no cycle; afterwards start the next one at once."""
-        if paused is not self._paused:
-            self._paused = paused
+    def look_at_pause(self) -> None:
+        """Apply a pause now: no cycle starts until its end, and one starts then."""
+        if self._is_paused() is not self._paused:
             self._wake.set()
-            log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
 
     def sync_now(self) -> None:
         """Start the next cycle as soon as none runs."""
@@ -317,7 +317,11 @@ class FlowLoop:
 
     def _held_back(self) -> FlowState | None:
         """The state of the flow if no cycle may start now; None if one may."""
-        if self._paused:
+        paused = self._is_paused()
+        if paused is not self._paused:
+            self._paused = paused
+            log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
+        if paused:
             return FlowState.PAUSED
         unknown = self._selection.lists.unknown(self.name)
         self._log.warn("lists_unknown", unknown)
