@@ -148,7 +148,10 @@ class Metrics(Collector):
     def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
         """Metrics of the flow's group-partitions; lags in records only while they are known."""
         flow, sums, since = status.name, self._sums_of(status), status.unknown_since(now)
-        families.put(metrics.STALE, 0 if since is None else max(0.0, now - since), flow)
+        # Before a takeover, cycles of another instance may have reached both clusters.
+        took_over = 0.0 if status.last_reached is None else status.began_at
+        stale = 0 if since is None else max(0.0, now - max(since, took_over))
+        families.put(metrics.STALE, stale, flow)
         if since is not None:
             known = sums.pairs["lag_records_sum"]
             families.put(metrics.STALE_LAG, known, flow)
