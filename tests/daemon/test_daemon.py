@@ -701,6 +701,17 @@ def test_what_needs_a_restart_is_said(tmp_path):
         now.wait_for(lambda: not now.board.warnings)
 
 
+def test_a_changed_secret_is_read_without_a_reload(tmp_path):
+    """The election and a translation over the API use it as the next cycle does."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("seconds = 7")
+    line = f"sync.group.offsets.interval.seconds = ${{file:{secrets}:seconds}}"
+    with running(tmp_path, line) as now:
+        assert now.daemon.settings("A->B").sync_interval_seconds == 7
+        secrets.write_text("seconds = 8")
+        assert now.daemon.settings("A->B").sync_interval_seconds == 8
+
+
 def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
     """Pausing outlives the process where there is a `state.dir`; the other flow goes on."""
     lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")

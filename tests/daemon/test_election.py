@@ -228,6 +228,26 @@ def test_settings_that_cannot_be_used_are_a_problem(time):
     election.close()
 
 
+def test_a_new_password_is_used_without_a_restart(coordinator, time):
+    """Once the lead is over in which the old one was refused; the new member has no claim."""
+    passwords, used = iter(("old", "new")), []
+
+    def enter(settings, *_):
+        used.append(settings)
+        return coordinator
+
+    election = Election(FLOW, NEW, target=lambda: next(passwords), enter=enter, now=time.monotonic)
+    election.step()
+    coordinator.answers = [REFUSED, REFUSED]
+    election.step()
+    assert (election.leads(), used) == (True, ["old"])
+    time.now = SESSION_SECONDS
+    election.step()
+    election.step()
+    assert (election.leads(), used) == (True, ["old", "new"])
+    assert coordinator.said == ["join", "beat", "beat", "close", "join"]
+
+
 @pytest.mark.parametrize(("answers", "left"), [([], True), ([AWAY], False)])
 def test_who_ends_gives_up_the_lead_and_leaves(election, coordinator, answers, left):
     """A coordinator that was away just now is not waited for."""

@@ -17,6 +17,7 @@ from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.spark.flow import FlowTask
 
 log = structlog.get_logger(__name__)
 
@@ -123,6 +124,10 @@ class Daemon:
         loop = self._loops.get(flow)
         # A flow without a loop yet has not joined its election.
         return Lead(here=not settings.leader_election) if loop is None else loop.lead()
+
+    def settings(self, flow: str) -> FlowSettings:
+        selection = self._selection
+        return FlowTask(selection.configuration, flow, selection.narrowing).resolve().flow
 
     def _set_paused(self, flow: str, paused: bool) -> None:
         self._selection.flow(flow)

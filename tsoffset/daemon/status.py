@@ -194,6 +194,10 @@ class Controls(Protocol):
     def lead(self, flow: str) -> Lead:
         """The instance that runs the flow now."""
 
+    def settings(self, flow: str) -> FlowSettings:
+        """The flow's settings; reads its secrets again. Raises ConfigurationError if one cannot be
+        read, and UsageError for an unknown flow."""
+
 
 class Board:
     """The status of every flow of this process, in the order of the configuration file."""

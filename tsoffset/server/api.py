@@ -17,7 +17,8 @@ from tsoffset.cluster import Connect
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Summary, SummaryKey
-from tsoffset.flow.settings import ServerSettings
+from tsoffset.errors import TsoffsetError
+from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
@@ -190,7 +191,7 @@ class _Routes:
                 dependencies=change,
             )
         add_translations(
-            self.router, lambda name: self._known(unquote(name)), connect, list(change)
+            self.router, lambda name: self._settings(unquote(name)), connect, list(change)
         )
 
     def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
@@ -386,6 +387,17 @@ class _Routes:
         if status is None:
             raise self._no_flow(name)
         return status
+
+    def _settings(self, name: str) -> FlowSettings:
+        self._known(name)
+        try:
+            return self._controls.settings(name)
+        except TsoffsetError as error:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                answers.well_formed(str(error)),
+                "correct the configuration, and send the request again",
+            ) from None
 
     def _no_flow(self, name: str) -> Refused:
         known = ", ".join(status.name for status in self._board.statuses())
