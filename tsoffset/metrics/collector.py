@@ -143,15 +143,14 @@ class Metrics(Collector):
             families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
             if status.last is not None:
                 _put_last(families, status.last)
-            self._put_pairs(families, status, now)
+            # After a takeover, a cycle from before it here is older than those of the last leader.
+            if not status.taken_over or status.last_reached is None:
+                self._put_pairs(families, status, now)
 
     def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
         """Metrics of the flow's group-partitions; lags in records only while they are known."""
         flow, sums, since = status.name, self._sums_of(status), status.unknown_since(now)
-        # Before a takeover, cycles of another instance may have reached both clusters.
-        took_over = 0.0 if status.last_reached is None else status.began_at
-        stale = 0 if since is None else max(0.0, now - max(since, took_over))
-        families.put(metrics.STALE, stale, flow)
+        families.put(metrics.STALE, 0 if since is None else max(0.0, now - since), flow)
         if since is not None:
             known = sums.pairs["lag_records_sum"]
             families.put(metrics.STALE_LAG, known, flow)

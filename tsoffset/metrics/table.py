@@ -126,10 +126,9 @@ FAILURES_IN_A_ROW = _gauge(
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "Time since the last cycle that reached both clusters or, if later, since this process took"
-    " over the flow, in seconds. 0 for two intervals after that cycle (or twice its duration, if"
-    " longer), and 0 if there was none. While it is above 0, all lags in records, including"
-    " replication lag, are absent. Absent on standby.",
+    "Time since the last cycle that reached both clusters, in seconds. 0 for two intervals after"
+    " that cycle (or twice its duration, if longer), and 0 if there was none. While it is above 0,"
+    " all lags in records, including replication lag, are absent. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
