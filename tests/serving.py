@@ -16,7 +16,7 @@ from tsoffset.cycle.schema import table as schema_table
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
 from tsoffset.daemon.status import Board, Cycle, Instance, Lead
-from tsoffset.flow.settings import ServerSettings
+from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
@@ -75,6 +75,11 @@ class Controls:
         if self._board.status(flow) is None:
             raise KeyError(flow)
         return self.lead_of.get(flow, Lead())
+
+    def settings(self, flow: str) -> FlowSettings:
+        status = self._board.status(flow)
+        assert status is not None
+        return status.flow
 
     def pause(self, flow: str) -> None:
         self._ask("pause", flow)

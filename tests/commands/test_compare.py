@@ -424,16 +424,22 @@ def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, 
 
 
 def test_a_checkpoint_for_which_the_users_filter_raises_is_of_no_selected_group():
-    """The other groups are compared."""
+    """The other groups are compared, and topics that are still there."""
 
     class Filter(DefaultGroupFilter):
         def should_replicate_group(self, group: str) -> bool:
             return {"billing": True}[group]
 
+    class Topics(DefaultTopicFilter):
+        def should_replicate_topic(self, topic: str) -> bool:
+            return {"orders": True}[topic]
+
     estate = mirrored_estate(billing=40)
     for group in ("billing", "search"):
         checkpoint(estate, group, 40, 40)
-    assert the_pair(estate, flow(group_filter=Filter())).group == "billing"
+    checkpoint(estate, "billing", 7, 7, topic="A.gone")
+    pair = the_pair(estate, flow(group_filter=Filter(), topic_filter=Topics()))
+    assert (pair.group, pair.source_topic) == ("billing", "orders")
 
 
 @settings(deadline=None, max_examples=scaled(150))

@@ -307,6 +307,50 @@ def test_a_filter_that_was_changed_since_keeps_nothing_back(estate, tmp_path):
     assert rows["billing", "A.orders"] == ("committed", None, 50)
 
 
+def test_a_restore_commits_only_what_was_confirmed(estate, tmp_path, monkeypatch):
+    """Before the first answer a group reads on: the operator is asked again. Before the third one
+    the topic is made anew, in which the offsets of the snapshot would skip records."""
+    path = snapshot(estate, tmp_path, groups="billing|shipping")
+    asked = []
+
+    def reads_on() -> None:
+        estate.commit("shipping", "A.orders", 95, on="B")
+
+    def made_anew() -> None:
+        estate["B"].delete_topic("A.orders")
+        estate["B"].create_topic("A.orders")
+
+    meanwhile = iter((reads_on, lambda: None, made_anew))
+
+    def answer(question: str, *, yes: bool) -> bool:
+        asked.append(question)
+        next(meanwhile)()
+        return not yes
+
+    monkeypatch.setattr("tsoffset.commands.snapshots.run.confirm", answer)
+    for status, reason, offset, questions in ((0, None, 70, 2), (1, "TOPIC_MADE_ANEW", None, 3)):
+        for group in ("billing", "shipping"):
+            estate.commit(group, "A.orders", 90, on="B")
+        found, rows = restore(estate, path, topics=r"A\..*", yes=False)
+        assert (found, rows["shipping", "A.orders"][1], len(asked)) == (status, reason, questions)
+        present = estate.standing("shipping", "A.orders")
+        assert (present and present.offset) == offset
+
+
+def test_a_filter_that_raises_ends_no_restore(estate, tmp_path, capsys):
+    """It only chooses which later offsets are listed; a restore is needed when all else fails."""
+
+    class Filter(DefaultGroupFilter):
+        def should_replicate_group(self, group: str) -> bool:
+            raise KeyError(group)
+
+    path = snapshot(estate, tmp_path)
+    estate.commit("billing", "A.orders", 90, on="B")
+    status, rows = restore(estate, path, flow(group_filter=Filter()))
+    assert (status, rows["billing", "A.orders"]) == (0, ("committed", None, 50))
+    assert "the group filter raised KeyError" in " ".join(capsys.readouterr().err.split())
+
+
 def test_groups_with_members_are_left_alone(estate, tmp_path):
     """Before the question and at the commit; that is exit 1, for it is not as it was then."""
     path = snapshot(estate, tmp_path)

@@ -11,14 +11,16 @@ import pytest
 from tests.commands.test_offset_files import checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, mirrored_estate
+from tests.memory_flows import Estate, flow, mirrored_estate
 from tsoffset.commands.translate.run import run_translate
 from tsoffset.config.selection import selected
 from tsoffset.errors import UsageError
+from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.model import Precision
-from tsoffset.offset_files.document import Document
+from tsoffset.offset_files.document import LOG_END, Document, StoredOffset
 from tsoffset.offset_files.reading import read_file
 from tsoffset.offset_files.spark_checkpoint import StartingOffsets, read_checkpoint
+from tsoffset.offset_files.translation import translate_stored
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Verb
@@ -136,6 +138,24 @@ def test_ends_of_logs_stay_and_topics_are_renamed(translate, tmp_path):
     assert [(row["group"], row["source_offset"], row["outcome"]) for row in rows] == [
         (None, None, "unchanged")
     ] * 2
+
+
+def test_a_topic_for_which_the_users_filter_raises_fails_alone(estate):
+    """Also where its offset means an end of the log, which no cycle sees."""
+
+    class Topics(DefaultTopicFilter):
+        def should_replicate_topic(self, topic: str) -> bool:
+            return {"orders": True}[topic]
+
+    asked = [
+        StoredOffset("odd", 0, LOG_END),
+        StoredOffset("odd", 1, 3),
+        StoredOffset("orders", 0, 3),
+    ]
+    settings = flow(topic_filter=Topics())
+    found = translate_stored(settings, estate["A"], estate["B"], asked)
+    assert [one.row.outcome for one in found] == ["failed", "failed", "would_commit"]
+    assert all("raised KeyError" in (one.row.message or "") for one in found[:2])
 
 
 @pytest.mark.parametrize(

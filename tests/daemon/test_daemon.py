@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from polars.exceptions import PanicException
 from structlog.testing import capture_logs
 
+from tests.configured import nowhere, properties_file
 from tests.memory_flows import flow as memory_flow
 from tests.memory_flows import mirrored_estate, unused_partition
 from tests.waiting import wait_until
@@ -29,6 +30,8 @@ from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.values import failed_row, rows_table
+from tsoffset.daemon import cycles
+from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.freshness import PAIRS_KNOWN
@@ -602,6 +605,34 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path):
         now.wait_for(now.daemon.alive)
 
 
+def test_a_history_that_cannot_be_read_to_its_end_hangs_the_flow(tmp_path):
+    """Its folder is on a server that is silent: no cycle begins, and the probe and the election are
+    told, who would take this for a flow on standby."""
+    opened = threading.Event()
+
+    class Watched(Peers):
+        def leave_while(self, hung: Callable[[], bool]) -> None:
+            self.hung = hung
+
+    peers = Watched()
+
+    def known(_flow: str) -> None:
+        opened.wait()
+
+    with running(tmp_path, last_known=known, peers=lambda _: peers) as now:
+        try:
+            now.wait_for(lambda: now.daemon._loops)
+            (loop,) = now.daemon._loops.values()
+            assert now.daemon.alive()
+            loop._now = lambda: time.monotonic() + 601
+            assert peers.hung()
+            assert not now.daemon.alive()
+        finally:
+            opened.set()
+        now.gate.wait("A->B", 1)
+        assert now.daemon.alive()
+
+
 def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
     """The file turned it off and on again meanwhile: no cycle of it would begin any more. When that
     one has ended, it is not told any more, be the flow paused by then."""
@@ -670,6 +701,17 @@ def test_what_needs_a_restart_is_said(tmp_path):
         now.wait_for(lambda: not now.board.warnings)
 
 
+def test_a_changed_secret_is_read_without_a_reload(tmp_path):
+    """The election and a translation over the API use it as the next cycle does."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("seconds = 7")
+    line = f"sync.group.offsets.interval.seconds = ${{file:{secrets}:seconds}}"
+    with running(tmp_path, line) as now:
+        assert now.daemon.settings("A->B").sync_interval_seconds == 7
+        secrets.write_text("seconds = 8")
+        assert now.daemon.settings("A->B").sync_interval_seconds == 8
+
+
 def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
     """Pausing outlives the process where there is a `state.dir`; the other flow goes on."""
     lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
@@ -684,6 +726,21 @@ def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
         again.gate.wait("A->B", 1)
         with pytest.raises(KeyError):
             again.daemon.pause("B->C")
+
+
+def test_a_pause_does_not_wait_until_it_is_written(tmp_path, monkeypatch):
+    """To a store that is silent: no cycle starts meanwhile."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        now.gate.wait("A->B", 1)
+        goes_on = threading.Event()
+        monkeypatch.setattr(Folder, "write", lambda *_: goes_on.wait())
+        with ThreadPoolExecutor(1) as pool:
+            pausing = pool.submit(now.daemon.pause, "A->B")
+            try:
+                now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+                assert not pausing.done()
+            finally:
+                goes_on.set()
 
 
 def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path):
@@ -867,7 +924,8 @@ class Session:
     @property
     def sparkContext(self) -> Any:  # noqa: N802 (pyspark's name)
         told = SimpleNamespace(isStopped=lambda: self.stopped)
-        return SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: told))
+        jobs = dict.fromkeys(("setJobGroup", "setLocalProperty", "cancelJobGroup"), lambda *_: None)
+        return SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: told), **jobs)
 
 
 class Opened:
@@ -918,6 +976,16 @@ def test_a_session_that_keeps_failing_is_replaced():
             sessions.ended_well()
     leased(sessions, GAVE_UP)
     assert leased(sessions) is opened.sessions[1]
+
+
+def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
+    """For the state or for Spark: another instance may lead by then, so nothing is committed."""
+    selection = Selection.of(properties_file(tmp_path, nowhere(), nowhere()), (), None, None)
+    (flow,) = selection.flows
+    times = iter((0.0, flow.longest_cycle_seconds + 1.0))
+    monkeypatch.setattr(cycles, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    with pytest.raises(CycleOverLimit):
+        SparkCycles(Sessions(Opened()), CycleLog(flow.name)).run(selection, flow)
 
 
 def test_a_session_in_which_another_flow_works_is_not_taken_from_it():

@@ -228,6 +228,26 @@ def test_settings_that_cannot_be_used_are_a_problem(time):
     election.close()
 
 
+def test_a_new_password_is_used_without_a_restart(coordinator, time):
+    """Once the lead is over in which the old one was refused; the new member has no claim."""
+    passwords, used = iter(("old", "new")), []
+
+    def enter(settings, *_):
+        used.append(settings)
+        return coordinator
+
+    election = Election(FLOW, NEW, target=lambda: next(passwords), enter=enter, now=time.monotonic)
+    election.step()
+    coordinator.answers = [REFUSED, REFUSED]
+    election.step()
+    assert (election.leads(), used) == (True, ["old"])
+    time.now = SESSION_SECONDS
+    election.step()
+    election.step()
+    assert (election.leads(), used) == (True, ["old", "new"])
+    assert coordinator.said == ["join", "beat", "beat", "close", "join"]
+
+
 @pytest.mark.parametrize(("answers", "left"), [([], True), ([AWAY], False)])
 def test_who_ends_gives_up_the_lead_and_leaves(election, coordinator, answers, left):
     """A coordinator that was away just now is not waited for."""
@@ -237,3 +257,19 @@ def test_who_ends_gives_up_the_lead_and_leaves(election, coordinator, answers, l
     election.close()
     assert not election.leads()
     assert coordinator.said[2:] == (["leave", "close"] if left else ["close"])
+
+
+def test_an_instance_whose_cycle_hangs_does_not_lead(election, coordinator):
+    """Another one leads at once; when the cycle has ended, this one joins without a claim."""
+    hangs = [True, True, False]
+    election.step()
+    assert election.leads()
+    election.leave_while(lambda: hangs.pop(0))
+    for _ in range(2):
+        election.step()
+        assert not election.leads()
+        assert "restart this process" in (election.problem() or "")
+    coordinator.others = {"x": metadata(OLD, leads=True)}
+    election.step()
+    assert (election.leader(), election.problem()) == (OLD, None)
+    assert coordinator.said == ["join", "leave", "leave", "join"]

@@ -103,8 +103,8 @@ class Coordinator:
 
 
 class World:
-    """Instances that start, are cut off, suspended and ended by chance; their coordinator, and the
-    network between them."""
+    """Instances that start, hang, are cut off, suspended and ended by chance; their coordinator,
+    and the network between them."""
 
     def __init__(self, chance: Random) -> None:
         self.time = StillTime()
@@ -150,6 +150,7 @@ class Place:
             enter=lambda *_: self.line,
             now=self.world.time.monotonic,
         )
+        self.election.leave_while(lambda: self.world.troubled and self.world.chance.random() < 0.02)
         self.due = 0.0
 
     def step_if_due(self) -> None:

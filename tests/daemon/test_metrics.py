@@ -324,13 +324,22 @@ def test_lag_in_seconds_grows_while_nothing_comes_to_rows():
 
 
 def test_instance_on_standby_tells_nothing_of_pairs():
-    """What it knew when it had the lead grows old; the one that has it tells what is."""
+    """What it knew when it had the lead grows old; the one that has it tells what is. So
+    it is after a takeover, until a cycle has reached both clusters."""
     world = World()
     busy_cycle(world)
     world.board.update(FLOW, state=FlowState.STANDBY)
     assert world.value("flow_state", state="standby") == 1
     assert world.value("cycles_total", result="succeeded") == 1
     assert not [name for name, _ in world.samples() if name.endswith(("_pairs", "_rows"))]
+    world.now += 1000
+    for state in (FlowState.STARTING, FlowState.FAILED):
+        world.board.update(FLOW, state=state)
+        assert world.value("flow_stale_seconds") is None
+        assert world.value("flow_lag_max_seconds") is None
+    busy_cycle(world)
+    assert world.value("flow_stale_seconds") == 0
+    assert world.value("flow_lag_max_seconds") is not None
 
 
 def test_replication_lag_is_told_of_flow_and_topic():

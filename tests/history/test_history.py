@@ -188,15 +188,22 @@ CYCLES_OF_ROWS = st.lists(
 
 
 @settings(deadline=None, max_examples=scaled(25), suppress_health_check=list(HealthCheck))
-@given(CYCLES_OF_ROWS, st.integers(1, 4), st.sampled_from([NOON, NOON + DAY / 2 - 3.5 * MINUTE]))
-def test_replaying_gives_each_cycles_rows_back(tmp_path, cycles, full_every, started):
+@given(
+    CYCLES_OF_ROWS,
+    st.integers(1, 4),
+    st.sampled_from([NOON, NOON + DAY / 2 - 3.5 * MINUTE]),
+    st.integers(0, 5),
+)
+def test_replaying_gives_each_cycles_rows_back(tmp_path, cycles, full_every, started, set_back):
     """Replaying the files returns the rows of every cycle that reached the clusters, before and
-    after merging. So does `last_known` for the last one."""
+    after merging. So does `last_known` for the last one, also if the clock was set back."""
     directory = tmp_path / "history"
     shutil.rmtree(directory, ignore_errors=True)
     past = Past(directory, started, full_every=full_every)
     expected = {}
-    for rows in cycles:
+    for number, rows in enumerate(cycles):
+        if number == set_back and started == NOON:
+            past.started -= 2.5 * MINUTE
         cycle, status = past.ended(rows)
         past.history.add(cycle, status)
         past.history.write()

@@ -466,7 +466,7 @@ def test_queries_use_only_metrics_and_labels_that_there_are(of):
             assert name in labels or name in of_any_process, name
             wanted = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", selected))
             assert wanted <= labels.get(name, set()) | added, query
-        grouped = re.findall(r"\b(?:by|on|ignoring|without) \((.*?)\)", query)
+        grouped = re.findall(r"\b(?:by|on|ignoring|without) \(([^)]+)\)", query)
         known = added.union(*(labels.get(name, set()) for name, _ in used))
         assert {word for words in grouped for word in words.split(", ")} <= known, query
 

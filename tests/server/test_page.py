@@ -441,12 +441,25 @@ class TestInBrowser:
         page.shows("the daemon cannot be reached: last answer", "#connection")
         page.shows("cannot be reached", "#live")
         assert len(page.names()) == 4
+        page.shows("groups ready", ".failover .big")
         page.shot("away-light")
+        later = "const now = performance.now.bind(performance); performance.now = () => now() + 2e5"
+        page.script(later)
+        page.shows("unknown since", ".failover .big")
         daemon.settings = replace(daemon.settings, listeners=(address,))
         with served(daemon):
             page.refresh()
             page.shows("as of", "#connection")
             page.shows("answers again", "#live")
+
+    def test_a_page_past_the_last_one_leads_back(self, page):
+        """Of a bookmark, where groups have gone since."""
+        with served(one_flow()) as address:
+            page.open(address, f"{quote('A->B')}?page=3")
+            page.shows("none of 4", ".pager")
+            page.click(".pager a[aria-label='Previous page']")
+            page.until(lambda: len(page.names()) == 4, "groups")
+            assert not page.all(".pager")
 
     def test_without_a_token_nothing_can_be_asked_for(self, page):
         """With one there are buttons; a pause is asked about once more."""

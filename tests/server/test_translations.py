@@ -8,7 +8,8 @@ from starlette.testclient import TestClient
 
 from tests.memory_flows import Estate, mirrored_estate
 from tests.serving import PATH, TOKEN, Daemon, bearing
-from tsoffset.flow.settings import ClusterSettings, ServerSettings
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
 from tsoffset.server.guard import TRANSLATIONS_BODY_BYTES
 from tsoffset.testing.memory_cluster import MemoryCluster
 
@@ -97,6 +98,21 @@ def test_one_translation_runs_at_a_time(estate):
     go_on.set()
     first.join()
     assert client.post(ADDRESS, json=body).status_code == 200
+
+
+def test_settings_that_cannot_be_read_any_more_are_a_problem(estate):
+    """The file of a secret that is gone, in words; not an internal error."""
+
+    def gone(_flow: str) -> FlowSettings:
+        raise ConfigurationError(
+            (ConfigurationProblem("B.sasl.jaas.config", None, "no such file"),)
+        )
+
+    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon.controls.settings = gone  # type: ignore[method-assign]
+    client = daemon.client(connect=estate.connect, headers=bearing(TOKEN))
+    answer = client.post(ADDRESS, json={"positions": [position()]})
+    assert (answer.status_code, "no such file" in answer.json()["detail"]) == (503, True)
 
 
 def test_an_unknown_flow_is_not_found(client):

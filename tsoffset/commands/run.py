@@ -88,7 +88,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     def peers(flow: "FlowSettings") -> "Peers | None":
         if not flow.leader_election:
             return None
-        election = Election(flow, board.instance)
+        election = Election(flow, board.instance, target=lambda: daemon.settings(flow.name).target)
         election.start()
         return election
 

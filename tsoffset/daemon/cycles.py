@@ -1,6 +1,7 @@
 """Running the cycles of one flow on Spark, and logging their warnings."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -97,6 +98,7 @@ class SparkCycles:
         self._carry_over: FlowCarryOver | None = None
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
+        deadline = time.monotonic() + flow.longest_cycle_seconds
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
@@ -107,7 +109,8 @@ class SparkCycles:
                 task,
                 commit=flow.commits,
                 carry_over=carry_over,
-                limit_seconds=flow.longest_cycle_seconds,
+                # Another instance may lead by now if the state or Spark was waited for too long.
+                limit_seconds=deadline - time.monotonic(),
                 other_flows=len(selection.flows) - 1,
             )
         if result.groups:

@@ -3,6 +3,7 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 
 import structlog
@@ -16,6 +17,7 @@ from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.spark.flow import FlowTask
 
 log = structlog.get_logger(__name__)
 
@@ -123,11 +125,15 @@ class Daemon:
         # A flow without a loop yet has not joined its election.
         return Lead(here=not settings.leader_election) if loop is None else loop.lead()
 
+    def settings(self, flow: str) -> FlowSettings:
+        selection = self._selection
+        return FlowTask(selection.configuration, flow, selection.narrowing).resolve().flow
+
     def _set_paused(self, flow: str, paused: bool) -> None:
         self._selection.flow(flow)
         self._pauses.set(flow, paused)
         if (loop := self._loops.get(flow)) is not None:
-            loop.hold(paused=paused)
+            loop.look_at_pause()
 
     # --- reloads ----------------------------------------------------------------------------
 
@@ -137,8 +143,8 @@ class Daemon:
 
     def _read_pauses(self) -> None:
         self._pauses.look()
-        for name, loop in list(self._loops.items()):
-            loop.hold(paused=self._pauses.paused(name))
+        for loop in list(self._loops.values()):
+            loop.look_at_pause()
 
     def _reload(self, *, asked: bool) -> None:
         try:
@@ -193,7 +199,6 @@ class Daemon:
                     # The last cycle of the flow's previous loop may still be running.
                     loop = loops[flow.name] = self._loop(flow, selection)
                     loop.configure(selection)
-                    loop.hold(paused=self._pauses.paused(flow.name))
                     loop.start(after=ending.pop(flow.name, None))
                 else:
                     loop.configure(selection)
@@ -212,6 +217,7 @@ class Daemon:
             peers=self._peers(flow),
             last_known=self._last_known,
             numbers=self._numbers[flow.name],
+            paused=partial(self._pauses.paused, flow.name),
         )
 
 

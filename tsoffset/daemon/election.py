@@ -63,18 +63,23 @@ class _Agreed:
 
 class Election(Peers):
     """This process in the election of one flow's leader. `start` starts its thread; all methods may
-    be called from any thread."""
+    be called from any thread.
+
+    `target` reads the secrets and returns the flow's target; without it, that of `flow` is used. It
+    is called at the start, and again after the target has refused these settings."""
 
     def __init__(
         self,
         flow: FlowSettings,
         instance: Instance,
         *,
+        target: Callable[[], ClusterSettings] | None = None,
         enter: Enter = kafka_membership,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._flow = flow
         self._instance = instance
+        self._target = target or (lambda: flow.target)
         self._enter = enter
         self._membership: Membership | None = None
         self._now = now
@@ -86,6 +91,7 @@ class Election(Peers):
         self._failed: Failed | None = None
         self._joined = False
         self._logged = False
+        self._hung: Callable[[], bool] = lambda: False
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -109,6 +115,9 @@ class Election(Peers):
         target is unreachable, no instance leads."""
         failed = self._failed
         return None if failed is None or self._in_session() else failed.message
+
+    def leave_while(self, hung: Callable[[], bool]) -> None:
+        self._hung = hung
 
     def _instances(self) -> tuple[Instance, ...]:
         agreed = self._agreed
@@ -143,8 +152,9 @@ class Election(Peers):
             if not self._thread.is_alive():
                 return
             # The thread may be waiting for other members to join.
-            if self._membership is not None:
-                self._membership.interrupt()
+            membership = self._membership
+            if membership is not None:
+                membership.interrupt()
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -156,9 +166,9 @@ class Election(Peers):
         try:
             if self._membership is None:
                 group = self._flow.election_group
-                self._membership = self._enter(self._flow.target, group, SESSION_SECONDS)
+                self._membership = self._enter(self._target(), group, SESSION_SECONDS)
             exchange = self._beat if self._joined else self._join
-            pause = exchange(self._membership)
+            pause = (self._step_down if self._hung() else exchange)(self._membership)
         except TsoffsetError as error:  # unusable addresses
             pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
         except Exception as error:  # if the thread ended, this instance would never lead again
@@ -204,6 +214,20 @@ class Election(Peers):
         self._void(answer)
         return 0.0
 
+    def _step_down(self, membership: Membership) -> float:
+        """Leave the group: the flow's thread hangs, and cannot close the election."""
+        self._joined = False
+        self._void(MemberState.REMOVED)
+        membership.leave()
+        return self._missed(
+            Failed(
+                FailureKind.INTERNAL,
+                f"elect the leader of {self._flow.name}: a cycle of this instance runs far past its"
+                " time limit, so it has left the election; restart this process",
+                retry_seconds=_RETRY_SECONDS,
+            )
+        )
+
     def _void(self, standing: MemberState) -> None:
         if standing is MemberState.REMOVED:
             self._agreed = None
@@ -218,7 +242,13 @@ class Election(Peers):
         if self._ending.is_set():
             return 0.0
         self._failed = failed
-        return _RETRY_SECONDS if failed.retry_seconds else _RETRY_REFUSED_SECONDS
+        if failed.retry_seconds:
+            return _RETRY_SECONDS
+        if self._membership is not None and not self._in_session():
+            # A new password is used by a new member, which has no claim.
+            self._membership.close()
+            self._membership, self._agreed, self._joined = None, None, False
+        return _RETRY_REFUSED_SECONDS
 
     def _log_change(self) -> None:
         if (leads := self.leads()) is not self._logged and not self._ending.is_set():

@@ -59,6 +59,9 @@ class Peers:
         """Why the leader is unknown, as a sentence with a next step; None if it is known."""
         return None
 
+    def leave_while(self, hung: Callable[[], bool]) -> None:
+        """Let another instance lead while `hung` returns True."""
+
     def close(self) -> None:
         """Leave the election, so that another instance may lead at once."""
 
@@ -77,6 +80,7 @@ class FlowLoop:
         peers: Peers | None = None,
         last_known: LastKnown = nothing_known,
         numbers: Iterator[int] | None = None,
+        paused: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -91,18 +95,21 @@ class FlowLoop:
         self._schedule = Schedule(selection.flow(name).sync_interval_seconds, now())
         self._numbers = numbers or count(1)
         self._number = 0
+        self._is_paused = paused
         self._paused = False
         self._after: FlowLoop | None = None
         self._waiting = False
         self._first = True
         # On standby: when to read the flow's history again.
         self._read_history_at = now()
-        # The start of the running cycle by the monotonic clock; None while none runs.
+        # When the running cycle, or the running read of the history, started by the monotonic
+        # clock; None while none runs.
         self._since: float | None = None
         self._asked = False
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self.run, name=f"flow {name}", daemon=True)
+        self._peers.leave_while(self.hung)
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -124,8 +131,8 @@ class FlowLoop:
         self._thread.join(seconds)
 
     def hung(self) -> bool:
-        """True if a cycle still runs long after its time limit, at which it should have stopped:
-        one of this loop, or of that for whose end it waits."""
+        """True if a cycle, or a read of the history, still runs long after the time limit, at which
+        it should have stopped: one of this loop, or of that for whose end it waits."""
         before = self._after
         if before is not None and before.alive() and before.hung():
             return True
@@ -143,12 +150,10 @@ class FlowLoop:
         self._selection = selection
         self._wake.set()
 
-    def hold(self, *, paused: bool) -> None:
-        """While `paused`, start no cycle; afterwards start the next one at once."""
-        if paused is not self._paused:
-            self._paused = paused
+    def look_at_pause(self) -> None:
+        """Apply a pause now: no cycle starts until its end, and one starts then."""
+        if self._is_paused() is not self._paused:
             self._wake.set()
-            log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
 
     def sync_now(self) -> None:
         """Start the next cycle as soon as none runs."""
@@ -220,12 +225,15 @@ class FlowLoop:
 
     def _read_history(self) -> None:
         """Use the last recorded cycle of another process, if it is newer than what is known."""
-        self._read_history_at = self._now() + self._selection.flow(self.name).sync_interval_seconds
+        self._since = self._now()
+        self._read_history_at = self._since + self._selection.flow(self.name).sync_interval_seconds
         try:
             known = self._last_known(self.name)
         except BROKEN:
             log.exception("history_not_read", flow=self.name)
             return
+        finally:
+            self._since = None
         status = self._board.status(self.name)
         if known is None or status is None:
             return
@@ -309,7 +317,11 @@ class FlowLoop:
 
     def _held_back(self) -> FlowState | None:
         """The state of the flow if no cycle may start now; None if one may."""
-        if self._paused:
+        paused = self._is_paused()
+        if paused is not self._paused:
+            self._paused = paused
+            log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
+        if paused:
             return FlowState.PAUSED
         unknown = self._selection.lists.unknown(self.name)
         self._log.warn("lists_unknown", unknown)

@@ -121,7 +121,8 @@ class FlowStatus:
     or if that is None a cycle of another process; None before any. `lists` are the changes made by
     `tsoffset lists`, in words. `others` are the other instances in the election.
     `records_per_second` is the last known growth rate of the source groups' committed offsets.
-    `began_at` is when this process was given the flow or, if later, last left standby.
+    `began_at` is when this process was given the flow or, if later, last left standby; since then
+    `taken_over` is true until a cycle reaches both clusters.
     """
 
     flow: FlowSettings
@@ -144,6 +145,7 @@ class FlowStatus:
     others: tuple[Instance, ...] = ()
     records_per_second: float | None = None
     began_at: float = 0.0
+    taken_over: bool = False
 
     def unknown_since(self, now: float) -> float | None:
         """The end of the last cycle with rows, if `pairs` is outdated: if that cycle is longer ago
@@ -193,6 +195,10 @@ class Controls(Protocol):
 
     def lead(self, flow: str) -> Lead:
         """The instance that runs the flow now."""
+
+    def settings(self, flow: str) -> FlowSettings:
+        """The flow's settings; reads its secrets again. Raises ConfigurationError if one cannot be
+        read, and UsageError for an unknown flow."""
 
 
 class Board:
@@ -248,7 +254,7 @@ class Board:
             if changes.get("state", status.state) is not status.state:
                 changes["state_since"] = self.now()
                 if status.state is FlowState.STANDBY:
-                    changes["began_at"] = changes["state_since"]
+                    changes |= {"began_at": changes["state_since"], "taken_over": True}
             self._statuses[flow] = status = replace(status, **changes)
             return status
 
@@ -281,6 +287,7 @@ class Board:
             changes["last_reached"] = cycle
             changes["pairs"] = pairs_known(cycle.result.rows.table, status.pairs, cycle.ended_at)
             changes["known_at"] = cycle.ended_at
+            changes["taken_over"] = False
             changes["records_per_second"] = _records_per_second(status, cycle)
         if cycle.succeeded:
             changes["last_success_at"] = cycle.ended_at

@@ -45,9 +45,9 @@ def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, flo
                 continue
             cycles = _newest_first(root, HistoryTable.CYCLES, flow, day)
             if not len(rows):
-                return PAIRS_KNOWN.empty_table(), _last_reached(cycles)
-            ended = _last_reached(cycles, rows["instance"][0].as_py())
-            ended = max(pc.max(rows["at"]).as_py(), ended)
+                return PAIRS_KNOWN.empty_table(), _last_reached(cycles)[1]
+            reached = _last_reached(cycles, rows["instance"][0].as_py())
+            _, ended = max(_last_cycle(rows["cycle"], rows["at"]), reached)
             return replay_rows(rows, ended, flow), ended
     except UNREACHABLE as error:
         _warn(root, flow, error)
@@ -103,20 +103,31 @@ def _last_instance(files: Iterator[_Read]) -> pa.Table | None:
     return concat(PAIRS, found) if found else None
 
 
-def _last_reached(files: Iterator[_Read], instance: str | None = None) -> float:
-    """Of files, newest first: the end of the last cycle of this process, or of any, that reached
-    both clusters; 0.0 if there is none."""
+def _last_reached(files: Iterator[_Read], instance: str | None = None) -> tuple[int, float]:
+    """Of files, newest first: the number and the end of the last cycle of this process, or of any,
+    that reached both clusters; 0 and 0.0 if there is none."""
     for file, rows in files:
         if instance not in (None, file.name.instance):
             continue
-        ended = pc.max(rows["ended_at"].filter(rows["reached"])).as_py()
-        if ended is not None:
-            return float(ended)
-    return 0.0
+        rows = rows.filter(rows["reached"])
+        if len(rows):
+            return _last_cycle(rows["cycle"], rows["ended_at"])
+    return 0, 0.0
+
+
+def _last_cycle(numbers: pa.ChunkedArray, ended: pa.ChunkedArray) -> tuple[int, float]:
+    """The last number with its time, which is not the latest if the clock was set back."""
+    last = pc.max(numbers)
+    return last.as_py(), pc.max(ended.filter(pc.equal(numbers, last))).as_py()
 
 
 def _newest_first(root: Place, kind: HistoryTable, flow: str, day: date) -> Iterator[_Read]:
-    for file in reversed(files_of_day(root, kind, flow, day).files):
+    """The files of the process whose clock was latest come first; those of each process in the
+    order of its cycles, since its clock may have been set back."""
+    names = {file.name: file for file in files_of_day(root, kind, flow, day).files}
+    latest = {name.instance: name.ended_ms for name in names}
+    for name in sorted(names, key=lambda one: (-latest[one.instance], one.instance, -one.last)):
+        file = names[name]
         try:
             yield file, file.table()
         except FileNotFoundError:

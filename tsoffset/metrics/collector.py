@@ -143,7 +143,9 @@ class Metrics(Collector):
             families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
             if status.last is not None:
                 _put_last(families, status.last)
-            self._put_pairs(families, status, now)
+            # After a takeover, a cycle from before it here is older than those of the last leader.
+            if not status.taken_over or status.last_reached is None:
+                self._put_pairs(families, status, now)
 
     def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
         """Metrics of the flow's group-partitions; lags in records only while they are known."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
-from tsoffset.cycle.source_commits import GroupWork, renaming_of
+from tsoffset.cycle.source_commits import GroupWork, renamings_of
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
@@ -164,7 +164,8 @@ def _key(one: StoredOffset) -> str:
 def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
     """The row of what the cycle does not see: LOG_END, LOG_START, or a topic that is not
     mirrored."""
-    renaming = renaming_of(flow, one.topic)
+    renamings, failed = renamings_of(flow, [one.topic])
+    renaming = renamings[one.topic]
     row = Row(
         flow=flow.name,
         group=None,
@@ -177,6 +178,8 @@ def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
         current_target_offset=None,
         outcome=OutcomeKind.UNCHANGED,
     )
+    if (no := failed.get(one.topic)) is not None:
+        return replace(row, outcome=OutcomeKind.FAILED, reason=no.kind, message=no.message)
     if renaming is None:
         return replace(
             row,

@@ -17,7 +17,8 @@ from tsoffset.cluster import Connect
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Summary, SummaryKey
-from tsoffset.flow.settings import ServerSettings
+from tsoffset.errors import TsoffsetError
+from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
@@ -100,15 +101,17 @@ def _operation(route: APIRoute) -> str:
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
     # `async`, so that they need no thread of the pool, which slow requests may have used up.
     @app.get(
-        "/healthz", tags=["probes"], responses={503: problem_response("The flows' loop has ended.")}
+        "/healthz",
+        tags=["probes"],
+        responses={503: problem_response("A flow's loop has ended or hangs.")},
     )
     async def healthz() -> answers.Health:
-        """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
+        """Liveness: 200 while the flows' loops run, whether or not the clusters can be reached."""
         if alive():
             return answers.Health(ok=True)
         raise Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "the loop that runs the flows has ended",
+            "the loop of a flow has ended or hangs",
             "restart the process, and read its log for the cause",
         )
 
@@ -188,7 +191,7 @@ class _Routes:
                 dependencies=change,
             )
         add_translations(
-            self.router, lambda name: self._known(unquote(name)), connect, list(change)
+            self.router, lambda name: self._settings(unquote(name)), connect, list(change)
         )
 
     def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
@@ -384,6 +387,17 @@ class _Routes:
         if status is None:
             raise self._no_flow(name)
         return status
+
+    def _settings(self, name: str) -> FlowSettings:
+        self._known(name)
+        try:
+            return self._controls.settings(name)
+        except TsoffsetError as error:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                answers.well_formed(str(error)),
+                "correct the configuration, and send the request again",
+            ) from None
 
     def _no_flow(self, name: str) -> Refused:
         known = ", ".join(status.name for status in self._board.statuses())

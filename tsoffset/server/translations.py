@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.cycle.values import failed_row
-from tsoffset.daemon.status import FlowStatus
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.offset_files.document import LARGEST_PARTITION, StoredOffset
 from tsoffset.offset_files.translation import translate_stored
 from tsoffset.server.answers import Name, TranslatedRow
@@ -62,11 +62,11 @@ class Translations(BaseModel):
 
 def add_translations(
     router: APIRouter,
-    status_of: Callable[[str], FlowStatus],
+    settings_of: Callable[[str], FlowSettings],
     connect: Connect,
     allowed: list[Depends],
 ) -> None:
-    """Add the endpoint to `router`. `status_of` raises Refused for an unknown flow."""
+    """Add the endpoint to `router`. `settings_of` raises Refused for an unknown flow."""
     # A translation may read megabytes from both clusters.
     busy = threading.Lock()
 
@@ -74,7 +74,7 @@ def add_translations(
     def translations(flow: str, asked: SourceOffsets) -> Translations:
         """Translate up to 1,000 source offsets that an application keeps itself. Reads from both
         clusters, commits nothing, and uses the flow's fetch limits. One request runs at a time."""
-        status = status_of(flow)
+        settings = settings_of(flow)
         stored = [
             StoredOffset(one.topic, one.partition, one.offset, log=str(number))
             for number, one in enumerate(asked.positions)
@@ -87,13 +87,13 @@ def add_translations(
                 retry_after="1",
             )
         try:
-            with connect(status.flow.source) as source, connect(status.flow.target) as target:
-                found = translate_stored(status.flow, source, target, stored)
+            with connect(settings.source) as source, connect(settings.target) as target:
+                found = translate_stored(settings, source, target, stored)
             rows = [one.row for one in found]
         except ClusterUnreachable as error:
-            rows = [failed_row(status.name, all_failed(error))]
+            rows = [failed_row(settings.name, all_failed(error))]
         finally:
             busy.release()
         return Translations(
-            flow=status.name, rows=[TranslatedRow.model_validate(asdict(row)) for row in rows]
+            flow=settings.name, rows=[TranslatedRow.model_validate(asdict(row)) for row in rows]
         )

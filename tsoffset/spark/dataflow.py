@@ -54,7 +54,7 @@ def run_cycle(
     target groups are moved.
 
     `carry_over` is brought up to date. `progress` is told the stage, and how many of how many
-    tasks are done. After `limit_seconds` the cycle is ended. `other_flows` run in the session at
+    tasks are done. The cycle ends after `limit_seconds`. `other_flows` run in the session at
     the same time. Raises ConfigurationError and UsageError for what cannot be run at all,
     CycleFailed where Spark gave up and CycleOverLimit; a cluster that cannot be reached is a failed
     row.
@@ -70,6 +70,8 @@ def run_cycle(
         steps = _on_spark(session, jobs, task, flow, carry_over, spent, commit, other_flows)
         return start, _spread(flow, steps, start.groups, carry_over)
 
+    if limit_seconds is not None:
+        limit_seconds -= time.perf_counter() - started
     try:
         start, done = jobs.run(whole, limit_seconds)
     except ClusterUnreachable as error:

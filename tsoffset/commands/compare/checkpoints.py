@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.options import CompareOptions
-from tsoffset.cycle.source_commits import SourceCommit, renaming_of, selected_groups
+from tsoffset.cycle.source_commits import SourceCommit, renamings_of, selected_groups
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
@@ -102,11 +102,12 @@ def with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
 
 
 def source_topic(flow: FlowSettings, topic: str) -> str | None:
-    """The source's name of a target topic that the flow syncs; None for other topics."""
+    """The source's name of a target topic that the flow syncs; None for other topics, also if a
+    class of the user's raises an error for it."""
     policy = flow.policy
     names = policy.upstream_topic(topic), policy.format_remote_topic(flow.target.alias, topic)
-    for name in names:
-        renaming = None if name is None else renaming_of(flow, name)
+    renamings, _ = renamings_of(flow, filter(None, names))
+    for name, renaming in renamings.items():
         if renaming is not None and renaming.topic == topic:
             return name
     return None

@@ -16,7 +16,7 @@ from tsoffset.commands.scope import no_match, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, only_planned
-from tsoffset.cycle.source_commits import preflight
+from tsoffset.cycle.source_commits import preflight, selected_groups
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
@@ -103,25 +103,28 @@ def run_restore(
     wanted_commits = [c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic)]
     snapshot = replace(snapshot, commits=tuple(wanted_commits))
     with connect(flow.target) as target:
-        refuse_other_cluster(snapshot, path, target)
-        listed = target.groups()
-        for failed in listed.failures:
-            notices.warning("groups_not_listed", failed.message)
-        rows = plan(
-            snapshot,
-            target,
-            listed,
-            is_group=lambda name: (
-                is_group(name)
-                and in_snapshot(name)
-                and flow.group_filter.should_replicate_group(name)
-            ),
-            is_topic=is_topic,
-        )
-        moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
+
+        def planned() -> tuple[list[RestoredCommit], list[RestoredCommit]]:
+            """All rows, and those that would be committed."""
+            refuse_other_cluster(snapshot, path, target)
+            listed = target.groups()
+            narrowed = (name for name in listed.groups if is_group(name) and in_snapshot(name))
+            selected, broken = selected_groups(flow, narrowed)
+            for failed in (*listed.failures, *broken.values()):
+                notices.warning("groups_not_listed", failed.message)
+            rows = plan(
+                snapshot,
+                target,
+                listed,
+                is_group=frozenset(selected).__contains__,
+                is_topic=is_topic,
+            )
+            return rows, [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
+
+        rows, moving = planned()
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
-        if moving and flow.commits and not dry_run:
+        while moving and flow.commits and not dry_run:
             if output.format is Format.TABLE and not yes:
                 output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
             question = (
@@ -132,7 +135,18 @@ def run_restore(
             if not confirm(question, yes=yes):
                 notices.note("nothing was restored")
                 return 1
-            rows = commit_restored(rows, snapshot, target)
+            confirmed = moving
+            if not yes:
+                # Groups and topics may have changed since the question was asked.
+                rows, moving = planned()
+            if moving == confirmed:
+                rows = commit_restored(rows, snapshot, target)
+                break
+            notices.warning(
+                "restore_plan_changed",
+                f"groups or topics on {snapshot.cluster} changed before you answered, so nothing"
+                " was restored yet",
+            )
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     return int(any(row.not_restored for row in rows))
 

@@ -6,7 +6,7 @@ import { nextStep } from "./group.js";
 import { listSection } from "./list.js";
 import { flowName, plain, shown } from "./names.js";
 import { noGroups, oldest } from "./overview.js";
-import { bar, kindBadge, missing, rhythm, stateBadge } from "./parts.js";
+import { aged, bar, kindBadge, missing, rhythm, stateBadge } from "./parts.js";
 import { address, changed } from "./route.js";
 import { FAILURES, OUTCOMES, PRECISIONS, duration, many, number, since, time } from "./words.js";
 
@@ -18,7 +18,8 @@ export function rangeSeconds(query) {
 }
 
 /** `details` has the answers about this flow, `act` is called with what an operator asks for. */
-export function flowView({ flows: answer, details, here }, flow, now, act) {
+export function flowView({ flows: answer, details, here }, of, now, act) {
+  const flow = aged(of, answer.at, now);
   // A filter may leave out every group; then there is a cycle that says so.
   const known = flow.age_seconds !== null;
   const alone = answer.flows.length === 1;

@@ -72,8 +72,8 @@ function pair(term, value) {
 
 function pages(body, act) {
   const last = Math.ceil(body.total / body.limit);
-  if (last <= 1) return null;
+  if (last <= 1 && body.page === 1) return null;
   const to = (page, title) => h("button", { type: "button", disabled: page < 1 || page > last, onclick: () => act.groupPage(page) }, title);
   return h("nav", { class: "pager", "aria-label": "Pages of partitions" },
-    to(body.page - 1, "Previous"), h("p", {}, `page ${number(body.page)} of ${number(last)}, ${many(body.total, "partition")}`), to(body.page + 1, "Next"));
+    to(Math.min(body.page - 1, last), "Previous"), h("p", {}, `page ${number(body.page)} of ${number(last)}, ${many(body.total, "partition")}`), to(body.page + 1, "Next"));
 }

@@ -120,14 +120,15 @@ function walk(event) {
 
 function pager(body, here) {
   const last = Math.max(1, Math.ceil(body.total / body.limit));
-  if (last === 1) return null;
+  if (last === 1 && body.page === 1) return null;
   const to = (page, title, sign) => {
     const off = page < 1 || page > last || page === body.page;
     return h("a", { href: off ? null : changed(here, { page: page === 1 ? null : page }), "aria-label": title, "aria-disabled": off ? "true" : null, role: "link" }, sign);
   };
   const first = (body.page - 1) * body.limit + 1;
+  const range = first > body.total ? "none" : `${number(first)}–${number(Math.min(body.total, first + body.limit - 1))}`;
   return h("nav", { class: "pager", "aria-label": "Pages" },
-    to(1, "First page", "«"), to(body.page - 1, "Previous page", "‹"),
-    h("p", {}, `${number(first)}–${number(Math.min(body.total, first + body.limit - 1))} of ${number(body.total)}`),
+    to(1, "First page", "«"), to(Math.min(body.page - 1, last), "Previous page", "‹"),
+    h("p", {}, `${range} of ${number(body.total)}`),
     to(body.page + 1, "Next page", "›"), to(last, "Last page", "»"));
 }

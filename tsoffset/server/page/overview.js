@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.js";
 import { flowName, plain, shown } from "./names.js";
-import { bar, missing, rhythm, stateBadge } from "./parts.js";
+import { aged, bar, missing, rhythm, stateBadge } from "./parts.js";
 import { address } from "./route.js";
 import { OUTCOMES, compact, many, number, since, time } from "./words.js";
 
@@ -12,7 +12,8 @@ export function oldest(flow, at) {
   return age === null ? null : at - age;
 }
 
-function card(flow, answer, now, href, { remote = false, past = null } = {}) {
+function card(of, answer, now, href, { remote = false, past = null } = {}) {
+  const flow = aged(of, answer.at, now);
   const { totals } = flow;
   const known = totals.pairs > totals.lag_unknown;
   const inPlace = oldest(flow, answer.at);

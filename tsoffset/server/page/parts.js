@@ -26,6 +26,15 @@ export function kindBadge(kind) {
   return h("span", { class: "kind", "data-kind": kind }, h("i", { class: "swatch" }), words(kind));
 }
 
+/** A flow of an answer made at `at`; as of `now` its last cycle may be too old to be shown as known,
+ * because the daemon has not answered since then. */
+export function aged(flow, at, now) {
+  const seen = at - flow.age_seconds;
+  const usual = Math.max(flow.interval_seconds, flow.last_cycle?.seconds ?? 0);
+  const known = flow.unknown_since !== null || flow.age_seconds === null || now - seen <= 2 * usual;
+  return known ? flow : { ...flow, unknown_since: seen };
+}
+
 /** How far a flow is on the way to its next cycle, and what it does now. */
 export function rhythm(flow, now) {
   const { part, text } = step(flow, now);
