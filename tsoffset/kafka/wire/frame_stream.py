@@ -53,8 +53,9 @@ _TOGETHER = 4
 class Codec(Generic[Q, A]):
     """The encoding of one kind of request, in one version.
 
-    `encode` makes the frame for a question and a correlation id; `decode` reads a response's frame
-    without its size, and raises KafkaProtocolError or one of MALFORMED if it is no such response.
+    `encode` makes the frame for a question and a correlation id. `decode` reads a response's frame
+    without its size; it raises KafkaProtocolError or one of MALFORMED if it is no such response,
+    and KafkaTimeoutError if reading all of it would exceed the call's time.
     `held_back` is true if a broker that throttles has omitted the result: brokers answer other
     requests than Fetch before they throttle (KIP-219).
     """
