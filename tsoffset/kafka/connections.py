@@ -5,7 +5,7 @@ and ends with `close`. Calling threads only wait, so a signal interrupts them at
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -291,7 +291,7 @@ class BrokerConnections:
         pace = Rate() if rate is None else rate
         stream = FrameStream(
             connection,
-            questions,
+            deque(questions),
             spoken,
             take,
             sent,
@@ -300,7 +300,7 @@ class BrokerConnections:
             rate=pace,
             rest=self._rests.setdefault(node, Throttle()),
             deadline=deadline,
-            request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
+            timeout_seconds=deadline.at_most_a_step(self.client.request_timeout_ms) / 1000,
             answer_bytes=api.answer_bytes,
             may_send=may_send,
         )
