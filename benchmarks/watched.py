@@ -25,7 +25,7 @@ from benchmarks.measures import in_turns, ratio_spread, spread
 from benchmarks.results import Result, options, run, shown
 from tests.serving import Controls
 from tsoffset.config.loading import Configuration
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selector
 from tsoffset.daemon.cycles import SparkCycles
 from tsoffset.daemon.flow_loop import FlowLoop
 from tsoffset.daemon.status import Board, Instance, Observer
@@ -83,7 +83,7 @@ def _of(
     runs: int,
 ) -> Result:
     sessions = Sessions(lambda: nullcontext(spark))
-    selection = Selection.of(configuration.path, [FLOW], None, None)
+    selection = Selector(configuration.path, [FLOW]).select()
 
     def loop(board: Board, observers: Sequence[Observer] = ()) -> FlowLoop:
         board.set_flows(selection.flows)

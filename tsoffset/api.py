@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.config.selection import Selection, selected
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
@@ -183,7 +183,7 @@ def _selected(
     config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
 ) -> Selection:
     log_warnings_only()
-    found = selected(config, flows, groups, topics)
+    found = Selector(config, flows, groups, topics).select()
     for warning in found.settings.warnings:
         warnings.warn(warning, stacklevel=3)
     return found

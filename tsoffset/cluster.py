@@ -9,7 +9,6 @@ cluster raises (`ClusterUnreachable`).
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from tsoffset.committed import CommittedColumns
@@ -174,14 +173,11 @@ class Cluster(Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 Connect = Callable[[ClusterSettings], Cluster]

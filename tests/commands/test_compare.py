@@ -23,7 +23,7 @@ from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin,
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.run import comparison_lines, run_compare
 from tsoffset.commands.compare.totals import ComparisonTotals
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selector
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
@@ -751,7 +751,7 @@ def printed(
     path = properties_file(tmp_path, "a:1", "b:1")
     stream = io.StringIO()
     status = run_compare(
-        Selection.of(path, (), None, None),
+        Selector(path).select(),
         wanted or CompareOptions(),
         Output(stream, form),
         Notices(),

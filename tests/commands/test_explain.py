@@ -32,7 +32,7 @@ from tsoffset.commands.explain.trace import (
     Trace,
     TranslationStatement,
 )
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selector
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
@@ -634,7 +634,7 @@ def _word(kind: type[Statement]) -> str:
 
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
     out, notices = io.StringIO(), Notices()
-    selection = Selection.of(file, (), None, None)
+    selection = Selector(file).select()
     notices.configuration_warnings(selection.settings.warnings)
     status = run_explain(
         selection, ExplainOptions(group), Output(out, format), notices, connect=estate.connect

@@ -21,7 +21,7 @@ from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.terminal.notices import Notices
@@ -118,7 +118,7 @@ def outcome(
     words = {"groups": None, "topics": None} | narrowed
     out = io.StringIO()
     with pytest.raises(UsageError) as caught:
-        command(Selection.of(file, (), **words), estate, Output(out, Format.TABLE), folder)
+        command(Selector(file, (), **words).select(), estate, Output(out, Format.TABLE), folder)
     return str(caught.value), out.getvalue()
 
 
@@ -154,13 +154,13 @@ def test_a_cluster_without_groups_is_said(tmp_path, capsys):
     """Nothing to fail over is no failover that went well; other commands go on, and warn. So does
     `snapshot`, which would put nothing back."""
     estate = mirrored_estate(10)
-    kept = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    kept = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     assert snapshot(kept, estate, Output(io.StringIO(), Format.TABLE), tmp_path) == 0
     assert "Cluster B has no committed offset" in capsys.readouterr().err
     why, out = outcome(failover, estate, tmp_path)
     assert "Cluster A shows this user no consumer groups" in why
     assert out == ""
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     require_match(selection, Notices(), estate.connect)
     assert "Cluster A shows this user no consumer groups" in capsys.readouterr().err
 
@@ -172,7 +172,7 @@ def test_a_filter_that_raises_may_have_a_match(estate, tmp_path):
         def should_replicate_group(self, group: str) -> bool:
             raise KeyError(group)
 
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     selection = replace(selection, flows=(flow(group_filter=Filter()),))
     require_match(selection, Notices(), estate.connect)
 
@@ -181,7 +181,7 @@ def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, capsys
     """The group may still be created; without options that narrow, the page and metrics tell."""
     file = properties_file(tmp_path, "a:1", "b:1")
     for groups in ("biling", "billing", None):
-        warn_of_no_match(Selection.of(file, (), groups, None), Notices(), estate.connect)
+        warn_of_no_match(Selector(file, (), groups, None).select(), Notices(), estate.connect)
     (said,) = capsys.readouterr().err.splitlines()
     assert "No group matches `biling`. Did you mean `billing`?" in said
 
@@ -191,7 +191,7 @@ def test_an_empty_answer_of_history_is_not_about_an_unknown_group(estate, tmp_pa
     past = Past(tmp_path / "history")
     past.keep(*estate.sync())
     file = properties_file(tmp_path, "a:1", "b:1", f"history.dir = {past.directory}")
-    settings = Selection.of(file, (), None, None).settings
+    settings = Selector(file).select().settings
     with pytest.raises(UsageError, match="Did you mean `billing`"):
         history._require_known_group(settings, (), "biling")
     history._require_known_group(settings, (), "bill.*")
@@ -200,10 +200,10 @@ def test_an_empty_answer_of_history_is_not_about_an_unknown_group(estate, tmp_pa
 def test_one_flow_with_a_match_is_enough(estate, tmp_path):
     """The way back has no such group yet; and of a cluster that is away the command tells."""
     lines = ("B->A.enabled = true",)
-    selection = Selection.of(
+    selection = Selector(
         properties_file(tmp_path, "a:1", "b:1", *lines), (), "billing", "orders"
-    )
+    ).select()
     require_match(selection, Notices(), estate.connect)
     estate["A"].unreachable = estate["B"].unreachable = True
-    other = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), "biling", None)
+    other = Selector(properties_file(tmp_path, "a:1", "b:1"), (), "biling", None).select()
     require_match(other, Notices(), estate.connect)

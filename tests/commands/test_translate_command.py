@@ -13,7 +13,7 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tsoffset.commands.translate.run import run_translate
-from tsoffset.config.selection import selected
+from tsoffset.config.selection import Selector
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.model import Precision
@@ -56,7 +56,7 @@ def run_on(
     stream = io.StringIO()
     file = properties_file(folder, nowhere(), nowhere(), *lines)
     status = run_translate(
-        selected(file, (), None, None),
+        Selector(file).select(),
         read,
         Output(stream, Format.JSON),
         Notices(),

@@ -10,7 +10,7 @@ from tests.commands.test_scope import Command, check, export, failover, plan, re
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate, unused_partition
 from tsoffset.commands.snapshots.run import run_restore
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.errors import SnapshotFailed
 from tsoffset.model import GROUP_OFFSETS_TOPIC, TopicPartition
 from tsoffset.terminal.notices import Notices
@@ -35,7 +35,7 @@ def run(
     command: Command, estate: Estate, folder: Path, groups: str | None = None
 ) -> tuple[int, str]:
     out = io.StringIO()
-    selection = Selection.of(properties_file(folder, "a:1", "b:1"), (), groups, None)
+    selection = Selector(properties_file(folder, "a:1", "b:1"), (), groups, None).select()
     return command(selection, estate, Output(out, Format.JSON), folder), out.getvalue()
 
 
@@ -88,7 +88,7 @@ def test_a_restore_warns_that_other_groups_may_have_offsets(
     taken = tmp_path / "one" / "whole.snapshot"
     assert taken.exists()
     estate["B"].elect_leader(empty, None)
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     status = run_restore(
         selection.settings,
         taken,

@@ -30,7 +30,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError, UsageError
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
 from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
@@ -90,7 +90,8 @@ def batches(data: bytes) -> None:
 def records(data: bytes) -> None:
     """The content of a batch, walked alone and beside others: both find the same, or nothing."""
     count, content = 1 + data[0] % 32 if data else 1, data[1:]
-    made = BatchRecords(content, count, 100, 100 + count - 1, 1_000, None, None)
+    raw = RawBatch(content, count, 100, 100 + count - 1, 1_000, None, 100, 100 + count)
+    made = BatchRecords(raw, None)
     [piece, *_] = walk([made.raw] * PAYS_FROM)
     try:
         offsets = list(made.settled().offsets)

@@ -11,7 +11,7 @@ from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.plan_sync import run_once
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.errors import JavaMissing
 from tsoffset.model import Failed, FailureKind, GroupType, Reason, Row
 from tsoffset.spark import packing
@@ -45,7 +45,7 @@ def dry_failover(selection: Selection, estate: Estate, output: Output, folder: P
 def ran(command: Command, estate: Estate, folder: Path, *lines: str, clusters: str = "A, B") -> str:
     out = io.StringIO()
     file = properties_file(folder, "a:1", "b:1", *lines, clusters=clusters)
-    command(Selection.of(file, (), None, None), estate, Output(out, Format.JSON), folder)
+    command(Selector(file).select(), estate, Output(out, Format.JSON), folder)
     return out.getvalue()
 
 
@@ -65,7 +65,7 @@ def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path):
     that no broker lists any more."""
     estate.commit("sharing", "orders", 60, type=GroupType.SHARE)
     lines = "refresh.groups.enabled = false"
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1", lines), (), None, None)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1", lines)).select()
     with flow_cycles(selection, Notices(), estate.connect, only_plan=True) as cycles_of:
         run_cycle = cycles_of(selection.flows[0])
         run_cycle(commit=False)
@@ -139,7 +139,7 @@ def test_a_filter_narrows_what_is_printed_alone(
     estate.commit("broken", "orders", 60)
     estate["A"].fail(broken, verb=Verb.COMMITTED, group="broken")
     out = io.StringIO()
-    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     output = Output(out, format)
     given = {"outcomes": outcomes, "reasons": reasons, "connect": estate.connect}
     assert run_once(selection, output, Notices(), commit=False, **given) == 1

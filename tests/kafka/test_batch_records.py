@@ -12,7 +12,7 @@ from kafka.record.memory_records import MemoryRecords
 
 from tests.kafka.test_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords
+from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords, RawBatch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.kafka.wire.settled_records import SettledRecords
 from tsoffset.records import Record, Stretch, UnreadableRecords
@@ -96,8 +96,8 @@ def test_records_of_one_length_are_found_without_a_walk(runs, data):
     values = [bytes(size) for size, count in runs for _ in range(count)]
     raw = batch([(1, b"%d" % number, value, []) for number, value in enumerate([b"", *values])])
     expected = by_the_library(raw)
-    content = bytes(raw[RECORDS_AT:])
-    records = BatchRecords(content, len(expected), 0, len(expected) - 1, 1, None, None)
+    content, count = bytes(raw[RECORDS_AT:]), len(expected)
+    records = BatchRecords(RawBatch(content, count, 0, count - 1, 1, None, 0, count), None)
     for number in data.draw(st.lists(st.integers(0, len(values)), min_size=1, max_size=5)):
         assert records[number] == expected[number]
 

@@ -79,7 +79,7 @@ def test_metadata_of_100_000_partitions_is_read():
 def decoded(deadline: Deadline) -> object:
     """A valid answer of 3 MB, decoded within the deadline."""
     codec = library_codec(
-        lambda _, version: MetadataRequest(topics=None, version=version), 12, "c", deadline
+        lambda _, version: MetadataRequest(topics=None, version=version), "c", deadline, 12
     )
     codec.encode(None, 1)
     return codec.decode(memoryview(b"\x01" * (3 * MEGABYTE)))

@@ -96,10 +96,10 @@ def command(
 def select(options: dict[str, Any], notices: Notices | None = None) -> "Selection":
     """Take the options of CONFIG, FLOW, GROUPS and TOPICS out of `options`, and return what they
     choose. With `notices` the warnings about the configuration are printed."""
-    from tsoffset.config.selection import selected
+    from tsoffset.config.selection import Selector
 
     names = ("config", "strict", "flows", "groups", "topics")
-    selection = selected(**{name: options.pop(name, None) for name in names})
+    selection = Selector(**{name: options.pop(name, None) for name in names}).select()
     if notices is not None:
         notices.configuration_warnings(selection.settings.warnings)
     return selection

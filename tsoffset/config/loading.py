@@ -105,21 +105,17 @@ def settings_of(
         for setting in (_resolve(entry, resolver, findings),)
     }
     top = {place.name: setting for place, setting in settings.items() if place.top}
-    sources: list[FlowSource] = []
+    of_pairs: dict[tuple[str, str], Mapping[str, Setting]] = {}
     if dedicated:
-        for source, target in _pairs(settings, top, clusters):
-            flow = merge_settings(settings, source, target)
-            sources.append(
-                FlowSource(
-                    source, target, flow, origin.path, True, resolver.substituted, load_classes
-                )
-            )
+        pairs = _pairs(settings, top, clusters)
+        of_pairs = {pair: merge_settings(settings, *pair) for pair in pairs}
     elif (pair := _connect_pair(top, origin, findings)) is not None:
-        clusters = pair
-        sources.append(
-            FlowSource(*pair, top, origin.path, False, resolver.substituted, load_classes)
-        )
-    sources = [_overridden(source, origin) for source in sources]
+        clusters, of_pairs = pair, {pair: top}
+    secrets = resolver.substituted
+    sources = [
+        _overridden(FlowSource(*pair, own, origin.path, dedicated, secrets, load_classes), origin)
+        for pair, own in of_pairs.items()
+    ]
     flows = tuple(flow_settings(source, findings) for source in sources)
     review_of_classes(sources, findings, strict=strict)
     review_of_offset_syncs(sources, findings)

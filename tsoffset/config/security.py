@@ -46,7 +46,6 @@ _MODULES = {
 }
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
-_SSL = "ssl."
 # Options of Java's Kerberos login: some are the only way of this client, others have no effect on
 # it.
 _KERBEROS_OPTIONS = frozenset(
@@ -172,15 +171,11 @@ def _tls(texts: Mapping[str, str], refuse: Refuse) -> Tls:
     return Tls(
         trust=_trust(texts, refuse),
         own=_own(texts, refuse),
-        verify_host_name=_host_name_check(texts) != "",
+        # An empty algorithm turns the check off.
+        verify_host_name=texts.get(keys.HOST_NAME_CHECK.name) != "",
         protocols=tuple(split_list(_or_default(texts, keys.PROTOCOLS))) or TLS_VERSIONS,
         cipher_suites=tuple(split_list(texts.get(keys.CIPHER_SUITES.name, ""))),
     )
-
-
-def _host_name_check(texts: Mapping[str, str]) -> str:
-    """The algorithm that checks host names; the empty text turns the check off."""
-    return texts.get(keys.HOST_NAME_CHECK.name, keys.HOST_NAME_CHECK.shown_default)
 
 
 def _trust(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
@@ -188,7 +183,10 @@ def _trust(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     certificates = _of(texts, keys.TRUST_CERTIFICATES)
     password = _of(texts, keys.TRUST_PASSWORD)
     is_pem = _is_pem(texts, keys.TRUST_TYPE, (keys.TRUST_CERTIFICATES,), refuse)
-    _not_both(location, certificates, keys.TRUST_LOCATION, keys.TRUST_CERTIFICATES, refuse)
+    if location and certificates:
+        refuse(
+            keys.TRUST_LOCATION.name, f"must be removed if {keys.TRUST_CERTIFICATES.name} is set"
+        )
     if is_pem and password:
         refuse(keys.TRUST_PASSWORD.name, "must be removed: a PEM trust store has no password")
     if location is None and certificates is None:
@@ -203,7 +201,8 @@ def _own(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     chain, key = _of(texts, keys.OWN_CHAIN), _of(texts, keys.OWN_KEY)
     password, key_password = _of(texts, keys.OWN_PASSWORD), _of(texts, keys.OWN_KEY_PASSWORD)
     is_pem = _is_pem(texts, keys.OWN_TYPE, (keys.OWN_CHAIN, keys.OWN_KEY), refuse)
-    _not_both(location, chain or key, keys.OWN_LOCATION, keys.OWN_KEY, refuse)
+    if location and (chain or key):
+        refuse(keys.OWN_LOCATION.name, f"must be removed if {keys.OWN_KEY.name} is set")
     if is_pem and password:
         refuse(keys.OWN_PASSWORD.name, "must be removed: with PEM the key has ssl.key.password")
     if (chain is None) != (key is None):
@@ -231,35 +230,21 @@ def _is_pem(
     return is_pem
 
 
-def _not_both(
-    location: str | None,
-    text: str | None,
-    location_key: Key[str | None],
-    text_key: Key[str | None],
-    refuse: Refuse,
-) -> None:
-    if location and text:
-        refuse(location_key.name, f"must be removed if {text_key.name} is set")
-
-
 # --- SASL ----------------------------------------------------------------------------------
 
 
 def _login(texts: Mapping[str, str], brokers: tuple[str, ...], refuse: Refuse) -> Login | None:
     mechanism = _or_default(texts, keys.MECHANISM)
     allowed = _MODULES[mechanism]
+    kind, wrong = "", f"must name {' or '.join(allowed)}"
     try:
         module = login_module(texts.get(keys.JAAS.name, ""))
+        kind = module.name.rpartition(".")[2]
     except ValueError as error:
-        sentence = str(error) if keys.JAAS.name in texts else f"must name {' or '.join(allowed)}"
-        refuse(keys.JAAS.name, f"{sentence}, for sasl.mechanism = {mechanism}")
-        return None
-    kind = module.name.rpartition(".")[2]
+        if keys.JAAS.name in texts:
+            wrong = str(error)
     if kind not in allowed:
-        refuse(
-            keys.JAAS.name,
-            f"must name {' or '.join(allowed)}, for sasl.mechanism = {mechanism}",
-        )
+        refuse(keys.JAAS.name, f"{wrong}, for sasl.mechanism = {mechanism}")
         return None
     if kind in _PASSWORD_MODULES:
         return _password_login(mechanism, module, refuse)
@@ -345,7 +330,6 @@ def _msk_region(brokers: tuple[str, ...]) -> str | None:
 
 def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) -> Login:
     options = module.options
-    of_tls = {name: text for name, text in options.items() if name.startswith(_SSL)}
     extensions = {
         name.removeprefix(_EXTENSION): text
         for name, text in options.items()
@@ -364,8 +348,7 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
         )
     else:
         taken = {"clientId", "clientSecret", "scope", *(_EXTENSION + name for name in extensions)}
-        known = {name for name in of_tls if name in SECURITY_KEYS}
-        _check_options(module, frozenset(taken | known), refuse)
+        _check_options(module, frozenset(taken | _tls_options(options).keys()), refuse)
     address = _of(texts, keys.TOKEN_ADDRESS)
     if address is None:
         refuse(
@@ -380,7 +363,7 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
     if is_file:
         origin = TokenFile(unquote(urlsplit(address).path))
     else:
-        origin = _endpoint(texts, address, options, of_tls, refuse)
+        origin = _endpoint(texts, address, options, refuse)
     return TokenLogin(
         origin,
         extensions,
@@ -391,11 +374,7 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
 
 
 def _endpoint(
-    texts: Mapping[str, str],
-    address: str,
-    options: Mapping[str, str],
-    of_tls: Mapping[str, str],
-    refuse: Refuse,
+    texts: Mapping[str, str], address: str, options: Mapping[str, str], refuse: Refuse
 ) -> TokenEndpoint:
     client = _of(texts, keys.TOKEN_CLIENT) or options.get("clientId")
     secret = _of(texts, keys.TOKEN_SECRET) or options.get("clientSecret")
@@ -409,25 +388,28 @@ def _endpoint(
     def refuse_option(name: str, allowed: str) -> None:
         refuse(keys.JAAS.name, f"option {name}: {allowed}")
 
+    of_tls: dict[str, str] = {}
+    for name, text in _tls_options(options).items():
+        try:
+            of_tls[name] = SECURITY_KEYS[name].read(text)
+        except ValueError as error:
+            refuse_option(name, str(error))
     return TokenEndpoint(
         address,
         client or "",
         secret or "",
         _of(texts, keys.TOKEN_SCOPE) or options.get("scope"),
         url_encoded_header=_or_default(texts, keys.TOKEN_HEADER_ENCODED).lower() == "true",
-        tls=_tls(_read(of_tls, refuse_option), refuse_option),
+        tls=_tls(of_tls, refuse_option),
         connect_timeout_ms=int(_or_default(texts, keys.TOKEN_CONNECT_MS)),
         read_timeout_ms=int(_or_default(texts, keys.TOKEN_READ_MS)),
     )
 
 
-def _read(texts: Mapping[str, str], refuse: Refuse) -> Mapping[str, str]:
-    """Settings inside of the value of another one."""
-    read: dict[str, str] = {}
-    for name, text in texts.items():
-        if name in SECURITY_KEYS:
-            try:
-                read[name] = SECURITY_KEYS[name].read(text)
-            except ValueError as error:
-                refuse(name, str(error))
-    return read
+def _tls_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The settings of TLS inside of `sasl.jaas.config`."""
+    return {
+        name: text
+        for name, text in options.items()
+        if name.startswith("ssl.") and name in SECURITY_KEYS
+    }

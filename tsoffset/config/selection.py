@@ -27,38 +27,18 @@ class Selection:
     narrowing: Narrowing
     lists: KnownLists = field(default_factory=KnownLists)
 
-    @classmethod
-    def of(
-        cls,
-        config: str | Path,
-        flows: Sequence[str],
-        groups: str | None,
-        topics: str | None,
-        *,
-        strict: bool = False,
-        may_be_none: bool = False,
-    ) -> Self:
-        """Read the file, resolve it, and choose the flows; without the changes of `tsoffset lists`.
-
-        Raises ConfigurationError, and UsageError for an unknown flow, an invalid expression, or if
-        no flow is enabled (unless `may_be_none`).
-        """
-        narrowing = Narrowing(groups, topics)
-        configuration = Configuration.read(config, strict=strict)
-        return cls._of(configuration, flows, narrowing, may_be_none=may_be_none)
-
     def with_lists(
         self, lists: KnownLists, flows: Sequence[str], *, may_be_none: bool = False
     ) -> Self:
         """The same file and options with these changed lists; `flows` are those chosen by name."""
         configuration = replace(self.configuration, overrides=lists.changes)
-        selection = self._of(configuration, flows, self.narrowing, may_be_none=may_be_none)
+        selection = self.of(configuration, flows, self.narrowing, may_be_none=may_be_none)
         warnings = (*selection.settings.warnings, *lists.unread.values())
         settings = replace(selection.settings, warnings=warnings)
         return replace(selection, settings=settings, lists=lists)
 
     @classmethod
-    def _of(
+    def of(
         cls,
         configuration: Configuration,
         flows: Sequence[str],
@@ -66,6 +46,7 @@ class Selection:
         *,
         may_be_none: bool,
     ) -> Self:
+        """Resolve the configuration, and choose the flows. Raises as `Selector.select`."""
         settings = configuration.resolve()
         try:
             chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
@@ -107,16 +88,15 @@ class Selector:
     strict: bool = False
 
     def select(self, known: KnownLists | None = None, *, may_be_none: bool = False) -> Selection:
-        """`Selection.of`, with the changes of `tsoffset lists`. Of a flow whose changes cannot be
-        read, those of `known` apply, and the settings have a warning. Raises as `Selection.of`."""
-        selection = Selection.of(
-            self.config,
-            self.flows,
-            self.groups,
-            self.topics,
-            strict=self.strict,
-            may_be_none=may_be_none,
-        )
+        """The chosen flows, with the changes of `tsoffset lists`. Of a flow whose changes cannot be
+        read, those of `known` apply, and the settings have a warning.
+
+        Raises ConfigurationError, and UsageError for an unknown flow, an invalid expression, or if
+        no flow is enabled (unless `may_be_none`).
+        """
+        narrowing = Narrowing(self.groups, self.topics)
+        configuration = Configuration.read(self.config, strict=self.strict)
+        selection = Selection.of(configuration, self.flows, narrowing, may_be_none=may_be_none)
         lists = _lists(selection.settings, known or KnownLists())
         if not (lists.changes or lists.unread):
             return replace(selection, lists=lists)
@@ -135,18 +115,6 @@ class Selector:
         text = Configuration.read(self.config).text
         time.sleep(_WRITTEN_SECONDS)
         return Configuration.read(self.config).text != text
-
-
-def selected(
-    config: str | Path,
-    flows: Sequence[str],
-    groups: str | None,
-    topics: str | None,
-    *,
-    strict: bool = False,
-) -> Selection:
-    """The selection of these options. Raises as `Selector.select`."""
-    return Selector(config, flows, groups, topics, strict).select()
 
 
 def only_planned(flow: FlowSettings) -> str:

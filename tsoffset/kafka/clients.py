@@ -13,7 +13,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from operator import add, sub
 from typing import Protocol, runtime_checkable
 
 from tsoffset.cluster import Cluster, Connect
@@ -60,18 +61,10 @@ class Traffic:
         return cls(sum(client.requests.values()), client.retries, client.throttle_seconds)
 
     def __add__(self, other: "Traffic") -> "Traffic":
-        return Traffic(
-            self.requests + other.requests,
-            self.retries + other.retries,
-            self.throttle_seconds + other.throttle_seconds,
-        )
+        return Traffic(*map(add, astuple(self), astuple(other)))
 
     def __sub__(self, other: "Traffic") -> "Traffic":
-        return Traffic(
-            self.requests - other.requests,
-            self.retries - other.retries,
-            self.throttle_seconds - other.throttle_seconds,
-        )
+        return Traffic(*map(sub, astuple(self), astuple(other)))
 
 
 def settings_digest(settings: ClusterSettings) -> str:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from kafka.errors import KafkaError
 
+from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
@@ -57,7 +58,7 @@ _NEEDED = (
 )
 
 
-class KafkaCluster:
+class KafkaCluster(Cluster):
     """`tsoffset.cluster.Cluster` over kafka-python.
 
     It opens nothing before the first call, so a cluster may be made before a fork and used after
@@ -255,12 +256,6 @@ class KafkaCluster:
 
     def close(self) -> None:
         self._connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._settings.admin_timeout_ms)

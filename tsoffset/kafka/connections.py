@@ -5,7 +5,7 @@ and ends with `close`. Calling threads only wait, so a signal interrupts them at
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from tsoffset.kafka.opening import Opener
 from tsoffset.kafka.pool import Pool, parse_address
 from tsoffset.kafka.rate_limit import Rate, Throttle, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
-from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
+from tsoffset.kafka.wire.library_codec import library_codec
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -179,15 +179,12 @@ class BrokerConnections:
         Raises KafkaError if there is none.
         """
         answers: list[Any] = []
-
-        def of_version(_: None, version: int) -> Any:
-            return build(version)
-
-        def take(_: None, answer: Any) -> None:
-            answers.append(answer)
-
-        codec, unwrap = self._through_library(of_version, take, deadline)
-        await self.stream(node, api, (None,), codec, unwrap, deadline)
+        codec = partial(
+            library_codec, lambda _, version: build(version), self.client.client_id, deadline
+        )
+        await self.stream(
+            node, api, (None,), codec, lambda _, answer: answers.append(answer), deadline
+        )
         if isinstance(answers[0], KafkaError):
             raise answers[0]
         return answers[0]
@@ -201,29 +198,30 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
     ) -> None:
-        """Send requests of the library for all items to a node, built for the common version, with
-        as many items in each as its version allows. `take` is as for `stream`."""
-        codec, unwrap = self._through_library(build, take, deadline)
-        await self.stream_many(node, api, items, codec, unwrap, deadline)
+        """`stream_many` with requests and responses of the library, built for the common
+        version."""
+        codec = partial(library_codec, build, self.client.client_id, deadline)
+        await self.stream_many(node, api, items, codec, take, deadline)
 
-    def _through_library(
+    async def stream_many(
         self,
-        build: Callable[[Q, int], Any],
-        take: Callable[[Q, Any], None],
+        node: Node,
+        api: Api,
+        items: Sequence[Q],
+        codec: Callable[[int], Codec[Sequence[Q], A]],
+        take: Callable[[Sequence[Q], A | KafkaError], None],
         deadline: Deadline,
-    ) -> tuple[
-        Callable[[int], Codec[Q, LibraryAnswer]], Callable[[Q, LibraryAnswer | KafkaError], None]
-    ]:
-        """The codec and the `take` that `stream` needs for requests and responses of the
-        library."""
-
-        def codec(version: int) -> Codec[Q, LibraryAnswer]:
-            return library_codec(build, version, self.client.client_id, deadline)
-
-        def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
-            take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
-
-        return codec, unwrap
+    ) -> None:
+        """`stream` with as many items in each question as the version allows, and one item in each
+        that is repeated."""
+        try:
+            version = api.version(await self.pool.open(node, deadline))
+        except KafkaError as error:
+            take(items, error)
+            return
+        questions = in_parts(items, api.room(version))
+        one_each = partial(in_parts, size=1)
+        await self.stream(node, api, questions, codec, take, deadline, split=one_each)
 
     async def stream(
         self,
@@ -254,9 +252,10 @@ class BrokerConnections:
             else:
                 take(question, answer)
 
-        await self._send(node, api, questions, codec, take_if_known, deadline, window, pace)
+        send = partial(self.stream_once, node, api)
+        await send(questions, codec, take_if_known, deadline, window=window, rate=pace)
         for part in chain.from_iterable(map(split, lost)):
-            await self._send(node, api, (part,), codec, take, deadline, 1, pace)
+            await send((part,), codec, take, deadline, window=1, rate=pace)
 
     async def stream_once(
         self,
@@ -266,49 +265,15 @@ class BrokerConnections:
         codec: Callable[[int], Codec[Q, A]],
         take: Callable[[Q, A | KafkaError], None],
         deadline: Deadline,
-        may_send: Callable[[Q], bool],
-        connection: int,
-    ) -> None:
-        """The same without sending anything twice, and each question only if `may_send` allows it
-        at that moment. A question that the codec did not encode was not sent. `connection` is the
-        number of the connection to the node."""
-        await self._send(
-            node, api, questions, codec, take, deadline, WINDOW, Rate(), may_send, connection
-        )
-
-    async def stream_many(
-        self,
-        node: Node,
-        api: Api,
-        items: Sequence[Q],
-        codec: Callable[[int], Codec[Sequence[Q], A]],
-        take: Callable[[Sequence[Q], A | KafkaError], None],
-        deadline: Deadline,
-    ) -> None:
-        """The same, with as many items in each question as the version allows, and one item in each
-        that is repeated."""
-        try:
-            version = api.version(await self.pool.open(node, deadline))
-        except KafkaError as error:
-            take(items, error)
-            return
-        questions = in_parts(items, api.room(version))
-        one_each = partial(in_parts, size=1)
-        await self.stream(node, api, questions, codec, take, deadline, split=one_each)
-
-    async def _send(
-        self,
-        node: Node,
-        api: Api,
-        questions: Sequence[Q],
-        codec: Callable[[int], Codec[Q, A]],
-        take: Callable[[Q, A | KafkaError], None],
-        deadline: Deadline,
-        window: int,
-        rate: Rate,
+        *,
+        window: int = WINDOW,
+        rate: Rate | None = None,
         may_send: Callable[[Q], bool] | None = None,
         number: int = 0,
     ) -> None:
+        """`stream` without sending anything twice, and each question only if `may_send` allows it
+        at that moment. A question that the codec did not encode was not sent. `number` is that of
+        the connection to the node."""
         try:
             connection = await self.pool.open(node, deadline, number)
             spoken = codec(api.version(connection))
@@ -323,18 +288,19 @@ class BrokerConnections:
         def throttled(seconds: float) -> None:
             self.throttle_seconds += seconds
 
+        pace = Rate() if rate is None else rate
         stream = FrameStream(
             connection,
-            questions,
+            deque(questions),
             spoken,
             take,
             sent,
             throttled,
-            window=self._window(node, api, window, rate),
-            rate=rate,
+            window=self._window(node, api, window, pace),
+            rate=pace,
             rest=self._rests.setdefault(node, Throttle()),
             deadline=deadline,
-            request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
+            timeout_seconds=deadline.at_most_a_step(self.client.request_timeout_ms) / 1000,
             answer_bytes=api.answer_bytes,
             may_send=may_send,
         )

@@ -6,6 +6,7 @@ not used: it is false for errors that a metadata refresh resolves.
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import kafka.errors as kafka_errors
 
@@ -47,6 +48,10 @@ class Rule:
     metadata_too_large: bool = False
     detail: bool = False
     retry_seconds: float = float("inf")
+
+    def with_cause(self, cause: str, next_step: str | None = None, **changed: Any) -> "Rule":
+        """The same with another cause, and another next step if there is one."""
+        return replace(self, cause=cause, next_step=next_step or self.next_step, **changed)
 
 
 # A cluster notices within this time that a broker is gone (broker.session.timeout.ms, 9 s) and
@@ -133,11 +138,9 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.KafkaConnectionError: _CONNECTION,
     kafka_errors.NetworkExceptionError: _CONNECTION,
     kafka_errors.NodeNotReadyError: _CONNECTION,
-    kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="unknown broker"),
-    kafka_errors.Cancelled: replace(_CONNECTION, cause="the connection was closed"),
-    kafka_errors.MetadataEmptyBrokerList: replace(
-        _CONNECTION, cause="the metadata lists no broker"
-    ),
+    kafka_errors.UnknownBrokerIdError: _CONNECTION.with_cause("unknown broker"),
+    kafka_errors.Cancelled: _CONNECTION.with_cause("the connection was closed"),
+    kafka_errors.MetadataEmptyBrokerList: _CONNECTION.with_cause("the metadata lists no broker"),
     kafka_errors.InconsistentClusterIdError: Rule(
         FailureKind.UNREACHABLE,
         "the broker belongs to another cluster",
@@ -168,52 +171,41 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnrecognizedBrokerVersion: _VERSION,
     # Connections.
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
-    kafka_errors.UnsupportedSaslMechanismError: replace(
-        _AUTHENTICATION,
-        cause="the broker does not offer this sasl.mechanism",
-        next_step="check sasl.mechanism of {alias}, and that of the listener at this address",
+    kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION.with_cause(
+        "the broker does not offer this sasl.mechanism",
+        "check sasl.mechanism of {alias}, and that of the listener at this address",
     ),
-    kafka_errors.IllegalSaslStateError: replace(
-        _AUTHENTICATION,
-        cause="the broker expects another security.protocol",
-        next_step="check security.protocol of {alias}, and that of the listener at this address",
+    kafka_errors.IllegalSaslStateError: _AUTHENTICATION.with_cause(
+        "the broker expects another security.protocol",
+        "check security.protocol of {alias}, and that of the listener at this address",
     ),
-    LoginFailed: replace(
-        _AUTHENTICATION,
-        cause="the login failed",
-        next_step="check the sasl.* settings of {alias}",
+    LoginFailed: _AUTHENTICATION.with_cause(
+        "the login failed", "check the sasl.* settings of {alias}"
     ),
-    TokenUnavailable: replace(
-        _CONNECTION,
-        cause="the token endpoint returned no token",
-        next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and the server there",
+    TokenUnavailable: _CONNECTION.with_cause(
+        "the token endpoint returned no token",
+        "check sasl.oauthbearer.token.endpoint.url of {alias} and the server there",
     ),
-    KerberosFailed: replace(
-        _AUTHENTICATION,
-        cause="Kerberos returned no ticket",
-        next_step="check sasl.kerberos.service.name of {alias}, and keyTab and principal in its "
+    KerberosFailed: _AUTHENTICATION.with_cause(
+        "Kerberos returned no ticket",
+        "check sasl.kerberos.service.name of {alias}, and keyTab and principal in its "
         "sasl.jaas.config; without a keytab, get a ticket with kinit",
     ),
-    KdcUnreachable: replace(
-        _CONNECTION,
-        cause="no Kerberos server answers",
-        next_step="check the realm's KDCs in krb5.conf and the network to them",
+    KdcUnreachable: _CONNECTION.with_cause(
+        "no Kerberos server answers", "check the realm's KDCs in krb5.conf and the network to them"
     ),
-    TlsFailed: replace(
-        _AUTHENTICATION,
-        cause="TLS failed",
-        next_step="check the ssl.* settings of {alias}, and the certificates' names and dates",
+    TlsFailed: _AUTHENTICATION.with_cause(
+        "TLS failed", "check the ssl.* settings of {alias}, and the certificates' names and dates"
     ),
-    StoreUnusable: replace(
-        _AUTHENTICATION,
-        cause="a key store or trust store cannot be used",
-        next_step="check ssl.truststore.* and ssl.keystore.* of {alias}",
+    StoreUnusable: _AUTHENTICATION.with_cause(
+        "a key store or trust store cannot be used",
+        "check ssl.truststore.* and ssl.keystore.* of {alias}",
     ),
     kafka_errors.UnsupportedVersionError: _VERSION,
     kafka_errors.RequestTimedOutError: _TIMEOUT,
     kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),
-    kafka_errors.ListenerNotFoundError: replace(
-        _CONNECTION, cause="the leader has no listener of this name", detail=False
+    kafka_errors.ListenerNotFoundError: _CONNECTION.with_cause(
+        "the leader has no listener of this name", detail=False
     ),
     # Rights.
     kafka_errors.AuthorizationError: _not_allowed("this", "this principal the right to it"),
@@ -228,11 +220,8 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     # Partitions.
     kafka_errors.UnknownTopicOrPartitionError: _UNKNOWN_TOPIC,
-    kafka_errors.InvalidTopicError: replace(
-        _UNKNOWN_TOPIC,
-        cause="invalid topic name",
-        next_step="check replication.policy.class and its separator",
-        remedy=Remedy.NONE,
+    kafka_errors.InvalidTopicError: _UNKNOWN_TOPIC.with_cause(
+        "invalid topic name", "check replication.policy.class and its separator", remedy=Remedy.NONE
     ),
     kafka_errors.LeaderNotAvailableError: Rule(
         FailureKind.NO_LEADER,
@@ -240,14 +229,14 @@ _RULES: dict[type[BaseException], Rule] = {
         "restart a broker that has a replica of it",
         Remedy.REFRESH,
     ),
-    kafka_errors.OffsetNotAvailableError: replace(
-        _LEADER_MOVED, cause="the new leader does not know its log's end yet"
+    kafka_errors.OffsetNotAvailableError: _LEADER_MOVED.with_cause(
+        "the new leader does not know its log's end yet"
     ),
-    kafka_errors.KafkaStorageError: replace(
-        _LEADER_MOVED, cause="the broker cannot read its disk", next_step=_SEE_BROKER
+    kafka_errors.KafkaStorageError: _LEADER_MOVED.with_cause(
+        "the broker cannot read its disk", _SEE_BROKER
     ),
-    kafka_errors.OffsetMovedToTieredStorageError: replace(
-        _LEADER_MOVED, cause="the offset has moved to tiered storage"
+    kafka_errors.OffsetMovedToTieredStorageError: _LEADER_MOVED.with_cause(
+        "the offset has moved to tiered storage"
     ),
     kafka_errors.OffsetOutOfRangeError: Rule(
         FailureKind.INTERNAL,
@@ -260,17 +249,15 @@ _RULES: dict[type[BaseException], Rule] = {
         "check the disks of the brokers of {alias}, and this log with kafka-dump-log",
         detail=True,
     ),
-    kafka_errors.UnsupportedForMessageFormatError: replace(
-        _VERSION, cause="the topic's message format has no timestamps", next_step="rewrite it"
+    kafka_errors.UnsupportedForMessageFormatError: _VERSION.with_cause(
+        "the topic's message format has no timestamps", "rewrite it"
     ),
-    kafka_errors.UnsupportedCompressionTypeError: replace(
-        _VERSION, cause="the broker cannot send batches of this compression"
+    kafka_errors.UnsupportedCompressionTypeError: _VERSION.with_cause(
+        "the broker cannot send batches of this compression"
     ),
     # Groups.
-    kafka_errors.CoordinatorLoadInProgressError: replace(
-        _COORDINATOR_MOVED,
-        cause="the group's coordinator is still loading its offsets",
-        retry_seconds=_PASSING_RETRY_SECONDS,
+    kafka_errors.CoordinatorLoadInProgressError: _COORDINATOR_MOVED.with_cause(
+        "the group's coordinator is still loading its offsets", retry_seconds=_PASSING_RETRY_SECONDS
     ),
     kafka_errors.CoordinatorNotAvailableError: _COORDINATOR_MOVED,
     kafka_errors.NotCoordinatorError: _COORDINATOR_MOVED,
@@ -281,10 +268,8 @@ _RULES: dict[type[BaseException], Rule] = {
         Remedy.AGAIN,
         retry_seconds=_PASSING_RETRY_SECONDS,
     ),
-    kafka_errors.ConcurrentTransactionsError: replace(
-        _COORDINATOR_MOVED,
-        cause="a transaction of the group is still ending",
-        retry_seconds=_PASSING_RETRY_SECONDS,
+    kafka_errors.ConcurrentTransactionsError: _COORDINATOR_MOVED.with_cause(
+        "a transaction of the group is still ending", retry_seconds=_PASSING_RETRY_SECONDS
     ),
     kafka_errors.UnknownMemberIdError: _MEMBERS,
     kafka_errors.IllegalGenerationError: _MEMBERS,
@@ -332,11 +317,11 @@ _RULES: dict[type[BaseException], Rule] = {
         "stop some of them, or raise group.max.size of the brokers of {alias}",
     ),
     # The coordinator writes a commit as a record, and these are its errors.
-    kafka_errors.NotEnoughReplicasError: replace(
-        _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
+    kafka_errors.NotEnoughReplicasError: _COORDINATOR_MOVED.with_cause(
+        "too few brokers hold the group's offsets"
     ),
-    kafka_errors.NotEnoughReplicasAfterAppendError: replace(
-        _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
+    kafka_errors.NotEnoughReplicasAfterAppendError: _COORDINATOR_MOVED.with_cause(
+        "too few brokers hold the group's offsets"
     ),
     # The base classes: everything not named above.
     kafka_errors.InvalidMetadataError: _LEADER_MOVED,

@@ -337,7 +337,7 @@ class CommittedOffsets:
                 (ALTER_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_COMMIT, codec)
             )
             await self._connections.stream_once(
-                node, api, items, of_kind, take, deadline, may_send_part, connection
+                node, api, items, of_kind, take, deadline, may_send=may_send_part, number=connection
             )
 
         await self._connections.at_each(by_connection, ask)

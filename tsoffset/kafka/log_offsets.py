@@ -64,7 +64,7 @@ _Question = Mapping[str, Mapping[int, int]]
 class LogOffsets:
     def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
-        self._topology = topology
+        self._look_up = partial(_Lookups, connections, topology)
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation, deadline: Deadline
@@ -73,7 +73,7 @@ class LogOffsets:
         the end, whatever is deleted meanwhile."""
         asked = in_order(partitions, _place)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
-        found = self._look("find the log range of", lookups, isolation, deadline)
+        found = self._look_up("find the log range of", lookups, isolation, deadline).answers()
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -103,7 +103,7 @@ class LogOffsets:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _place_in_time)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
-        found = self._look("look up a time in", lookups, isolation, deadline)
+        found = self._look_up("look up a time in", lookups, isolation, deadline).answers()
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
@@ -114,22 +114,8 @@ class LogOffsets:
         asked = in_order(requests, lambda request: _place(request.partition))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the record with the largest timestamp of"
-        found = self._look(what, lookups, isolation, deadline, lowest=YOUNGEST_SINCE)
+        found = self._look_up(what, lookups, isolation, deadline, YOUNGEST_SINCE).answers()
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
-
-    def _look(
-        self,
-        operation: str,
-        lookups: Sequence[Lookup],
-        isolation: Isolation,
-        deadline: Deadline,
-        *,
-        lowest: int = LOWEST,
-    ) -> dict[int, Found | Failed]:
-        looking = _Lookups(
-            self._connections, self._topology, operation, lookups, isolation, deadline, lowest
-        )
-        return looking.answers()
 
 
 @dataclass(slots=True)
@@ -144,14 +130,13 @@ class _Lookups:
     _lookups: Sequence[Lookup]
     _isolation: Isolation
     _deadline: Deadline
-    _lowest: int
+    _lowest: int = LOWEST
     _epochs: dict[int, int] = field(default_factory=dict)
 
     def answers(self) -> dict[int, Found | Failed]:
-        numbers = range(len(self._lookups))
         return in_rounds(
             self._connections,
-            numbers,
+            range(len(self._lookups)),
             self._round,
             self._operation,
             self._deadline,

@@ -75,24 +75,10 @@ class KafkaMembership:
     async def _join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes], deadline: Deadline
     ) -> Assignment | MemberState | Failed:
-        def request(version: int) -> Any:
-            protocols = [
-                JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
-            ]
-            return JoinGroupRequest(
-                group_id=self._group,
-                session_timeout_ms=self._session_ms,
-                rebalance_timeout_ms=self._session_ms,
-                member_id=self._member_id,
-                protocol_type=ELECTION,
-                protocols=protocols,
-                version=version,
-            )
-
-        joined = await self._ask(JOIN_GROUP, request, deadline)
+        joined = await self._ask_to_join(metadata, deadline)
         if joined.error_code == MemberIdRequiredError.errno:
             self._member_id = joined.member_id
-            joined = await self._ask(JOIN_GROUP, request, deadline)
+            joined = await self._ask_to_join(metadata, deadline)
         if joined.error_code:
             return self._refused(joined.error_code, "join")
         self._member_id, self._generation = joined.member_id, joined.generation_id
@@ -100,15 +86,8 @@ class KafkaMembership:
         content = assign(members) if joined.leader == joined.member_id else b""
         asked_at = time.monotonic()
         synced = await self._ask(
-            SYNC_GROUP, lambda version: self._sync_request(members, content, version), deadline
-        )
-        if synced.error_code:
-            return self._refused(synced.error_code, "join")
-        return Assignment(bytes(synced.assignment), asked_at)
-
-    def _sync_request(self, members: Mapping[str, bytes], content: bytes, version: int) -> Any:
-        return SyncGroupRequest(
-            group_id=self._group,
+            SYNC_GROUP,
+            deadline,
             generation_id=self._generation,
             member_id=self._member_id,
             protocol_type=ELECTION,
@@ -117,27 +96,36 @@ class KafkaMembership:
                 SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=content)
                 for member in (members if content else ())
             ],
-            version=version,
+        )
+        if synced.error_code:
+            return self._refused(synced.error_code, "join")
+        return Assignment(bytes(synced.assignment), asked_at)
+
+    async def _ask_to_join(self, metadata: bytes, deadline: Deadline) -> Any:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
+        return await self._ask(
+            JOIN_GROUP,
+            deadline,
+            session_timeout_ms=self._session_ms,
+            rebalance_timeout_ms=self._session_ms,
+            member_id=self._member_id,
+            protocol_type=ELECTION,
+            protocols=[protocol],
         )
 
     def beat(self) -> MemberState | Failed:
-        deadline = Deadline.after(_ANSWER_MS)
+        return self._run(self._beat, "stay in")
 
-        async def beat() -> MemberState | Failed:
-            answer = await self._ask(HEARTBEAT, request, deadline)
-            if answer.error_code:
-                return self._refused(answer.error_code, "stay in")
-            return MemberState.MEMBER
-
-        def request(version: int) -> Any:
-            return HeartbeatRequest(
-                group_id=self._group,
-                generation_id=self._generation,
-                member_id=self._member_id,
-                version=version,
-            )
-
-        return self._run(beat, "stay in")
+    async def _beat(self) -> MemberState | Failed:
+        answer = await self._ask(
+            HEARTBEAT,
+            Deadline.after(_ANSWER_MS),
+            generation_id=self._generation,
+            member_id=self._member_id,
+        )
+        if answer.error_code:
+            return self._refused(answer.error_code, "stay in")
+        return MemberState.MEMBER
 
     def leave(self) -> None:
         if not self._member_id:
@@ -145,17 +133,7 @@ class KafkaMembership:
         deadline = Deadline.after(_LEAVE_MS)
         member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
         self._member_id = ""
-
-        async def leave() -> None:
-            await self._ask(
-                LEAVE_GROUP,
-                lambda version: LeaveGroupRequest(
-                    group_id=self._group, members=[member], version=version
-                ),
-                deadline,
-            )
-
-        self._run(leave, "leave")
+        self._run(lambda: self._ask(LEAVE_GROUP, deadline, members=[member]), "leave")
 
     def interrupt(self) -> None:
         """A later call makes new connections."""
@@ -185,7 +163,7 @@ class KafkaMembership:
         except KafkaError as error:  # after an interrupt
             return self._failed(error, verb)
 
-    async def _ask(self, api: Api, build: Callable[[int], Any], deadline: Deadline) -> Any:
+    async def _ask(self, api: Api, deadline: Deadline, **fields: Any) -> Any:
         operation = "find the coordinator of group"
         found = await self._groups.coordinators((self._group,), operation, deadline)
         node = found[self._group]
@@ -193,6 +171,10 @@ class KafkaMembership:
             node = node.otherwise
         if isinstance(node, Failed):
             raise _Failure(node)
+
+        def build(version: int) -> Any:
+            return api.request(group_id=self._group, version=version, **fields)
+
         return await self._connections.ask(node, api, build, deadline)
 
     def _refused(self, code: int, verb: str) -> MemberState | Failed:

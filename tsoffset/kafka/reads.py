@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -45,23 +46,16 @@ FETCH = Api(
 )
 
 
+@dataclass(slots=True)
 class Reads:
     """Fetch from all leaders of a cluster. `bytes_read` counts the bytes of batches."""
 
-    def __init__(
-        self,
-        connections: BrokerConnections,
-        topology: Topology,
-        log_offsets: LogOffsets,
-        poll_timeout_ms: int,
-        offset_header: OffsetHeader | None = None,
-    ) -> None:
-        self.connections = connections
-        self.topology = topology
-        self.log_offsets = log_offsets
-        self.poll_timeout_ms = poll_timeout_ms
-        self.offset_header = offset_header
-        self.bytes_read = 0
+    connections: BrokerConnections
+    topology: Topology
+    log_offsets: LogOffsets
+    poll_timeout_ms: int
+    offset_header: OffsetHeader | None = None
+    bytes_read: int = 0
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline

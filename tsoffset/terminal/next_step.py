@@ -15,10 +15,9 @@ class SuggestedCommand:
 
 _EXPLAIN = "To see why", "explain --flow {flow} --group {name}"
 _CHECK = "To see what is wrong", "check --flow {flow} --groups {groups}"
-_REWIND = (
-    "If its consumers have not read these records on the target",
-    "sync --flow {flow} --groups {groups} --allow-rewind",
-)
+_SYNC = "sync --flow {flow} --groups {groups}"
+_REWIND = "If its consumers have not read these records on the target", f"{_SYNC} --allow-rewind"
+_AGAIN = "To try again", _SYNC
 _STEPS: dict[str, tuple[str, str]] = {
     Reason.UNSUPPORTED_GROUP: (
         "To exclude it",
@@ -27,28 +26,16 @@ _STEPS: dict[str, tuple[str, str]] = {
     Reason.SEVERAL_SOURCES: _CHECK,
     Reason.TARGET_MISSING: _CHECK,
     Reason.TARGET_REWRITES_TIMESTAMPS: _CHECK,
-    Reason.NOT_MIRRORED: (
-        "Once the replicator has caught up",
-        "sync --flow {flow} --groups {groups}",
-    ),
+    Reason.NOT_MIRRORED: ("Once the replicator has caught up", _SYNC),
     Reason.SOURCE_REWOUND: _REWIND,
     Reason.TARGET_AHEAD: _REWIND,
-    Reason.GROUP_ACTIVE: (
-        "Once its consumers on the target are stopped",
-        "sync --flow {flow} --groups {groups}",
-    ),
-    "SOURCE_ACTIVE": (
-        "Once its consumers on the source are stopped",
-        "failover --flow {flow}",
-    ),
-    "NO_COMMIT": (
-        "Once the source can be reached again",
-        "sync --flow {flow} --groups {groups}",
-    ),
+    Reason.GROUP_ACTIVE: ("Once its consumers on the target are stopped", _SYNC),
+    "SOURCE_ACTIVE": ("Once its consumers on the source are stopped", "failover --flow {flow}"),
+    "NO_COMMIT": ("Once the source can be reached again", _SYNC),
     FailureKind.CORRUPT_BATCH: _EXPLAIN,
     FailureKind.INTERNAL: _EXPLAIN,
-    FailureKind.COORDINATOR: ("To try again", "sync --flow {flow} --groups {groups}"),
-    FailureKind.TIMEOUT: ("To try again", "sync --flow {flow} --groups {groups}"),
+    FailureKind.COORDINATOR: _AGAIN,
+    FailureKind.TIMEOUT: _AGAIN,
     **dict.fromkeys(
         (
             FailureKind.AUTHENTICATION,

@@ -12,7 +12,7 @@ written without the brokers, which verify records: `UnreadableRecords` says so w
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from operator import lt
@@ -64,50 +64,26 @@ class RawBatch:
 
 
 class BatchRecords(Sequence[Record]):
-    """The records of one batch of format 2, in order; `content` is decompressed.
-
-    `append_timestamp` is the time of all if the log has set it.
-    """
+    """The records of one batch of format 2, in order."""
 
     __slots__ = (
-        "_append_timestamp",
-        "_base_offset",
-        "_base_timestamp",
         "_behind",
-        "_content",
-        "_count",
         "_first",
         "_header",
         "_is_dense",
-        "_last_offset",
         "_offsets",
         "_places",
-        "_within",
+        "raw",
         "walked",
     )
 
-    def __init__(
-        self,
-        content: bytes,
-        count: int,
-        base_offset: int,
-        last_offset: int,
-        base_timestamp: int,
-        append_timestamp: int | None,
-        header: OffsetHeader | None,
-    ) -> None:
-        self._content = content
-        self._count = max(0, count)
-        self._base_offset = base_offset
-        self._last_offset = last_offset
-        self._base_timestamp = base_timestamp
-        self._append_timestamp = append_timestamp
+    def __init__(self, raw: RawBatch, header: OffsetHeader | None) -> None:
+        self.raw = raw
         self._header = header
         # Without gaps, the header gives each offset.
-        self._is_dense = self._count == last_offset - base_offset + 1
+        self._is_dense = raw.count == raw.last_offset - raw.base_offset + 1
         # The records that exist for the reader, counted from the batch's first.
-        self._first, self._behind = 0, self._count
-        self._within = base_offset, last_offset + 1
+        self._first, self._behind = 0, raw.count
         # The same as columns, if it was walked together with others.
         self.walked: Piece | None = None
         # All offsets, once requested, and where records begin, once skimmed.
@@ -117,35 +93,23 @@ class BatchRecords(Sequence[Record]):
     @property
     def are_large(self) -> bool:
         """Whether the bytes take more memory than the records made of them."""
-        return len(self._content) > RECORD_BYTES * self._count
+        return len(self.raw.content) > RECORD_BYTES * self.raw.count
 
     @property
     def held_bytes(self) -> int:
-        return len(self._content)
+        return len(self.raw.content)
 
     def restrict(self, start: int, end: int) -> None:
         """Keep only records with start <= offset < end. Raises UnreadableRecords."""
         offsets = self._all_offsets()
         self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
-        self._within, self.walked = (start, end), None
-
-    @property
-    def raw(self) -> RawBatch:
-        return RawBatch(
-            self._content,
-            self._count,
-            self._base_offset,
-            self._last_offset,
-            self._base_timestamp,
-            self._append_timestamp,
-            *self._within,
-        )
+        self.raw, self.walked = replace(self.raw, start=start, end=end), None
 
     @property
     def offsets(self) -> Sequence[int]:
         """Known from the header if none is missing. Raises UnreadableRecords."""
         offsets = self._all_offsets()
-        if self._behind - self._first == self._count:
+        if self._behind - self._first == self.raw.count:
             return offsets
         return offsets[self._first : self._behind]
 
@@ -198,7 +162,7 @@ class BatchRecords(Sequence[Record]):
     def _all_offsets(self) -> Sequence[int]:
         if self._offsets is None:
             if self._is_dense:
-                self._offsets = range(self._base_offset, self._last_offset + 1)
+                self._offsets = range(self.raw.base_offset, self.raw.last_offset + 1)
             else:
                 self._offsets = array("q", self._skimmed()[0])
         return self._offsets
@@ -207,7 +171,7 @@ class BatchRecords(Sequence[Record]):
         """Where a record begins, with its length: known from a skim, or found by walking."""
         if self._places is not None:
             return self._places[number]
-        content = self._content
+        content = self.raw.content
         position = walked = step = 0
         while walked < number:
             before, place = step, position
@@ -233,7 +197,7 @@ class BatchRecords(Sequence[Record]):
     def _skimmed(self) -> tuple[Sequence[int], Sequence[int]]:
         """Offsets and timestamps of all records of the batch; their positions are kept."""
         try:
-            offsets, stamps, _, ends = self._heads(0, self._count)
+            offsets, stamps, _, ends = self._heads(0, self.raw.count)
         except _MALFORMED as error:
             raise self._unreadable() from error
         self._places = array("I", [0, *ends])
@@ -247,7 +211,7 @@ class BatchRecords(Sequence[Record]):
         """
         if first == behind:
             return (), [], [], []
-        content, base_timestamp = self._content, self._base_timestamp
+        content, base_timestamp = self.raw.content, self.raw.base_timestamp
         deltas: list[int] = []
         stamps: list[int] = []
         bodies: list[int] = []
@@ -288,12 +252,12 @@ class BatchRecords(Sequence[Record]):
             bodies.append(position)
             ends.append(end)
             position = end
-        if self._append_timestamp is not None:
-            stamps = [self._append_timestamp] * len(stamps)
+        if self.raw.append_timestamp is not None:
+            stamps = [self.raw.append_timestamp] * len(stamps)
         size = len(content)
-        if position > size or (behind == self._count and position != size):
+        if position > size or (behind == self.raw.count and position != size):
             raise ValueError("the records do not end where the batch does")
-        base_offset = self._base_offset
+        base_offset = self.raw.base_offset
         offsets: Sequence[int]
         if self._is_dense:
             offsets = range(base_offset + first, base_offset + behind)
@@ -301,20 +265,20 @@ class BatchRecords(Sequence[Record]):
         else:
             offsets = [base_offset + delta for delta in deltas]
             rising = all(map(lt, offsets, islice(offsets, 1, None)))
-            in_order = rising and offsets[-1] <= self._last_offset
+            in_order = rising and offsets[-1] <= self.raw.last_offset
         if not in_order:
             raise ValueError("offsets of records are not in order")
         return offsets, array("q", stamps), bodies, ends
 
     def _unreadable(self) -> UnreadableRecords:
         return UnreadableRecords(
-            f"a record of the batch at offset {self._base_offset} is malformed"
+            f"a record of the batch at offset {self.raw.base_offset} is malformed"
         )
 
     # --- what records hold -----------------------------------------------------------------
 
     def _decoded(self, first: int, behind: int) -> Columns:
-        content, header = self._content, self._header
+        content, header = self.raw.content, self._header
         digests: list[bytes] = []
         nulls = bytearray(behind - first)
         others: dict[int, tuple[frozenset[bytes], int | None]] = {}

@@ -125,10 +125,6 @@ class FetchFrames:
 
 
 def fetch_answer(frame: memoryview) -> FetchAnswer:
-    """Decodes the frame of a response, without its size.
-
-    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
-    """
     _, throttle_time_ms, error_code, _, topics = _RESPONSE.unpack_from(frame)
     position = _RESPONSE.size
     if topics == 0 or error_code:

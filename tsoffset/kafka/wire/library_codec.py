@@ -1,7 +1,7 @@
 """Infrequent requests, encoded and decoded by the library."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kafka.errors import KafkaProtocolError, KafkaTimeoutError
 
@@ -14,20 +14,11 @@ Q = TypeVar("Q")
 _BYTES_A_SECOND = 2_000_000
 
 
-class LibraryAnswer(NamedTuple):
-    response: Any
-
-    @property
-    def throttle_time_ms(self) -> int:
-        """0 in versions without this field."""
-        time_ms: int = getattr(self.response, "throttle_time_ms", 0)
-        return time_ms
-
-
 def library_codec(
-    build: Callable[[Q, int], Any], version: int, client_id: str, deadline: Deadline
-) -> Codec[Q, LibraryAnswer]:
-    """The codec for the requests, all of one kind, that `build` makes in this version. An answer
+    build: Callable[[Q, int], Any], client_id: str, deadline: Deadline, version: int
+) -> Codec[Q, Any]:
+    """The codec for the requests, all of one kind, that `build` makes in this version. Its answers
+    are the library's responses, whose throttle time is 0 in versions without this field. An answer
     that would take longer to decode than the call has left is a KafkaTimeoutError."""
     response_class: Any = None
 
@@ -39,7 +30,7 @@ def library_codec(
         frame: bytes = request.encode(framed=True, header=True)
         return frame
 
-    def decode(frame: memoryview) -> LibraryAnswer:
+    def decode(frame: memoryview) -> Any:
         # The whole call's time: a part of the call may end once an answer has arrived.
         if len(frame) > _BYTES_A_SECOND * max(1.0, deadline.of_call.seconds_left):
             raise KafkaTimeoutError(f"{len(frame)} bytes take longer to read than the call may")
@@ -48,7 +39,7 @@ def library_codec(
         except (ValueError, IndexError) as error:
             raise KafkaProtocolError("an answer that cannot be decoded") from error
         _refuse_null_lists(response_class.fields, response, version)
-        return LibraryAnswer(response)
+        return response
 
     return Codec(encode, decode)
 

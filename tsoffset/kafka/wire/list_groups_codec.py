@@ -56,11 +56,6 @@ class ListGroupsFrames:
         return framed(API_KEY, self._version, correlation_id, (self._body,))
 
     def answer(self, frame: memoryview) -> ListGroupsAnswer:
-        """Decodes the frame of a response, without its size.
-
-        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
-        KafkaTimeoutError if reading all of it would exceed the call's time.
-        """
         raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
         throttle_time_ms, error_code = _OUTCOME.unpack_from(raw, position)

@@ -92,10 +92,6 @@ class ListOffsetsFrames:
         return encoded_count(count) if self._flexible else _INT32.pack(count)
 
     def answer(self, frame: memoryview) -> ListOffsetsAnswer:
-        """Decodes the frame of a response, without its size.
-
-        Raises KafkaProtocolError or one of MALFORMED if it is no such response.
-        """
         position = self._behind_tags(frame, 4)
         (throttle_time_ms,) = _INT32.unpack_from(frame, position)
         count, position = self._read_count(frame, position + _INT32.size)

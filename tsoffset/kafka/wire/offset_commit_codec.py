@@ -70,10 +70,6 @@ class OffsetCommitFrames:
 
 
 def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
-    """Decodes the frame of a response, without its size.
-
-    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
-    """
     error_codes: dict[tuple[str, int], int] = {}
     position = behind_tags(frame, _INT32.size)
     (throttle_time_ms,) = _INT32.unpack_from(frame, position)

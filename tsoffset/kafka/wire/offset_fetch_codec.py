@@ -98,11 +98,6 @@ class OffsetFetchFrames:
         return framed(API_KEY, self._version, correlation_id, parts)
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
-        """Decodes the frame of a response, without its size.
-
-        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
-        KafkaTimeoutError if reading all of it would exceed the call's time.
-        """
         return _Reading(bytes(frame), self._deadline).answer(self._version)
 
 

@@ -12,6 +12,7 @@ from tsoffset.kafka.wire.batch_records import (
     MOST_RECORDS,
     SMALLEST_RECORD,
     BatchRecords,
+    RawBatch,
 )
 from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
 from tsoffset.kafka.wire.record_encoding import nullable, varint
@@ -194,15 +195,17 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> B
         # A batch with a count of 0 must be empty: hidden records would be taken for compacted ones.
         if count < 0 or count * SMALLEST_RECORD > len(content) or (content and not count):
             raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
-        records = BatchRecords(
+        raw = RawBatch(
             content,
             count,
             base_offset,
             last_offset,
             base_timestamp,
             max_timestamp if attributes & LOG_APPEND_TIME else None,
-            header,
+            base_offset,
+            last_offset + 1,
         )
+        records = BatchRecords(raw, header)
         return _settled(records) if records.are_large else records
 
     return Batch(base_offset, last_offset, attributes, producer_id, view, read)

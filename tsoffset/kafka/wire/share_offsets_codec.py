@@ -67,12 +67,7 @@ class DescribeShareOffsetsFrames:
         return framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
-        """Decodes the frame of a response, without its size. As in OffsetFetch, a group that does
-        not exist has no offsets.
-
-        Raises KafkaProtocolError or one of MALFORMED if it is no such response, and
-        KafkaTimeoutError if reading all of it would exceed the call's time.
-        """
+        """As in OffsetFetch, a group that does not exist has no offsets."""
         raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
         (throttle_time_ms,) = _INT32.unpack_from(raw, position)
@@ -133,10 +128,6 @@ class AlterShareOffsetsFrames:
 
 
 def alter_share_offsets_answer(frame: memoryview) -> OffsetCommitAnswer:
-    """Decodes the frame of a response, without its size.
-
-    Raises KafkaProtocolError or one of MALFORMED if it is no such response.
-    """
     error_codes: dict[tuple[str, int], int] = {}
     raw = bytes(frame)
     position = behind_tags(raw, _INT32.size)

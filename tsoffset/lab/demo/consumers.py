@@ -10,7 +10,15 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, T
 
 from tsoffset.errors import EmbeddedError
 from tsoffset.lab.demo.clusters import Clusters, remote
-from tsoffset.lab.demo.topics import PARTITIONS, TOPICS, DemoGroup, DemoRecord, Place, Stand
+from tsoffset.lab.demo.topics import (
+    COMPACTED,
+    PARTITIONS,
+    TOPICS,
+    DemoGroup,
+    DemoRecord,
+    Place,
+    Stand,
+)
 from tsoffset.lab.demo.verdict import Logs, Read
 from tsoffset.lab.embedded import Access
 
@@ -88,27 +96,18 @@ class Consumers:
         for consumer in self._members.values():
             consumer.poll(timeout_ms=0)
 
-    def go_on(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
-        """Each group reads on the target to its end, in the order in which they finish.
+    def go_on(self, groups: Sequence[DemoGroup], *, at_source: bool = False) -> Iterable[Reads]:
+        """Each group reads on the target to its end, or on the source, where no member has stayed.
 
         Nothing is committed, so that the groups can be examined later.
         """
+        cluster = self._clusters.at_source if at_source else self._clusters.at_target
 
         def read(group: DemoGroup) -> Reads:
-            if group.name in self._members:
+            if group.name in self._members and not at_source:
                 return _read_on(self._members[group.name])
-            topic = remote(group.topic.name)
-            with _member(self._clusters.at_target, group.name, topic) as consumer:
-                return _read_on(consumer)
-
-        return self._pool.map(read, groups)
-
-    def go_on_at_source(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
-        """The same on the source, where no member has stayed."""
-
-        def read(group: DemoGroup) -> Reads:
-            topic = group.topic.name
-            with _member(self._clusters.at_source, group.name, topic) as consumer:
+            topic = group.topic.name if at_source else remote(group.topic.name)
+            with _member(cluster, group.name, topic) as consumer:
                 return _read_on(consumer)
 
         return self._pool.map(read, groups)
@@ -118,9 +117,8 @@ class Consumers:
         clusters = self._clusters
         source = read_log(clusters.at_source, [topic.name for topic in TOPICS])
         target = read_log(clusters.at_target, [remote(topic.name) for topic in TOPICS])
-        compacted = {topic.name for topic in TOPICS if topic.compacted}
         return {
-            (topic, partition): Logs(entries, target[remote(topic), partition], topic in compacted)
+            (topic, partition): Logs(entries, target[remote(topic), partition], topic in COMPACTED)
             for (topic, partition), entries in source.items()
         }
 

@@ -12,8 +12,16 @@ from tsoffset.lab.demo.consumers import Reads, read_log
 from tsoffset.lab.demo.narration import verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
-from tsoffset.lab.demo.topics import CLICKS, GROUPS, ORDERS, PARTITIONS, TOPICS, DemoGroup
-from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
+from tsoffset.lab.demo.topics import (
+    CLICKS,
+    COMPACTED,
+    GROUPS,
+    ORDERS,
+    PARTITIONS,
+    TOPICS,
+    DemoGroup,
+)
+from tsoffset.lab.demo.verdict import GroupResult, Logs, conclusion, group_verdict
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
@@ -98,7 +106,7 @@ class Failback(Story):
     def _resume(self) -> dict[str, Reads]:
         self._narrator.step(f"The consumers resume on {SOURCE}")
         with progress("consumers resume"):
-            reads = self._aside(lambda: list(self._consumers.go_on_at_source(self._groups)))
+            reads = self._aside(lambda: [*self._consumers.go_on(self._groups, at_source=True)])
         return dict(zip((group.name for group in self._groups), reads, strict=True))
 
     def _judge(
@@ -107,20 +115,9 @@ class Failback(Story):
         names = [topic.name for topic in TOPICS]
         with progress("comparing by content"):
             logs = self._aside(lambda: read_log(self._clusters.at_source, names))
-        compacted = {topic.name for topic in TOPICS if topic.compacted}
-        verdicts = []
-        for group in self._groups:
-            resumed = []
-            for row in rows:
-                if row.group == group.name:
-                    assert row.target_topic is not None
-                    assert row.partition is not None
-                    place = row.target_topic, row.partition
-                    log = Logs(logs[place], logs[place], row.target_topic in compacted)
-                    processed = self._consumers.processed[group.name, place]
-                    read = reads[group.name][row.partition]
-                    resumed.append(Resumed(row, log, processed, read))
-            verdicts.append(group_verdict(group.name, resumed, group.metadata))
+        homes = {place: Logs(log, log, place[0] in COMPACTED) for place, log in logs.items()}
+        resumed = self._resumed(rows, reads, homes, lambda row: row.target_topic)
+        verdicts = [group_verdict(it.name, resumed[it.name], it.metadata) for it in self._groups]
         self._narrator.say(
             f"A real consumer of each group reads {SOURCE} to the end. What it gets is "
             f"compared, record by record, with what the group had processed on {SOURCE} before and "

@@ -13,7 +13,6 @@ from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
     conclusion,
-    group_verdict,
     way,
 )
 from tsoffset.model import Row
@@ -58,11 +57,7 @@ class Failover(Story):
     def _judge(
         self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
     ) -> list[GroupResult]:
-        with progress("comparing by content"):
-            resumed = self._aside(lambda: self._resumed(rows, reads))
-            verdicts = [
-                group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
-            ]
+        resumed, verdicts = self._judged(rows, reads)
         self._narrator.say(
             "A real consumer of each group reads from the group's offsets to the end. What it "
             "gets is compared, record by record, with what the group had processed."

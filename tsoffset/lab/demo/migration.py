@@ -19,7 +19,7 @@ from tsoffset.commands.migrate.ways import Command, Step
 from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.values import rows_table
 from tsoffset.flow.policy import internal_topics
@@ -35,7 +35,6 @@ from tsoffset.lab.demo.verdict import (
     GroupResult,
     Resumed,
     conclusion,
-    group_verdict,
     way,
 )
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
@@ -238,11 +237,7 @@ class MigrationStory(Story):
     # --- by content ------------------------------------------------------------------------
 
     def _judge(self, rows: Sequence[Row], reads: dict[str, Reads]) -> list[GroupResult]:
-        with progress("comparing by content"):
-            resumed = self._aside(lambda: self._resumed(rows, reads))
-        verdicts = [
-            group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
-        ]
+        resumed, verdicts = self._judged(rows, reads)
         self._narrator.say(
             f"A real consumer of each group reads on {TARGET} to the end. RE-READ counts records "
             "that the group had already processed, by content; BEFORE is the same for the offsets "
@@ -318,7 +313,7 @@ class MigrationStory(Story):
         self._narrator.quote(line[line.index(awaited) :] for line in lines if awaited in line)
 
     def _selection(self) -> Selection:
-        return Selection.of(self.file, (FLOW,), None, None)
+        return Selector(self.file, (FLOW,)).select()
 
     def _task(self) -> FlowTask:
         return FlowTask(Configuration.read(self.file), FLOW)

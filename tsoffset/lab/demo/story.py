@@ -28,9 +28,10 @@ from tsoffset.lab.demo.topics import (
     PAYMENTS,
     TOPICS,
     WRITTEN,
+    Place,
     two_hours_ago_ms,
 )
-from tsoffset.lab.demo.verdict import Resumed
+from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, group_verdict
 from tsoffset.lab.embedded import KAFKA_VERSION
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
@@ -254,14 +255,30 @@ class Story:
                     report("groups", len(found), len(GROUPS))
         return found
 
-    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        logs = self._consumers.logs()
+    def _judged(
+        self, rows: Sequence[Row], reads: Mapping[str, Reads]
+    ) -> tuple[dict[str, list[Resumed]], list[GroupResult]]:
+        """How each group continued on the target, and the results."""
+        with progress("comparing by content"):
+            logs = self._aside(self._consumers.logs)
+            resumed = self._resumed(rows, reads, logs, lambda row: row.source_topic)
+            return resumed, [group_verdict(it.name, resumed[it.name], it.metadata) for it in GROUPS]
+
+    def _resumed(
+        self,
+        rows: Sequence[Row],
+        reads: Mapping[str, Reads],
+        logs: Mapping[Place, Logs],
+        topic_of: Callable[[Row], str | None],
+    ) -> dict[str, list[Resumed]]:
+        """How each group continued; `topic_of` is a row's topic under its name on the source."""
         found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
         for row in rows:
+            topic = topic_of(row)
             assert row.group is not None
-            assert row.source_topic is not None
+            assert topic is not None
             assert row.partition is not None
-            place = row.source_topic, row.partition
+            place = topic, row.partition
             processed = self._consumers.processed[row.group, place]
             read = reads[row.group][row.partition]
             found[row.group].append(Resumed(row, logs[place], processed, read))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsoffset.commands.translate.run import run_translate
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selector
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, remote
 from tsoffset.lab.demo.consumers import read_log
 from tsoffset.lab.demo.producers import Source
@@ -120,7 +120,7 @@ class Streaming(Story):
             f"tsoffset translate -c {file.name} --spark-checkpoint {old.name} -o {new.name}"
         )
         status = run_translate(
-            Selection.of(file, (FLOW,), None, None),
+            Selector(file, (FLOW,)).select(),
             partial(read_checkpoint, str(old)),
             Output(sys.stdout, Format.TABLE),
             Notices(),

@@ -86,6 +86,7 @@ ACCOUNTS = DemoTopic(
 PAYMENTS = DemoTopic("payments", 1_500, lambda number: 100 * number, transactional=True)
 
 TOPICS = (ORDERS, CLICKS, ACCOUNTS, PAYMENTS)
+COMPACTED = frozenset(topic.name for topic in TOPICS if topic.compacted)
 WRITTEN = PARTITIONS * sum(topic.records for topic in TOPICS)
 
 

@@ -1,7 +1,7 @@
 """`MemoryCluster`: `tsoffset.cluster.Cluster` in memory."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Self, TypeVar
+from typing import TypeVar
 from uuid import NAMESPACE_OID, uuid5
 from zlib import crc32
 
@@ -167,13 +167,12 @@ class MemoryCluster(Cluster):
         lists groups is in `failed_brokers`.
         """
         fault = Fault(failed, verb, topic, partition, group, broker, times, takes_effect)
-        self._faults.ordered.append(fault)
+        self._faults.append(fault)
         return fault
 
     def heal(self, fault: Fault | None = None) -> None:
         """Remove one failure, or all."""
-        kept = [known for known in self._faults.ordered if fault not in (None, known)]
-        self._faults.ordered[:] = kept
+        self._faults[:] = [known for known in self._faults if fault not in (None, known)]
 
     def asked(self, verb: Verb) -> int:
         """How many items of this verb were requested so far."""
@@ -316,12 +315,6 @@ class MemoryCluster(Cluster):
     def close(self) -> None:
         """Does nothing: a closed cluster still answers."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # --- answers for one item -------------------------------------------------------------
 
     def _asked(
@@ -418,7 +411,7 @@ class MemoryCluster(Cluster):
             # Offsets on topics without DESCRIBE are omitted silently, as in Kafka.
             seen = {*self._visible_topics()}
             found = {place: commit for place, commit in found.items() if place.topic in seen}
-        if not self._faults.ordered:
+        if not self._faults:
             return found
         offsets = dict(found)
         for partition in offsets:
@@ -458,7 +451,7 @@ class MemoryCluster(Cluster):
             state = self._partition(partition)
         except KeyError:
             return self._missing(verb, str(partition))
-        if self._faults.ordered and (
+        if self._faults and (
             fault := self._faults.on(verb, partition=partition, broker=state.leader)
         ):
             return fault.failed

@@ -1,6 +1,6 @@
 """Failures on demand, and the list of a cluster's requests."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tsoffset.model import Failed, Isolation, TopicPartition
@@ -51,33 +51,9 @@ class Fault:
     times: int | None = None
     takes_effect: bool = False
 
-    def strikes(
-        self,
-        verb: Verb,
-        topic: str | None,
-        partition: TopicPartition | None,
-        group: str | None,
-        broker: int | None,
-    ) -> bool:
-        """True if the item matches; counts it."""
-        met = (
-            self.times != 0
-            and self.verb in (None, verb)
-            and self.topic in (None, topic)
-            and self.partition in (None, partition)
-            and self.group in (None, group)
-            and self.broker in (None, broker)
-        )
-        if met and self.times is not None:
-            self.times -= 1
-        return met
 
-
-@dataclass(slots=True)
-class Faults:
-    """All failures of one cluster."""
-
-    ordered: list[Fault] = field(default_factory=list)
+class Faults(list[Fault]):
+    """The failures of one cluster, in the order in which they are tried."""
 
     def on(
         self,
@@ -88,10 +64,19 @@ class Faults:
         group: str | None = None,
         broker: int | None = None,
     ) -> Fault | None:
-        """The first failure that matches this item."""
+        """The first failure that matches this item; counts it."""
         if partition is not None:
             topic = partition.topic
-        for fault in self.ordered:
-            if fault.strikes(verb, topic, partition, group, broker):
+        for fault in self:
+            if (
+                fault.times != 0
+                and fault.verb in (None, verb)
+                and fault.topic in (None, topic)
+                and fault.partition in (None, partition)
+                and fault.group in (None, group)
+                and fault.broker in (None, broker)
+            ):
+                if fault.times is not None:
+                    fault.times -= 1
                 return fault
         return None
