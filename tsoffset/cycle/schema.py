@@ -13,6 +13,9 @@ import pyarrow as pa
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _INT32, _INT64 = pa.int32(), pa.int64()
 
+# The most rows that are values of Python at once: these take much more memory than columns.
+ROWS_AT_ONCE = 10_000
+
 ROWS = pa.schema(
     [
         ("flow", TEXT),
@@ -70,8 +73,9 @@ def table(schema: pa.Schema, values: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples of the schema's columns."""
-    columns = [rows.column(name).to_pylist() for name in schema.names]
-    return zip(*columns, strict=True)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        some = rows.select(schema.names).slice(start, ROWS_AT_ONCE)
+        yield from zip(*(column.to_pylist() for column in some.columns), strict=True)
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -201,8 +201,9 @@ class ReadGroups:
             & pl.col("reason").is_null()
             & ~pl.col("is_cached")
         )
-        rows = self.commits.filter(wanted)
-        return select(rows, TO_TRANSLATE).unique(SOURCE_OFFSET, keep="first").sort(SOURCE_OFFSET)
+        # The other columns are not copied.
+        rows = select(self.commits, TO_TRANSLATE).filter(self.commits.select(wanted).to_series())
+        return rows.unique(SOURCE_OFFSET, keep="first").sort(SOURCE_OFFSET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +243,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
 
     rows = _with_translations(found.commits, translations, rewriting)
+    del translations
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
     results = _unchanged(rows)
@@ -256,7 +258,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     translated = offsets.select(PARTITION).unique()
     void = void_partitions(before, found.logs.void, translated, learned)
     committed = pl.concat([rows.select(PARTITION), found.rest.select(PARTITION)])
-    of_each = found.commits.filter(pl.col("source_offset").is_not_null())
+    of_each = found.commits.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
     cached = int(distinct["is_cached"].sum())
     return CycleTables(
