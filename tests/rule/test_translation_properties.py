@@ -435,3 +435,11 @@ def test_a_walk_goes_on_behind_no_copy_of_what_it_has_reached():
     way = Way(settings=TranslationSettings(scan_bytes=30_000), cut=1, name="same")
     answer = translations(world, asked(world, 737), way)[147]
     assert world.is_safe(147, answer.target_offset), answer
+
+
+def test_a_second_attempt_takes_no_better_answer_away():
+    """The first attempt has spent the partition's budget: the second finds less."""
+    kind = Kind(couples=0.2, keys=3, tombstones=0.2, begins_late=True, compacted_between=True)
+    world, way = build(replace(kind, loses_later=0.3), seed=9322), Way("some", held=200)
+    [part] = [it for it in sliced(asked(world, 9322), way, random.Random(9322)) if 42 in it]
+    assert (translations(world, part, way)[42].reread_bound or 0) <= 3
