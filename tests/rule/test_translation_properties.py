@@ -35,6 +35,7 @@ from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Record, Stretch
 from tsoffset.rule import inquiry, walk
+from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import MOST_WALKED, Inquiry
 
 # As all random tests (tests/conftest.py); these hold theirs inside.
@@ -443,3 +444,19 @@ def test_a_second_attempt_takes_no_better_answer_away():
     world, way = build(replace(kind, loses_later=0.3), seed=9322), Way("some", held=200)
     [part] = [it for it in sliced(asked(world, 9322), way, random.Random(9322)) if 42 in it]
     assert (translations(world, part, way)[42].reread_bound or 0) <= 3
+
+
+def test_proofs_by_time_of_one_walk_compare_no_record_anew(monkeypatch):
+    """Each record of a walk needs two such proofs, of all target records before it: the next proof
+    begins where the last one ended, or failed."""
+    compared = Counter[str]()
+    may_be_of = Evidence.may_be_of
+
+    def counted(evidence: Evidence, copy: Record, offset: int) -> bool:
+        compared["records"] += 1
+        return may_be_of(evidence, copy, offset)
+
+    monkeypatch.setattr(Evidence, "may_be_of", counted)
+    kind = Kind(records=1_500, timestamps="equal_runs", bare=1.0, foreign=0.5, batch=1)
+    assert translations(build(kind, seed=1), [500, 520, 540])
+    assert compared["records"] < 100_000  # 644,291 if each proof compares all of them

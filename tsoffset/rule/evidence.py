@@ -143,6 +143,9 @@ class Evidence:
     - `not_compacted`: the target topic's cleanup.policy is known and does not include compact.
     - `known`: the number of known records on both sides. `scanned`: the offsets of reads that the
       partition has paid for.
+    - `in_the_way`: the target record at which the last proof by time failed, and the highest source
+      record that it equals. The next proof often fails there, too. `compared`: no copy of a source
+      record from the first offset on lies between the two target offsets, by the last proof.
     - `headers_hold`: no header has named a source record of other content yet.
     - `last_shared` and `first_difference`: only for mirrors that keep offsets.
     """
@@ -179,6 +182,8 @@ class Evidence:
         self.learned = 0
         self.scanned: set[tuple[Side, int]] = set()
         self.runs: dict[int, Run] = {}
+        self.in_the_way = (-1, -1)
+        self.compared = (0, -1, -1)
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         self._views = {
             Side.SOURCE: LogView(source, settings.match),
