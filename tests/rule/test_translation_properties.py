@@ -460,3 +460,12 @@ def test_proofs_by_time_of_one_walk_compare_no_record_anew(monkeypatch):
     kind = Kind(records=1_500, timestamps="equal_runs", bare=1.0, foreign=0.5, batch=1)
     assert translations(build(kind, seed=1), [500, 520, 540])
     assert compared["records"] < 100_000  # 644,291 if each proof compares all of them
+
+
+def test_what_others_have_read_serves_a_second_attempt():
+    """The partition's budget ends: an exact answer needs what later positions have read, although
+    they prove only pairs that are known."""
+    kind = Kind(records=600, timestamps="backfill", keys=1_000, padding=1_000, batch=1, repeats=1)
+    world = build(replace(kind, unfinished_repeats=1, lag=0.1, target_trimmed=0.5), seed=15)
+    way = Way(settings=TranslationSettings(scan_bytes=100_000), name="same")
+    assert translations(world, asked(world, 15), way)[228].precision is Precision.EXACT

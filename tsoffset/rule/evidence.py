@@ -66,14 +66,12 @@ class KnownPairs:
     def __iter__(self) -> Iterator[Pair]:
         return iter(self._pairs)
 
-    def add(self, pair: Pair) -> bool:
-        """Add a pair if it is clear and the first of its record; False if it is not."""
+    def add(self, pair: Pair) -> None:
+        """Add a pair if it is clear and the first of its record."""
         at = bisect_left(self._offsets, pair.source_offset)
-        if not pair.clear or self._offsets[at : at + 1] == [pair.source_offset]:
-            return False
-        self._offsets.insert(at, pair.source_offset)
-        self._pairs.insert(at, pair)
-        return True
+        if pair.clear and self._offsets[at : at + 1] != [pair.source_offset]:
+            self._offsets.insert(at, pair.source_offset)
+            self._pairs.insert(at, pair)
 
     def at(self, source_offset: int) -> Pair | None:
         at = bisect_left(self._offsets, source_offset)
@@ -315,8 +313,10 @@ class Evidence:
         return left > 0 and (seen == 0 or offsets * size <= seen * left)
 
     def prove(self, pair: Pair) -> None:
-        """Add a pair; a known one teaches nothing, and is no reason for a second attempt."""
-        self.learned += self.pairs.add(pair)
+        """Add a pair. A known one counts as learned, too: what was read for it may help the others
+        in a second attempt."""
+        self.pairs.add(pair)
+        self.learned += 1
 
     def add_safe(self, pair: Pair) -> None:
         """Add a safe pair that was proven without another one, unless it is known."""
