@@ -300,6 +300,37 @@ def test_at_the_mirrors_end_an_earlier_equal_counts():
     logs.assert_safe(8, logs.outcomes(*range(9), settings=_budget(2, 300))[8])
 
 
+class _InOneBatch:
+    """A log that writes the last two of eight records in one batch."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+        self._kept: list[Message] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def append(self, messages: list[Message]) -> int:
+        if self._log.end == 6 and not self._kept:
+            self._kept = messages
+            return 6
+        return self._log.append([*self._kept, *messages]) + len(self._kept)
+
+
+class BatchedLogs(Logs):
+    """Logs with a batch of two."""
+
+    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
+        return super()._write(cast(PartitionLog, _InOneBatch(log)), words)
+
+
+def test_at_the_mirrors_end_an_earlier_equal_that_was_not_read_counts():
+    """The mirror has reached c. Of the source only the last batch is read, with c', which equals
+    it."""
+    logs = BatchedLogs("a b c d e f c' g", "a b c")
+    logs.assert_safe(8, logs.outcome(8))
+
+
 def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed():
     """F is h, and behind its copy c..e come again: for a group at k none of that is new."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h [c d e]")

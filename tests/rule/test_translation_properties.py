@@ -35,6 +35,7 @@ from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Record, Stretch
 from tsoffset.rule import inquiry, walk
+from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import MOST_WALKED, Inquiry
 
 # As all random tests (tests/conftest.py); these hold theirs inside.
@@ -423,3 +424,48 @@ def test_long_walks_leave_enough_for_the_nearest_pair(monkeypatch):
     answers = translations(world, asked(world, 1))
     monkeypatch.setattr(inquiry, "MOST_WALKED", 0)
     assert translations(world, asked(world, 1)) == answers
+
+
+def test_a_walk_goes_on_behind_no_copy_of_what_it_has_reached():
+    """A filter lets more through after a restart: the only copy of a record far below the position
+    lies in the repeat, and proves nothing of what lies before the repeat."""
+    kind = Kind(records=150, timestamps="late", twins=0.05, couples=0.05, tombstones=0.2)
+    kind = replace(kind, headers=True, padding=3_000, batch=1, open_transaction=True, dropped=0.3)
+    kind = replace(kind, rewind=1.0, filter_changes="wider", unfinished_repeats=2, foreign=0.2)
+    world = build(replace(kind, cleaned_partly=True), seed=737)
+    way = Way(settings=TranslationSettings(scan_bytes=30_000), cut=1, name="same")
+    answer = translations(world, asked(world, 737), way)[147]
+    assert world.is_safe(147, answer.target_offset), answer
+
+
+def test_a_second_attempt_takes_no_better_answer_away():
+    """The first attempt has spent the partition's budget: the second finds less."""
+    kind = Kind(couples=0.2, keys=3, tombstones=0.2, begins_late=True, compacted_between=True)
+    world, way = build(replace(kind, loses_later=0.3), seed=9322), Way("some", held=200)
+    [part] = [it for it in sliced(asked(world, 9322), way, random.Random(9322)) if 42 in it]
+    assert (translations(world, part, way)[42].reread_bound or 0) <= 3
+
+
+def test_proofs_by_time_of_one_walk_compare_no_record_anew(monkeypatch):
+    """Each record of a walk needs two such proofs, of all target records before it: the next proof
+    begins where the last one ended, or failed."""
+    compared = Counter[str]()
+    may_be_of = Evidence.may_be_of
+
+    def counted(evidence: Evidence, copy: Record, offset: int) -> bool:
+        compared["records"] += 1
+        return may_be_of(evidence, copy, offset)
+
+    monkeypatch.setattr(Evidence, "may_be_of", counted)
+    kind = Kind(records=1_500, timestamps="equal_runs", bare=1.0, foreign=0.5, batch=1)
+    assert translations(build(kind, seed=1), [500, 520, 540])
+    assert compared["records"] < 100_000  # 644,291 if each proof compares all of them
+
+
+def test_what_others_have_read_serves_a_second_attempt():
+    """The partition's budget ends: an exact answer needs what later positions have read, although
+    they prove only pairs that are known."""
+    kind = Kind(records=600, timestamps="backfill", keys=1_000, padding=1_000, batch=1, repeats=1)
+    world = build(replace(kind, unfinished_repeats=1, lag=0.1, target_trimmed=0.5), seed=15)
+    way = Way(settings=TranslationSettings(scan_bytes=100_000), name="same")
+    assert translations(world, asked(world, 15), way)[228].precision is Precision.EXACT

@@ -10,6 +10,7 @@ from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import (
     Failed,
     FailureKind,
+    Outcome,
     Position,
     Precision,
     Reason,
@@ -93,9 +94,10 @@ class ConversationUnderWay:
         except StopIteration as stop:
             self.translation = stop.value
             self._learned_then = self.evidence.learned
-            if self._answered_before is not None and isinstance(stop.value.outcome, Failed):
-                # What cannot be read now takes nothing from the proof of the first attempt.
-                self.translation = self._answered_before
+            before = self._answered_before
+            if before is not None and self._is_worse(stop.value.outcome, before.outcome):
+                # What is not found or read now takes nothing from the proof of the first attempt.
+                self.translation = before
         except Exception as error:
             broke = _note_bug(error, self.work.source, self.offset)
             self.translation = Translation(
@@ -105,6 +107,19 @@ class ConversationUnderWay:
                 )
             )
         return self.translation is None
+
+    def _is_worse(self, outcome: Outcome, before: Outcome) -> bool:
+        """Whether the first attempt's answer is the better one. Not if headers have misled: it may
+        rest on one."""
+        misled = self.evidence.settings.offset_header and not self.evidence.headers_hold
+        match outcome, before:
+            case Failed(), _:
+                return True
+            case Skipped(reason=Reason.NO_PROOF), _:
+                return not misled
+            case Translated(reread_bound=int(now)), Translated(reread_bound=int(then)):
+                return now > then and not misled
+        return False
 
     def begin_again(self) -> bool:
         """Make another attempt where what has been learned since may improve the answer; True if a

@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 
 from tsoffset.model import Side
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Run
+from tsoffset.rule.evidence import Last, Run
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Absent, Found, Unknown
 
@@ -224,6 +224,19 @@ def earliest_equal(
         start = start if first is None else first.offset
     earliest = yield from inquiry.lowest_equal(SOURCE, identity, start, scan=True)
     return min(record.offset, earliest.offset if isinstance(earliest, Record) else start)
+
+
+def earliest_of(inquiry: Inquiry, last: Last) -> Generator[Question, Answer, int]:
+    """The lowest source offset whose copy this target record may be: `last.lowest` is the lowest
+    that was known when it was found. Records that memory limits have dropped are read again."""
+    evidence = inquiry.evidence
+    record = yield from inquiry.next_data(SOURCE, last.lowest, shared=True)
+    copy = yield from inquiry.next_data(TARGET, last.target_offset, shared=True)
+    if not isinstance(record, Record) or not isinstance(copy, Record):
+        return evidence.source.start
+    if evidence.names(copy, record):
+        return record.offset
+    return min(last.lowest, (yield from earliest_equal(inquiry, record, copy, surely=True)))
 
 
 def _equal(inquiry: Inquiry, one: Found | None, other: Found | None) -> bool:

@@ -66,14 +66,12 @@ class KnownPairs:
     def __iter__(self) -> Iterator[Pair]:
         return iter(self._pairs)
 
-    def add(self, pair: Pair) -> bool:
-        """Add a pair if it is clear and the first of its record; False if it is not."""
+    def add(self, pair: Pair) -> None:
+        """Add a pair if it is clear and the first of its record."""
         at = bisect_left(self._offsets, pair.source_offset)
-        if not pair.clear or self._offsets[at : at + 1] == [pair.source_offset]:
-            return False
-        self._offsets.insert(at, pair.source_offset)
-        self._pairs.insert(at, pair)
-        return True
+        if pair.clear and self._offsets[at : at + 1] != [pair.source_offset]:
+            self._offsets.insert(at, pair.source_offset)
+            self._pairs.insert(at, pair)
 
     def at(self, source_offset: int) -> Pair | None:
         at = bisect_left(self._offsets, source_offset)
@@ -143,6 +141,9 @@ class Evidence:
     - `not_compacted`: the target topic's cleanup.policy is known and does not include compact.
     - `known`: the number of known records on both sides. `scanned`: the offsets of reads that the
       partition has paid for.
+    - `in_the_way`: the target record at which the last proof by time failed, and the highest source
+      record that it equals. The next proof often fails there, too. `compared`: no copy of a source
+      record from the first offset on lies between the two target offsets, by the last proof.
     - `headers_hold`: no header has named a source record of other content yet.
     - `last_shared` and `first_difference`: only for mirrors that keep offsets.
     """
@@ -179,6 +180,8 @@ class Evidence:
         self.learned = 0
         self.scanned: set[tuple[Side, int]] = set()
         self.runs: dict[int, Run] = {}
+        self.in_the_way = (-1, -1)
+        self.compared = (0, -1, -1)
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         self._views = {
             Side.SOURCE: LogView(source, settings.match),
@@ -310,8 +313,10 @@ class Evidence:
         return left > 0 and (seen == 0 or offsets * size <= seen * left)
 
     def prove(self, pair: Pair) -> None:
-        """Add a pair; a known one teaches nothing, and is no reason for a second attempt."""
-        self.learned += self.pairs.add(pair)
+        """Add a pair. A known one counts as learned, too: what was read for it may help the others
+        in a second attempt."""
+        self.pairs.add(pair)
+        self.learned += 1
 
     def add_safe(self, pair: Pair) -> None:
         """Add a safe pair that was proven without another one, unless it is known."""

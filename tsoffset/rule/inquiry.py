@@ -29,7 +29,7 @@ GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
 # A small extra read, where little is left to read.
 LITTLE_BYTES = 262_144
 
-# The target records that all walks of one source offset pass before each becomes short
+# The target records that all walks of one source offset pass before they become short
 # (`tsoffset.rule.walk`).
 MOST_WALKED = 1_000
 

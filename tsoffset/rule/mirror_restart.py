@@ -12,6 +12,7 @@ from collections.abc import Generator
 
 from tsoffset.model import Side
 from tsoffset.records import Record
+from tsoffset.rule.duplicates import earliest_of
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.frontier import last_copy
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
@@ -74,7 +75,8 @@ def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
     if not isinstance(copy, Record) or (yield from _restart_distance(inquiry, copy)) is None:
         return 0
     first = evidence.originals(copy)[0]
-    return evidence.most_data_between(last.lowest + 1, min(first, offset))
+    stands = (yield from earliest_of(inquiry, last)) + 1
+    return evidence.most_data_between(stands, min(first, offset))
 
 
 def first_copy(

@@ -157,8 +157,18 @@ def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) ->
         known = read and (yield from inquiry.read_whole(TARGET, start, limit))
         if not known:
             return None
-    if any(evidence.may_be_of(copy, offset) for copy in target.known(start, limit)):
+    at, highest = evidence.in_the_way
+    if start <= at < limit and offset <= highest:
         return None
+    since, first, end = evidence.compared
+    if offset < since or not first <= start <= end:
+        end = start
+    for copy in target.known(end, limit):
+        if evidence.may_be_of(copy, offset):
+            if equals := source.equals(target.identity(copy)):
+                evidence.in_the_way = copy.offset, equals[-1]
+            return None
+    evidence.compared = offset, start, max(end, limit)
     stamp = None if oldest.untimed else oldest.timestamp_ms
     return Safety(Proof.TIME, None, offset, oldest.records, stamp, limit)
 

@@ -27,6 +27,7 @@ from tsoffset.model import (
 from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
+from tsoffset.rule.duplicates import earliest_of
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
@@ -202,7 +203,7 @@ class _OffsetTranslation:
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
         if not isinstance(last, Last):
             return None  # nothing shows that this is a mirror that keeps timestamps
-        _, highest = yield from self._highest_seen(last)
+        highest = (yield from self._highest_seen(last)).highest
         if highest >= self.offset:
             # The mirror has passed C. If both logs end alike, that predicts where R lies.
             ends = yield from last_of_both(self.inquiry)
@@ -218,15 +219,14 @@ class _OffsetTranslation:
                 return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
         return None
 
-    def _highest_seen(self, last: Last) -> Generator[Question, Answer, tuple[int, int]]:
-        """The highest source record found on the target: that of the last target record that the
-        source has, or of the youngest. Of several duplicates the lowest and the highest. A search:
-        there may be higher ones."""
+    def _highest_seen(self, last: Last) -> Generator[Question, Answer, Last]:
+        """The target record found to be of the highest source record: the last one that the source
+        has, or the youngest. A search: there may be higher ones."""
         evidence, target = self.evidence, self.evidence.target
         # Both records may have been dropped since `last` was found, to limit memory.
         end = target.at(last.target_offset)
         known = () if end is None else evidence.originals(end)
-        seen = min((last.lowest, *known)), max((last.highest, *known))
+        seen = replace(last, lowest=min((last.lowest, *known)), highest=max((last.highest, *known)))
         youngest = yield from self.inquiry.youngest(TARGET)
         if youngest is None or not target.start <= youngest.offset < target.end:
             return seen
@@ -235,7 +235,9 @@ class _OffsetTranslation:
             return seen
         yield from self.inquiry.original_of(copy)
         originals = evidence.originals(copy)
-        return (originals[0], originals[-1]) if max(originals, default=-1) > last.highest else seen
+        if max(originals, default=-1) <= last.highest:
+            return seen
+        return Last(originals[0], originals[-1], copy.offset, is_last=False)
 
     def _at_mirror_end(
         self, basis: Basis, safety: Safety | None = None
@@ -245,7 +247,8 @@ class _OffsetTranslation:
         copied = self.evidence.source.start - 1
         last = yield from last_copy(self.inquiry)
         if isinstance(last, Last):
-            copied, _ = yield from self._highest_seen(last)
+            seen = yield from self._highest_seen(last)
+            copied = yield from earliest_of(self.inquiry, seen)
         if self.offset - copied <= LONGEST_WALK:
             # Unknown offsets count as data, transaction markers included.
             yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)

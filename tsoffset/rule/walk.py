@@ -116,14 +116,13 @@ class _TargetWalk:
                     self._move_behind(copy, original)
                     unclear = left = False
                 else:
-                    left = True
+                    left = left or not self._repeats(copy)
             unclear = unclear or match is _Match.UNCLEAR
         return (yield from self.aligned()) if unclear else self.reached
 
     def _repeats(self, copy: Record) -> bool:
-        """True for a copy that is not the lowest one known, of a record reached before."""
-        lowest = self.target.equals(self.target.identity(copy))[0] == copy.offset
-        return not lowest and self.evidence.originals(copy)[-1] <= self.reached.source_offset
+        """True for a copy of a record that was reached before."""
+        return self.evidence.originals(copy)[-1] <= self.reached.source_offset
 
     def _is_read(self, copy: Record) -> bool:
         """Whether all equal source records lie before C, whatever its header says."""
@@ -139,10 +138,15 @@ class _TargetWalk:
     def _is_safe(self, original: int, copy: Record) -> Generator[Question, Answer, bool]:
         """Whether everything after a source record lies behind this copy of it: by a safe pair
         above, or as the lowest copy behind the pair at which the walk began."""
-        if self._repeats(copy):
+        lowest = self.target.equals(self.target.identity(copy))[0]
+        if self._repeats(copy) and lowest != copy.offset:
             return False
         if passed(self.evidence, original, copy.offset) is not None:
             return True
+        if self._repeats(copy):
+            # An earlier copy should lie before what was reached. A filter that was changed at a
+            # restart may have left it out, and this one proves nothing of what follows.
+            return False
         record = self.source.at(original)
         assert record is not None
         if original > self.start.source_offset and not any(
