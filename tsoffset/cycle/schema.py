@@ -14,7 +14,7 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 _INT32, _INT64 = pa.int32(), pa.int64()
 
 # The most rows that are values of Python at once: these take much more memory than columns.
-ROWS_AT_ONCE = 10_000
+_ROWS_AT_ONCE = 10_000
 
 ROWS = pa.schema(
     [
@@ -73,8 +73,8 @@ def table(schema: pa.Schema, values: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples of the schema's columns."""
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        some = rows.select(schema.names).slice(start, ROWS_AT_ONCE)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows.select(schema.names).slice(start, _ROWS_AT_ONCE)
         yield from zip(*(column.to_pylist() for column in some.columns), strict=True)
 
 
