@@ -234,7 +234,7 @@ def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
         return of_ours[rest]
     if prefix["client"] == "consumer" and prefix["side"] != "target" and rest == _BARE_ISOLATION:
         return ISOLATION
-    if rest in _CLIENT:
+    if rest in _CLIENT or accepted_key(prefix.group() + rest) is not None:
         return None
     close = difflib.get_close_matches(rest, sorted(_CLIENT), n=1, cutoff=_SLIP)
     if close:
