@@ -980,7 +980,7 @@ def test_a_session_that_keeps_failing_is_replaced():
 
 def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
     """For the state or for Spark: another instance may lead by then, so nothing is committed."""
-    selection = Selection.of(properties_file(tmp_path, nowhere(), nowhere()), (), None, None)
+    selection = Selector(properties_file(tmp_path, nowhere(), nowhere())).select()
     (flow,) = selection.flows
     times = iter((0.0, flow.longest_cycle_seconds + 1.0))
     monkeypatch.setattr(cycles, "time", SimpleNamespace(monotonic=lambda: next(times)))

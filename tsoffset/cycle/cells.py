@@ -30,6 +30,20 @@ def _frame_bytes(frame: pl.DataFrame) -> bytes:
     return frame.write_ipc(None, compression="lz4").getvalue()
 
 
+def _frame_of(stream: bytes) -> pl.DataFrame:
+    """The frame of an Arrow file; its columns of one type that are null throughout are one."""
+    frame = pl.read_ipc(stream)
+    nothing: dict[pl.DataType, pl.Series] = {}
+    return pl.DataFrame(
+        [
+            column
+            if column.null_count() < len(column)
+            else nothing.setdefault(column.dtype, column).alias(column.name)
+            for column in frame
+        ]
+    )
+
+
 class _Pickler(pickle.Pickler):
     """Arrow's own way takes a slice with all that it is a slice of, and neither Arrow nor Polars
     compresses anything."""
@@ -38,7 +52,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, pa.Table):
             return from_bytes, (to_bytes(value),)
         if isinstance(value, pl.DataFrame):
-            return pl.read_ipc, (_frame_bytes(value),)
+            return _frame_of, (_frame_bytes(value),)
         return NotImplemented
 
 
