@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks.measures import rounded, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.memory_flows import flow
-from tsoffset.cycle.schema import columns_table
+from tsoffset.cycle.schema import ROWS, columns_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.status import Cycle, FlowState, FlowStatus
 from tsoffset.history.flow_history import FlowHistory
@@ -27,7 +27,7 @@ from tsoffset.history.tidying import tidy
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.stores import place_of
-from tsoffset.terminal.output import Tally
+from tsoffset.terminal.row_columns import tally_of
 
 FLOW = "A->B"
 SHARES = (0.01, 0.1)
@@ -156,7 +156,7 @@ def _ended(number: int) -> float:
 def _write(history: FlowHistory, number: int, pairs: pa.Table) -> None:
     result = CycleResult(FLOW, Rows(pairs), (), False, 1.0, 1, 1)
     started = _ended(number) - 1.0
-    cycle = Cycle(FLOW, number, started, 1.0, True, result, Tally.of([]))
+    cycle = Cycle(FLOW, number, started, 1.0, True, result, tally_of(ROWS.empty_table()))
     history.add(cycle, FlowStatus(flow(), FlowState.RUNNING, pairs=pairs))
     history.write()
 
