@@ -434,9 +434,9 @@ def test_a_flow_that_is_paused_is_resumed_on_any_instance():
 def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
     """With why, if something is wrong; who wants the flow to rest can have that all the same."""
     daemon = Daemon(ServerSettings(token=TOKEN))
-    problem = on_standby(daemon, None, problem="join group g, cluster B: away").get(
-        f"{PATH}/groups"
-    )
+    client = on_standby(daemon, None, problem="join group g, cluster B: away")
+    assert answered(client, PATH)["messages"] == ["join group g, cluster B: away"]
+    problem = client.get(f"{PATH}/groups")
     assert (problem.status_code, "leader" in problem.json()) == (409, False)
     assert (
         "cycle of flow A->B, and it is not known which instance runs it: join"

@@ -222,8 +222,9 @@ class Election(Peers):
         return self._missed(
             Failed(
                 FailureKind.INTERNAL,
-                f"elect the leader of {self._flow.name}: a cycle of this instance runs far past its"
-                " time limit, so it has left the election; restart this process",
+                f"elect the leader of {self._flow.name}: a cycle of this instance, or its read of"
+                " history.dir, runs far past the time limit, so it has left the election; restart"
+                " this process",
                 retry_seconds=_RETRY_SECONDS,
             )
         )

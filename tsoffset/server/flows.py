@@ -55,7 +55,8 @@ def flow_answer(
         target=flow.target.alias,
         state=status.state,
         state_since=status.state_since,
-        messages=list(status.messages),
+        # While the flow's thread hangs, its own messages are old.
+        messages=[*dict.fromkeys(filter(None, (lead.problem, *status.messages)))],
         commits=flow.commits,
         interval_seconds=flow.sync_interval_seconds,
         limit_seconds=flow.longest_cycle_seconds,
