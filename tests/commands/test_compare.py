@@ -423,7 +423,7 @@ def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, 
     assert "no record is skipped" not in (pair.message or "")
 
 
-def test_a_checkpoint_for_which_the_users_filter_raises_is_of_no_selected_group():
+def test_a_checkpoint_for_which_a_class_of_the_users_raises_is_left_out():
     """The other groups are compared, and topics that are still there."""
 
     class Filter(DefaultGroupFilter):
@@ -434,11 +434,19 @@ def test_a_checkpoint_for_which_the_users_filter_raises_is_of_no_selected_group(
         def should_replicate_topic(self, topic: str) -> bool:
             return {"orders": True}[topic]
 
+    class Policy(DefaultReplicationPolicy):
+        def upstream_topic(self, topic: str) -> str | None:
+            if topic == "A.odd":
+                raise KeyError(topic)
+            return super().upstream_topic(topic)
+
     estate = mirrored_estate(billing=40)
     for group in ("billing", "search"):
         checkpoint(estate, group, 40, 40)
-    checkpoint(estate, "billing", 7, 7, topic="A.gone")
-    pair = the_pair(estate, flow(group_filter=Filter(), topic_filter=Topics()))
+    for topic in ("A.gone", "A.odd"):
+        checkpoint(estate, "billing", 7, 7, topic=topic)
+    users = flow(group_filter=Filter(), topic_filter=Topics(), policy=Policy())
+    pair = the_pair(estate, users)
     assert (pair.group, pair.source_topic) == ("billing", "orders")
 
 

@@ -105,7 +105,10 @@ def source_topic(flow: FlowSettings, topic: str) -> str | None:
     """The source's name of a target topic that the flow syncs; None for other topics, also if a
     class of the user's raises an error for it."""
     policy = flow.policy
-    names = policy.upstream_topic(topic), policy.format_remote_topic(flow.target.alias, topic)
+    try:
+        names = policy.upstream_topic(topic), policy.format_remote_topic(flow.target.alias, topic)
+    except Exception:
+        return None
     renamings, _ = renamings_of(flow, filter(None, names))
     for name, renaming in renamings.items():
         if renaming is not None and renaming.topic == topic:
