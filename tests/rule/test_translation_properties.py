@@ -446,6 +446,15 @@ def test_a_second_attempt_takes_no_better_answer_away():
     assert (translations(world, part, way)[42].reread_bound or 0) <= 3
 
 
+def test_a_first_answer_is_not_kept_once_a_later_duplicate_is_known():
+    """The trimmed target has the later copy only, which the first attempt took for that of the next
+    record. The second one has seen both on the source."""
+    world = build(Kind(twins=0.05, couples=0.2, keys=12, target_trimmed=0.6), seed=453262779)
+    way = Way(settings=TranslationSettings(scan_bytes=10_000), cut=1, held=20)
+    answer = translations(world, asked(world, 453262779), way)[20]
+    assert world.is_safe(20, answer.target_offset), answer
+
+
 def test_proofs_by_time_of_one_walk_compare_no_record_anew(monkeypatch):
     """Each record of a walk needs two such proofs, of all target records before it: the next proof
     begins where the last one ended, or failed."""

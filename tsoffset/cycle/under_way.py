@@ -109,16 +109,19 @@ class ConversationUnderWay:
         return self.translation is None
 
     def _is_worse(self, outcome: Outcome, before: Outcome) -> bool:
-        """Whether the first attempt's answer is the better one. Not if headers have misled: it may
-        rest on one."""
-        misled = self.evidence.settings.offset_header and not self.evidence.headers_hold
+        """Whether the first attempt's answer is the better one. Not if it may rest on a header that
+        has misled, or on a copy that is seen by now to be a later duplicate's."""
+        evidence = self.evidence
+        misled = evidence.settings.offset_header and not evidence.headers_hold
         match outcome, before:
-            case Failed(), _:
+            case _, Translated(pairs=pairs) if misled or any(
+                evidence.may_be_later(pair, self.offset) for pair in pairs
+            ):
+                return False
+            case Failed() | Skipped(reason=Reason.NO_PROOF), _:
                 return True
-            case Skipped(reason=Reason.NO_PROOF), _:
-                return not misled
             case Translated(reread_bound=int(now)), Translated(reread_bound=int(then)):
-                return now > then and not misled
+                return now > then
         return False
 
     def begin_again(self) -> bool:

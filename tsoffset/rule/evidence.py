@@ -12,7 +12,7 @@ from itertools import groupby
 from tsoffset.flow.settings import SAME_OFFSETS, TranslationSettings
 from tsoffset.model import Isolation, Safety, Side, TopicPartition
 from tsoffset.records import Record, Stretch
-from tsoffset.rule.log_view import Absent, LogView, Unknown
+from tsoffset.rule.log_view import Absent, LogView, Unanswered, Unknown
 
 # The number of wrong predictions allowed in a partition, in excess of right ones.
 _PREDICTIONS = 3
@@ -279,6 +279,17 @@ class Evidence:
             return True
         records = (self.source.at(at) for at in of_that_time)
         return any(it and (it.key == copy.key or it.value == copy.value) for it in records)
+
+    def may_be_later(self, pair: tuple[int, int], offset: int) -> bool:
+        """Whether the target record of a pair may be a copy of a later source record instead, from
+        `offset` on, as far as that is known and can be read."""
+        source_offset, target_offset = pair
+        try:
+            copy = self.target.at(target_offset)
+            latest = -1 if copy is None else max(self.originals(copy), default=-1)
+        except Unanswered:
+            return False
+        return latest >= offset and latest > source_offset
 
     def names_unread(self, copy: Record) -> bool:
         """True if the header of a target record names a source record that was not read."""
