@@ -13,9 +13,6 @@ import pyarrow as pa
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _INT32, _INT64 = pa.int32(), pa.int64()
 
-# The most rows that are values of Python at once: these take much more memory than columns.
-_ROWS_AT_ONCE = 10_000
-
 ROWS = pa.schema(
     [
         ("flow", TEXT),
@@ -73,9 +70,8 @@ def table(schema: pa.Schema, values: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples of the schema's columns."""
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows.select(schema.names).slice(start, _ROWS_AT_ONCE)
-        yield from zip(*(column.to_pylist() for column in some.columns), strict=True)
+    columns = [rows.column(name).to_pylist() for name in schema.names]
+    return zip(*columns, strict=True)
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
