@@ -144,8 +144,8 @@ def run_restore(
                 break
             notices.warning(
                 "restore_plan_changed",
-                f"groups or topics on {snapshot.cluster} changed before you answered, so nothing"
-                " was restored yet",
+                f"what can be restored on {snapshot.cluster} changed before you answered, so"
+                " nothing was restored yet",
             )
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     return int(any(row.not_restored for row in rows))
