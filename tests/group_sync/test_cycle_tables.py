@@ -104,6 +104,16 @@ def test_a_frame_travels_alone_and_compressed():
     assert len(to_cell(work[3:13])) < 8_000 < len(to_cell(work)) < len(pickle.dumps(work)) / 2
 
 
+def test_columns_without_values_take_no_memory_of_their_own():
+    """Of what a cycle reads for the first time these are a third."""
+    nothing = pl.Series([None] * 3, dtype=pl.Int64)
+    columns = dict.fromkeys("ab", nothing) | {"c": pl.Series([1, 2, 3])}
+    there = sent(pl.DataFrame(columns))
+    assert there.equals(pl.DataFrame(columns))
+    a, b = (there[name].to_arrow().buffers()[1].address for name in "ab")
+    assert a == b
+
+
 NAMED = st.tuples(st.none() | st.sampled_from("abc"), st.none() | st.integers(0, 2))
 
 
