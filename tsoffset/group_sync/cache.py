@@ -6,6 +6,7 @@ All of it may be lost at any time: it saves requests and changes no answer.
 from dataclasses import dataclass, field
 
 import polars as pl
+import polars.selectors as cs
 
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import (
@@ -91,14 +92,13 @@ def void_partitions(
     return pl.concat([void, anti_join(translated, same, PARTITION)]).unique()
 
 
-def kept_pairs(
-    rows: pl.DataFrame, rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series
+def with_kept_translations(
+    rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series
 ) -> pl.DataFrame:
-    """CACHE after a cycle. Of each commit: its translation of this cycle as far as it holds, or
-    what was cached, unless that is void, of another offset, or was answered otherwise; and the last
-    commit after which the target group had the translation. `rest` is what was cached without a
-    commit."""
-    rows, rest = _with_void(rows, void, rewriting), _with_void(rest, void, rewriting)
+    """The rows with the translation that the next cycle may use of each (KNOWN): that of this cycle
+    as far as it holds, or what was cached, unless that is void, of another offset, or was answered
+    otherwise. The columns of this cycle that only this needs are dropped."""
+    rows = _with_void(rows, void, rewriting)
     is_new = pl.col("is_new")
     is_answer = is_new & ~pl.col("new_reason").is_in(FAILURES).fill_null(False)
     is_other = is_answer & pl.col("new_target_offset").ne_missing(pl.col("known_target"))
@@ -111,19 +111,29 @@ def kept_pairs(
         *("source_offset", "new_target_offset", "new_equivalent_from", "new_equivalent_to"),
         *("new_source_timestamp_ms", *(f"while_{end}" for end in LOG_ENDS)),
     ]
+    return rows.with_columns_seq(
+        pl.when(holds).then(fresh).when(stays).then(old).alias(old)
+        for old, fresh in zip(KNOWN, new, strict=True)
+    ).drop(cs.starts_with("new_", "while_"), "holds", "is_new", "is_void")
+
+
+def without_void(rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
+    """What is cached without a commit (CACHE), without translations that do not hold."""
+    rest = _with_void(rest, void, rewriting)
+    return select(rest.with_columns_seq(null_where(pl.col("is_void"), KNOWN)), CACHE)
+
+
+def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
+    """CACHE after a cycle: of each row its translation (`with_kept_translations`), and the last
+    commit after which the target group had the translation; and `rest` (`without_void`)."""
     is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
     has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
     rows = rows.with_columns_seq(
-        *(
-            pl.when(holds).then(fresh).when(stays).then(old).alias(old)
-            for old, fresh in zip(KNOWN, new, strict=True)
-        ),
-        last_source=pl.when(has_translation).then(source_offset).otherwise("last_source"),
+        last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
     )
-    rest = rest.with_columns_seq(null_where(pl.col("is_void"), KNOWN))
-    kept = pl.concat([select(rows, CACHE), select(rest, CACHE)])
+    kept = pl.concat([select(rows, CACHE), rest])
     return kept.filter(pl.any_horizontal(pl.col("known_offset", "last_source").is_not_null()))
 
 

@@ -26,6 +26,8 @@ from tsoffset.group_sync.cache import (
     kept_partitions,
     void_partitions,
     with_cache,
+    with_kept_translations,
+    without_void,
 )
 from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
 from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
@@ -52,6 +54,7 @@ from tsoffset.group_sync.tables import (
     TO_TRANSLATE,
     TRANSLATION,
     TRANSLATIONS,
+    Schema,
     anti_join,
     empty,
     left_join,
@@ -67,6 +70,9 @@ _CHANGED_MEANWHILE = (
     "the partition was recreated, lost records at its end, or could not be reached while "
     "the cycle ran; nothing is committed, the next cycle reads it again"
 )
+
+# COMMIT_WORK, and whether a row rests on a cached translation.
+_OPEN_WORK: Schema = {**COMMIT_WORK, "is_cached": pl.Boolean}
 
 
 class Steps(Protocol):
@@ -241,31 +247,36 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     if not offsets.is_empty():
         translations, learned, cost = steps.translate(offsets, before)
     rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
+    translated = offsets.select(PARTITION).unique()
+    void = void_partitions(before, found.logs.void, translated, learned)
 
+    # Each table of all rows is dropped as soon as the next one is there: they are most of what
+    # the driver holds.
+    rest, logs = without_void(found.rest, void, rewriting), found.logs
     rows = _with_translations(found.commits, translations, rewriting)
-    del translations
+    del found, translations
+    rows = with_kept_translations(rows, void, rewriting)
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
     results = _unchanged(rows)
     if rows["is_open"].any():
-        work = rows.filter("is_open")
+        work = select(rows, _OPEN_WORK).filter(rows["is_open"])
         work = _same_logs(steps, work, before)
         decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK))
+        del work
         cost += committing
         results = _in_order(rows["is_open"], decided, results)
     rows = rows.drop(name for name in COMMIT_RESULTS if name in rows.columns).hstack(results)
 
-    translated = offsets.select(PARTITION).unique()
-    void = void_partitions(before, found.logs.void, translated, learned)
-    committed = pl.concat([rows.select(PARTITION), found.rest.select(PARTITION)])
-    of_each = found.commits.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
+    committed = pl.concat([rows.select(PARTITION), rest.select(PARTITION)])
+    of_each = rows.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
     cached = int(distinct["is_cached"].sum())
     return CycleTables(
         with_acknowledged(rows).with_columns(flow=pl.lit(flow)).select(ROWS.names),
         CarryOver(
-            kept_pairs(rows, found.rest, void, rewriting),
-            kept_partitions(before, found.logs, translated, learned, committed),
+            kept_pairs(rows, rest),
+            kept_partitions(before, logs, translated, learned, committed),
         ),
         len(distinct),
         replace(cost, positions=len(offsets) + cached, recalled=cached),
