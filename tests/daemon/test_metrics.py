@@ -1,7 +1,9 @@
 """What Prometheus is told of the daemon: the table of metrics, and what they are after cycles."""
 
+import re
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,7 +27,7 @@ from tsoffset.flow.settings import MetricsSettings
 from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics import collector
 from tsoffset.metrics.collector import Metrics
-from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG
+from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG, Declared
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.spent import Spent, Stage
@@ -149,13 +151,24 @@ def test_page_lists_the_metrics():
 
 
 def rows_of_the_table() -> list[str]:
-    """The rows as they stand in docs/metrics.md."""
-    return [
-        f"| `{metric.series[0] if len(metric.series) == 1 else metric.name}` | {metric.kind} |"
-        f" {', '.join(f'`{label}`' for label in metric.labels)} | {metric.unit} |"
-        f" {metric.meaning} |"
-        for metric in METRICS.values()
-    ]
+    """The rows of docs/metrics.md. A metric of flows, topics and groups has one row."""
+    alike: defaultdict[str, list[Declared]] = defaultdict(list)
+    for metric in METRICS.values():
+        both = f"{metric.name} {metric.meaning}"
+        alike[re.sub("(_|of the )(flow|topic|group)", "", both)].append(metric)
+    return [row_of_the_table(metrics) for metrics in alike.values()]
+
+
+def row_of_the_table(metrics: list[Declared]) -> str:
+    names = ", ".join(f"`{one.series[0] if len(one.series) == 1 else one.name}`" for one in metrics)
+    labels = dict.fromkeys(label for metric in metrics for label in metric.labels)
+    shown = ", ".join(f"`{label}`" for label in labels)
+    first, *others = metrics
+    meaning = first.meaning
+    if others:
+        *levels, last = (metric.labels[-1] for metric in metrics)
+        meaning = meaning.replace(f"of the {levels[0]}", f"of the {', '.join(levels)} or {last}")
+    return f"| {names} | {first.kind} | {shown} | {first.unit} | {meaning} |"
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")

@@ -113,22 +113,23 @@ LAST_SUCCESS = _gauge(
 WITHOUT_SUCCESS = _gauge(
     "flow_without_success_seconds",
     "flow",
-    "Time since the last successful cycle or, if this process has run the flow for less time than"
-    " that, since it began to, in seconds. Absent on standby.",
+    "Time without a successful cycle, in seconds: since the last one, or since this process began"
+    " to run the flow, whichever is later. Absent on standby.",
 )
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "Number of latest cycles in a row in which a cluster was unreachable or Spark failed, or which"
-    " hit their time limit.",
+    "Number of failed cycles since the last one that did not fail: a cluster was unreachable, Spark"
+    " failed, or the cycle hit its time limit.",
     "cycles",
 )
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "Time since the last cycle that reached both clusters, in seconds. 0 for two intervals after"
-    " that cycle (or twice its duration, if longer), and 0 if there was none. While it is above 0,"
-    " all lags in records, including replication lag, are absent. Absent on standby.",
+    "Time since the last cycle that reached both clusters, in seconds. 0 for the first two"
+    " intervals (or twice that cycle's duration, if longer), and 0 if there was no such cycle."
+    " While it is above 0, all lags in records, including replication lag, are absent. Absent on"
+    " standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
@@ -278,7 +279,7 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         one(
             "lag_records",
             "Upper bound of the records that consumers re-read if they fail over right after the"
-            " last cycle and resume from the target groups' committed offsets. The sum over the"
+            " last cycle, from the target groups' committed offsets: the sum over the"
             " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
         ),
         more(
@@ -323,15 +324,15 @@ OF_GROUP = _freshness("group", "flow group", whole=False)
 GROUPS_LEFT_OUT = _gauge(
     "groups_without_metrics",
     "flow",
-    "Groups without metrics of their own: only the first `metrics.groups.max` groups by name have"
-    " them. The metrics of topics and of the flow include all groups.",
+    "Groups without metrics of their own, after the first `metrics.groups.max` by name. The metrics"
+    " of topics and of the flow include them.",
     "groups",
 )
 TOPICS_LEFT_OUT = _gauge(
     "topics_without_metrics",
     "flow",
-    "Source topics without metrics of their own: only the first `metrics.topics.max` topics by"
-    " name have them. The metrics of groups and of the flow include all topics.",
+    "Source topics without metrics of their own, after the first `metrics.topics.max` by name. The"
+    " metrics of groups and of the flow include them.",
     "topics",
 )
 
