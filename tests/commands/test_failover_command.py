@@ -445,19 +445,21 @@ def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failin
     assert failing_over.verdicts == {"billing": ("unverified", None)}
 
 
-def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
+def test_without_history_the_state_tells_of_which_commits_they_are(failing_over, capsys):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate
     for group in ("sharing", "unset"):
         estate.commit(group, "orders", 50, type=GroupType.SHARE)
-    for group in ("busy", "unread"):
+    for group in ("busy", "unread", "never"):
         estate.commit(group, "orders", 70)
+    estate["B"].group("never").state = "Stable"
     carry_over = FlowCarryOver()
     estate.sync(carry_over=carry_over)
     StateFile(str(failing_over.directory), "A->B").save(carry_over)
     estate.commit("other", "own", 5, on="B")
     estate["B"].group("busy").state = "Stable"
+    estate["B"].group("never").state = "Empty"
     estate["B"].group("unset").offsets.clear()
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="unread")
@@ -467,6 +469,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert failing_over.verdicts == {
         "billing": ("unverified", None),
         "busy": ("not_ready", "GROUP_ACTIVE"),
+        "never": ("not_ready", "NO_COMMIT"),
         "sharing": ("unverified", None),
         "unread": ("not_ready", "AUTHORIZATION"),
         "unset": ("not_ready", "NO_COMMIT"),
@@ -476,6 +479,8 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     billing = rows["billing"]
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
+    # A group whose offset was never translated is not in the state.
+    assert "groups that never had an offset there may be missing" in capsys.readouterr().err
     assert not (failing_over.directory / PAUSED).exists()
 
 

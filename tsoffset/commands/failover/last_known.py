@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
@@ -45,43 +46,46 @@ KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
 """By group and partition on the target."""
 
 
-def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, list[Failed]]:
+def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, list[Failed], bool]:
     """What is known of the group-partitions that the flow selects: from the history, or else from
-    the state. And a failure for each topic for which a class of the user's raised an error."""
+    the state; a failure for each topic for which a class of the user's raised an error; and whether
+    it is from the history. The state lacks group-partitions without a translation."""
     found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
-    recorded = list(_recorded(settings, flow))
+    history = settings.history.directory
+    pairs = None if history is None else last_known(history, flow.name)
+    recorded = [*(_of_state(settings, flow) if pairs is None else _of_history(pairs))]
     renamings, unnamed = renamings_of(flow, sorted({one.source.topic for _, one in recorded}))
     for group, one in recorded:
         if (renaming := renamings[one.source.topic]) is not None:
             found[group][TopicPartition(renaming.topic, one.source.partition)] = one
-    return found, [*unnamed.values()]
+    return found, [*unnamed.values()], pairs is not None
 
 
-def _recorded(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, KnownOffset]]:
-    directory = settings.history.directory
-    if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
-        for pair in pairs.to_pylist():
-            if pair["source_topic"] is not None:
-                committed = pair["outcome"] == OutcomeKind.COMMITTED
-                yield (
-                    pair["group"],
-                    KnownOffset(
-                        pair["target_offset" if committed else "current_target_offset"],
-                        TopicPartition(pair["source_topic"], pair["partition"]),
-                        pair["synced_source_offset"],
-                        pair["in_sync_at"],
-                        pair["reason"],
-                    ),
-                )
-    elif settings.state_dir is not None:
-        carry_over, warning = StateFile(settings.state_dir, flow.name).load()
-        if warning is not None:
-            log.warning("state_not_read", flow=flow.name, message=warning)
-        for pair in carry_over.pairs.rows(named=True):
-            if pair["last_target"] is not None:
-                source = TopicPartition(pair["source_topic"], pair["partition"])
-                one = KnownOffset(pair["last_target"], source, pair["last_source"], None)
-                yield pair["group"], one
+def _of_history(pairs: pa.Table) -> Iterator[tuple[str, KnownOffset]]:
+    for pair in pairs.to_pylist():
+        if pair["source_topic"] is not None:
+            committed = pair["outcome"] == OutcomeKind.COMMITTED
+            yield (
+                pair["group"],
+                KnownOffset(
+                    pair["target_offset" if committed else "current_target_offset"],
+                    TopicPartition(pair["source_topic"], pair["partition"]),
+                    pair["synced_source_offset"],
+                    pair["in_sync_at"],
+                    pair["reason"],
+                ),
+            )
+
+
+def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, KnownOffset]]:
+    if settings.state_dir is None:
+        return
+    carry_over, warning = StateFile(settings.state_dir, flow.name).load()
+    if warning is not None:
+        log.warning("state_not_read", flow=flow.name, message=warning)
+    for pair in carry_over.pairs.rows(named=True):
+        source = TopicPartition(pair["source_topic"], pair["partition"])
+        yield pair["group"], KnownOffset(pair["last_target"], source, pair["last_source"], None)
 
 
 def unverified(

@@ -54,6 +54,8 @@ class FailoverResult:
     verdicts: Sequence[GroupVerdict]
     source_error: ClusterUnreachable | None = None
     target_error: ClusterUnreachable | None = None
+    # False: groups that never had an offset on the target may be missing.
+    lists_all: bool = True
 
     @property
     def not_ready(self) -> bool:
@@ -155,13 +157,13 @@ def _judge(
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
     with connect(flow.target) as target:
-        known, unnamed = known_pairs(selection.settings, flow)
+        known, unnamed, lists_all = known_pairs(selection.settings, flow)
         found = unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
         require_match(selection, notices, connect, Side.TARGET, must_have_groups=True)
         raise _nothing_committed(flow, flow.target.alias)
-    return FailoverResult(found, source_error)
+    return FailoverResult(found, source_error, lists_all=lists_all)
 
 
 def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
@@ -258,6 +260,12 @@ def next_steps(
         steps.append(
             "For the groups that are not ready, follow the messages and run this command again, or"
             " accept this and start their consumers."
+        )
+    if not found.lists_all:
+        steps.append(
+            f"Compare these groups with those that you expect on {target}. Without a history of"
+            " this flow (history.dir), groups that never had an offset there may be missing here:"
+            " they start at their auto.offset.reset, and `latest` skips unread records."
         )
     if found.source_error:
         steps.append(
