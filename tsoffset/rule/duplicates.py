@@ -66,7 +66,7 @@ def no_later_duplicate(
         _in_order(before, record, after)
         and _in_order(copy_before, copy, copy_after)
         and not (_begins(inquiry, TARGET, copy) and not _begins(inquiry, SOURCE, record))
-        and not (record.key is None and record.value is None)
+        and evidence.source.identity(record)[1:] != (None, None)
     )
 
 
@@ -127,7 +127,9 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    return (yield from _follows_earlier_records(inquiry, record, copy))
+    return (yield from _follows_nothing_later(inquiry, record, copy)) and (
+        yield from _follows_earlier_records(inquiry, record, copy)
+    )
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -138,6 +140,21 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
         return True
     before = yield from inquiry.previous_data(SOURCE, record.offset)
     return _equal(inquiry, before, (yield from inquiry.previous_data(TARGET, copy.offset)))
+
+
+def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
+    """False if the first target record that is not older than the copy lies before it, and is found
+    to be the copy of a later source record. Nothing is known without a time lookup's answer."""
+    if record.timestamp_ms is None:
+        return True
+    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+    if first is None or first.offset >= copy.offset:
+        return True
+    found = yield from inquiry.next_data(TARGET, first.offset)
+    return isinstance(found, Record) and (
+        found.offset >= copy.offset
+        or (yield from _is_of_earlier(inquiry, found, record)) is not False
+    )
 
 
 def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -172,11 +189,20 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
-        if evidence.failback:
+        if evidence.failback or _may_be_late(copy_before, before):
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
+
+
+def _may_be_late(copy: Record, before: Found | None) -> bool:
+    """True if a target record may be older than a source record, or has no timestamp: a time lookup
+    that does not find its original does not tell where that lies."""
+    if isinstance(before, Unknown) or copy.timestamp_ms is None:
+        return True
+    stamp = before.timestamp_ms if isinstance(before, Record) else None
+    return stamp is not None and copy.timestamp_ms < stamp
 
 
 def _is_of_earlier(
