@@ -38,8 +38,8 @@ def no_later_duplicate(
     known source records that equal it.
 
     The run of the timestamp is read to its end on the right, because most duplicates are there. A
-    record out of order, or with neither key nor value, may have a duplicate far away: it needs a
-    direct neighbor that is equal on both sides, too.
+    record out of order, or of which no key and value is compared, may have a duplicate far away: it
+    needs a direct neighbor that is equal on both sides, too.
     """
     evidence = inquiry.evidence
     equals = evidence.originals(copy)
@@ -258,8 +258,10 @@ def earliest_of(inquiry: Inquiry, last: Last) -> Generator[Question, Answer, int
     evidence = inquiry.evidence
     record = yield from inquiry.next_data(SOURCE, last.lowest, shared=True)
     copy = yield from inquiry.next_data(TARGET, last.target_offset, shared=True)
-    if not isinstance(record, Record) or not isinstance(copy, Record):
-        return evidence.source.start
+    if not (isinstance(record, Record) and isinstance(copy, Record)) or evidence.source.identity(
+        record
+    ) != evidence.target.identity(copy):
+        return evidence.source.start  # compaction has taken one of them since
     if evidence.names(copy, record):
         return record.offset
     return min(last.lowest, (yield from earliest_equal(inquiry, record, copy, surely=True)))
