@@ -213,6 +213,17 @@ def test_equal_records_cost_no_safety(source, target, target_from):
         (Logs("d1 d1' d1'' c2", "d1 d1' d1'' c2", target_from=1), range(5), None, False),
         # Nothing but one pair is found, and its copy may be that of an earlier equal record.
         (Logs("a b a' b' c", "a b b' c"), (3,), _budget(1, 200), True),
+        # Begun at g, set back to d, and then to a: c is to come, and a and b lie behind the rest.
+        (Logs("a b c d e f g h", "g h [d e f g h] [a b]"), (5, 6), None, True),
+        # Begun at x', set back to a. The log seems to begin at x, which x' equals.
+        (
+            Logs("a b c d x f g h b' d' x' l m n", "x' l m n [a b c d x f g h x' l m n]"),
+            (7, 8, 9, 11, 12, 13),
+            None,
+            True,
+        ),
+        # The same, and c to f are yet to come.
+        (Logs("a b x d e f x' g h", "x' g h [a b x d e]"), (4, 5, 7, 8, 9), None, True),
         # The header of the first copy names a: it says nothing of which a the others are.
         (
             Logs("a b c a' b' c' a'' a''' d", "b=0 c=2 a'=3 b'=3 a''=6 a'''=7 [b=0]"),
