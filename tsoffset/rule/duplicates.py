@@ -183,23 +183,25 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
     else:
         return True
+    if isinstance(before, Unknown):
+        return False  # not seen to differ
     for _ in range(NEIGHBORS):
         if not isinstance(copy_before, Record):
             return copy_before is Absent.LOG_START
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
-        if evidence.failback or _may_be_late(copy_before, before):
+        if evidence.failback or _is_late(copy_before, before):
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
 
 
-def _may_be_late(copy: Record, before: Found | None) -> bool:
-    """True if a target record may be older than a source record, or has no timestamp: a time lookup
+def _is_late(copy: Record, before: Found | None) -> bool:
+    """True if a target record is older than a source record, or has no timestamp: a time lookup
     that does not find its original does not tell where that lies."""
-    if isinstance(before, Unknown) or copy.timestamp_ms is None:
+    if copy.timestamp_ms is None:
         return True
     stamp = before.timestamp_ms if isinstance(before, Record) else None
     return stamp is not None and copy.timestamp_ms < stamp
