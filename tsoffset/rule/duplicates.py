@@ -143,18 +143,29 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """False if the first target record that is not older than the copy lies before it, and is found
-    to be the copy of a later source record. Nothing is known without a time lookup's answer."""
+    """False if a younger target record lies before the copy, where a time lookup finds it, and is of
+    a later source record: after a restart, that record would have another copy behind this one.
+    Nothing is known without the lookup's answer."""
+    evidence, target = inquiry.evidence, inquiry.evidence.target
     if record.timestamp_ms is None:
         return True
     first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
-    if first is None or first.offset >= copy.offset:
+    if first is None or first.offset >= copy.offset or first.timestamp_ms == record.timestamp_ms:
         return True
-    found = yield from inquiry.next_data(TARGET, first.offset)
-    return isinstance(found, Record) and (
-        found.offset >= copy.offset
-        or (yield from _is_of_earlier(inquiry, found, record)) is not False
-    )
+    younger = yield from inquiry.next_data(TARGET, first.offset)
+    if not isinstance(younger, Record):
+        return False
+    if younger.offset >= copy.offset:
+        return True
+    is_of_earlier = yield from _is_of_earlier(inquiry, younger, record)
+    originals = evidence.originals(younger)
+    if is_of_earlier is not False or not originals:
+        return is_of_earlier is not False
+    _, above = evidence.anchors(originals[0])
+    for source, at in ((record.offset, copy.offset), above or (record.offset, copy.offset)):
+        if target.equals(target.identity(younger))[-1] < copy.offset:
+            yield from inquiry.read(TARGET, at + originals[0] - source, shared=True)
+    return target.equals(target.identity(younger))[-1] > copy.offset
 
 
 def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Test:
