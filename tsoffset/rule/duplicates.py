@@ -143,9 +143,9 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """False if a younger target record lies before the copy, where a time lookup finds it, and is of
-    a later source record: after a restart, that record would have another copy behind this one.
-    Nothing is known without the lookup's answer."""
+    """False if a younger target record lies before the copy, where a time lookup finds it, and is
+    of a later source record: after a restart, it would have another copy behind this one. Nothing
+    is known without the lookup's answer."""
     evidence, target = inquiry.evidence, inquiry.evidence.target
     if record.timestamp_ms is None:
         return True
@@ -163,8 +163,9 @@ def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Te
         return is_of_earlier is not False
     _, above = evidence.anchors(originals[0])
     for source, at in ((record.offset, copy.offset), above or (record.offset, copy.offset)):
-        if target.equals(target.identity(younger))[-1] < copy.offset:
-            yield from inquiry.read(TARGET, at + originals[0] - source, shared=True)
+        guess = at + originals[0] - source
+        if target.equals(target.identity(younger))[-1] < copy.offset < guess:
+            yield from inquiry.read(TARGET, guess, shared=True)
     return target.equals(target.identity(younger))[-1] > copy.offset
 
 
