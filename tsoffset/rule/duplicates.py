@@ -195,8 +195,11 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
     else:
         return True
-    if isinstance(before, Unknown):
-        return False  # not seen to differ
+    if isinstance(before, Unknown) and record.timestamp_ms is not None:
+        # Not seen to differ: the record before the copy may have been written again, too.
+        first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+        if first is None or first.timestamp_ms != record.timestamp_ms:
+            return False
     for _ in range(NEIGHBORS):
         if not isinstance(copy_before, Record):
             return copy_before is Absent.LOG_START
@@ -211,9 +214,9 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
 
 
 def _is_late(copy: Record, before: Found | None) -> bool:
-    """True if a target record is older than a source record, or has no timestamp: a time lookup
+    """True if a target record may be older than a source record, or has no timestamp: a time lookup
     that does not find its original does not tell where that lies."""
-    if copy.timestamp_ms is None:
+    if isinstance(before, Unknown) or copy.timestamp_ms is None:
         return True
     stamp = before.timestamp_ms if isinstance(before, Record) else None
     return stamp is not None and copy.timestamp_ms < stamp
