@@ -206,19 +206,21 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
-        if evidence.failback or _is_late(copy_before, before):
+        previous = yield from inquiry.previous_data(TARGET, copy_before.offset)
+        earlier = before if previous is Absent.LOG_START else previous
+        if evidence.failback or _is_late(copy_before, earlier):
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
-        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
+        copy_before = previous
     return True
 
 
-def _is_late(copy: Record, before: Found | None) -> bool:
-    """True if a target record may be older than a source record, or has no timestamp: a time lookup
-    that does not find its original does not tell where that lies."""
-    if isinstance(before, Unknown) or copy.timestamp_ms is None:
+def _is_late(copy: Record, earlier: Found | None) -> bool:
+    """True if a target record may be older than an earlier record, or has no timestamp: a time
+    lookup that does not find its original does not tell where that lies."""
+    if isinstance(earlier, Unknown) or copy.timestamp_ms is None:
         return True
-    stamp = before.timestamp_ms if isinstance(before, Record) else None
+    stamp = earlier.timestamp_ms if isinstance(earlier, Record) else None
     return stamp is not None and copy.timestamp_ms < stamp
 
 
