@@ -34,7 +34,8 @@ class Kind:
 
     Applications: `timestamps` are those of events: some are `late`, two producers have `two_clocks`
     that are apart, a `backfill` writes a stretch of old ones near the end. `twins` are single
-    records written again, `couples` stretches of two to four (a producer's retry); `bare` records
+    records written again, `couples` stretches of two to four (a producer's retry), `replays` those
+    of up to thirty, between others' records; `bare` records
     have neither key nor value. `padding` widens values, so that a read of 64 kB holds few records.
     `segments` is about how many records a segment holds
     (0: one segment for all).
@@ -62,6 +63,7 @@ class Kind:
     append_time: str = "never"
     twins: float = 0.0
     couples: float = 0.0
+    replays: float = 0.0
     keys: int = 12
     bare: float = 0.0
     tombstones: float = 0.0
@@ -110,6 +112,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "append_time": ("never",) * 6 + APPEND_TIME[1:],
     "twins": (0.0, 0.0, 0.05, 0.3, 0.6),
     "couples": (0.0,) * 6 + (0.05,),
+    "replays": (0.0,) * 6 + (0.03,),
     "keys": (0, 1, 3, 12, 1_000),
     "bare": (0.0, 0.0, 0.0, 0.1, 1.0),
     "tombstones": (0.0, 0.0, 0.2),
@@ -161,7 +164,10 @@ def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:
         if not retried and len(written) > 1 and rng.random() < kind.couples:
             first = max(0, len(written) - rng.randrange(2, 14))
             retried = written[first : first + rng.randrange(2, 5)]
-        if retried:
+        if kind.replays and not retried and written and rng.random() < kind.replays:
+            first = rng.randrange(len(written))
+            retried = written[first : first + rng.randrange(1, 30)]
+        if retried and not (kind.replays and rng.random() < 0.2):
             message = retried.pop(0)
         elif written and rng.random() < kind.twins:
             message = rng.choice(written[-8:] if rng.random() < 0.7 else written)

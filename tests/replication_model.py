@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tests.random_logs import NOW_MS, TIMESTAMPS, Kind, write
 from tests.replicator import Life, Replicator, clean, lose_later_equals, trim
-from tsoffset.model import Isolation, TopicPartition, Translated
+from tsoffset.model import Basis, Isolation, Proof, TopicPartition, Translated
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
 
@@ -165,7 +165,7 @@ class World:
             return "foreign_equal"
         if self.kind.append_time in ("target_first", "target_later"):
             return "stamps_switched"
-        if self._premise(found, passed):
+        if self._premise(found, passed) and not _holds_for_any_replicator(found):
             return "premise"
         return "very_late" if self._are_very_late(passed) else None
 
@@ -174,8 +174,8 @@ class World:
 
         `premise`: as of unsafe answers. `twin_taken`: what the answer rests on is of an equal
         record, and all that comes again uncounted lies between the two. `set_back`: the mirror was
-        set back to before its beginning, and markers, records of others and further restarts hide
-        where that lies.
+        set back to before its beginning, markers, records of others and further restarts hide where
+        that lies, and what comes again from there on is counted.
         """
         spans = self._twins_taken(found)
         again = self._certainly_reread(committed, found.target_offset)
@@ -183,7 +183,9 @@ class World:
             return "twin_taken"
         if self._premise(found, again):
             return "premise"
-        return "set_back" if self._begins_above_what_follows else None
+        begun = self.copies[0][1] if self.copies else 0
+        counted = sum(at >= begun for at in again) <= (found.reread_bound or 0)
+        return "set_back" if self._begins_above_what_follows and counted else None
 
     def _passed_originals(self, committed: int, target_offset: int) -> list[int]:
         """Offsets of what is passed, on the side of the originals."""
@@ -569,6 +571,12 @@ class Failback(World):
 
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
         return False
+
+
+def _holds_for_any_replicator(found: Translated) -> bool:
+    """True for answers that nothing is assumed for, of what the replicator does."""
+    by_time = found.safety is not None and found.safety.proof is Proof.TIME
+    return found.basis is Basis.ALL_READ or (by_time and found.basis is Basis.NEXT_RECORD)
 
 
 def _truth(name: str) -> object:

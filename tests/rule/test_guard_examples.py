@@ -213,6 +213,17 @@ def test_equal_records_cost_no_safety(source, target, target_from):
         (Logs("d1 d1' d1'' c2", "d1 d1' d1'' c2", target_from=1), range(5), None, False),
         # Nothing but one pair is found, and its copy may be that of an earlier equal record.
         (Logs("a b a' b' c", "a b b' c"), (3,), _budget(1, 200), True),
+        # Begun at g, set back to d, and then to a: c is to come, and a and b lie behind the rest.
+        (Logs("a b c d e f g h", "g h [d e f g h] [a b]"), (5, 6), None, True),
+        # Begun at x', set back to a. The log seems to begin at x, which x' equals.
+        (
+            Logs("a b c d x f g h b' d' x' l m n", "x' l m n [a b c d x f g h x' l m n]"),
+            (7, 8, 9, 11, 12, 13),
+            None,
+            True,
+        ),
+        # The same, and c to f are yet to come.
+        (Logs("a b x d e f x' g h", "x' g h [a b x d e]"), (4, 5, 7, 8, 9), None, True),
         # The header of the first copy names a: it says nothing of which a the others are.
         (
             Logs("a b c a' b' c' a'' a''' d", "b=0 c=2 a'=3 b'=3 a''=6 a'''=7 [b=0]"),
@@ -262,6 +273,89 @@ def test_bare_records_of_one_time_may_be_far_apart():
     """x has neither key nor value: what equals it is no copy of it for that alone."""
     source = "p@0 a@1 x@2 b@3 c@4 e@5 f@6 g@7 h@8 x'@2 d@9"
     BareLogs(source, "p@0 x'@2 d@9").assert_skips_nothing()
+
+
+# --- written again later --------------------------------------------------------------------
+
+# More than a scan for the original of a late record reads.
+PLAIN = _at([f"s{n}" for n in range(39)], 100)
+NEWER = _at([f"r{n}" for n in range(5)], 300)
+
+
+def _written_again(records: int) -> tuple[str, str]:
+    """So many records, others, and the same again. Compaction took the first ones from the target.
+    A filter leaves d out, so that no pair behind tells where these are."""
+    words = [f"x{n}" for n in range(records)]
+    again = " ".join(f"{word}'" for word in words)
+    first = _at(words, 200)
+    target = f"{PLAIN} {_gone(first)} {NEWER} {again} z@400"
+    return f"{PLAIN} {first} {NEWER} {again} d@399 z@400", target
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "target_from", "committed"),
+    [
+        # More than are compared within a position's budget, and more than ever are.
+        pytest.param(*_written_again(5), 0, (43,), id="a batch"),
+        pytest.param(*_written_again(20), 0, (49, 56, 58), id="a long batch"),
+        pytest.param(
+            f"{PLAIN} x1@200 p@201 x2@202 q@203 x3@204 {NEWER} x1' x2' x3' d@399 z@400",
+            f"{PLAIN} -x1@200 p@201 -x2@202 q@203 -x3@204 {NEWER} x1' x2' x3' z@400",
+            0,
+            (42, 43),
+            id="others' records lay between the first ones",
+        ),
+        # No lookup finds y, which lies right before the copy of x'.
+        pytest.param(
+            f"{PLAIN} x@139 r@140 y@5 x' d0@150 d1@151 d2@152 z@160",
+            f"{PLAIN} -x@139 y@5 x' z@160",
+            0,
+            (39, 40, 41),
+            id="behind a late record",
+        ),
+        pytest.param(
+            f"{PLAIN} x@138 w@139 r@140 y@- x' w' d0@150 d1@151 d2@152 z@160",
+            f"{PLAIN} x@138 w@139 y@- x' w' z@160",
+            41,
+            (39, 40, 41),
+            id="behind a record without a timestamp, on a trimmed target",
+        ),
+    ],
+)
+def test_the_copies_of_records_written_again_are_not_those_of_the_first(
+    source, target, target_from, committed
+):
+    """What the group has to read lies before them."""
+    logs = Logs(source, target, target_from=target_from, padding=3_000)
+    logs.assert_skips_nothing(*committed)
+
+
+class _Keyless:
+    """A log that is written without keys."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def append(self, messages: list[Message]) -> int:
+        return self._log.append([replace(it, key=None) for it in messages])
+
+
+class KeylessLogs(Logs):
+    """Logs without keys."""
+
+    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
+        return super()._write(cast(PartitionLog, _Keyless(log)), words)
+
+
+def test_records_without_what_is_compared_may_be_far_apart():
+    """The replicator changes values, and there are no keys: what has the time of x is no copy of it
+    for that alone."""
+    logs = KeylessLogs("p@0 a@1 x@2 b@3 c@4 e@5 f@6 g@7 h@8 y@2 d@9", "p@0 y@2 d@9")
+    settings = TranslationSettings(match=frozenset({"timestamp", "key"}))
+    logs.assert_skips_nothing(settings=settings)
 
 
 # --- single positions -----------------------------------------------------------------------

@@ -4,13 +4,15 @@ Each excuse of `World.excuse` with its smallest log, and one beside it that has 
 written as in `tests.rule.test_frontier_examples`; the answers are made up.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.random_logs import Kind
 from tests.replication_model import World
 from tests.replicator import Life
 from tests.rule.test_frontier_examples import Logs
-from tsoffset.model import Precision, Translated
+from tsoffset.model import Basis, Precision, Proof, Safety, Translated
 
 
 def world_of(logs: Logs, *, stands: int | None = None) -> World:
@@ -98,3 +100,23 @@ def test_what_is_still_to_come_below_the_beginning_is_seen_by_copies_that_are_le
     logs = Logs("a b c d", "c d a z")
     logs.target.remove([2])
     assert world_of(logs, stands=1).certain_rereads(3, 1) == 0
+
+
+def test_a_restart_before_the_beginning_excuses_no_other_bound():
+    """Begun at c, set back to a: a and b come again, which a reader may not see. That d does is
+    seen."""
+    world = world_of(Logs("a b c d e", "c d e [a b c d e]"))
+    assert world.certain_rereads(4, 1) == 3
+    assert world.excuse_bound(4, replace(answer(1), reread_bound=1)) == "set_back"
+    assert world.excuse_bound(4, answer(1)) is None
+
+
+def test_no_premise_excuses_a_proof_by_time():
+    """It holds for whatever replicator, two that write at once too."""
+    world = world_of(Logs("a b c", "c a b"))
+    world.kind = Kind(two_at_once=True)
+    by_first_copy = replace(answer(3, (1, 2)), basis=Basis.NEXT_RECORD)
+    assert world.excuse(2, by_first_copy) == "premise"
+    by_time = replace(by_first_copy, safety=Safety(Proof.TIME))
+    assert world.excuse(2, by_time) is None
+    assert world.excuse(2, replace(by_first_copy, basis=Basis.ALL_READ)) is None

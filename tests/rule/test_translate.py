@@ -1,19 +1,21 @@
 """The rule by example: the rows of docs/design.md section 1, each in a few lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar, cast
 
 import pytest
 
 from tests.memory_flows import after_each, flow
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tsoffset.cycle import conversations
-from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.rounds import _answers, translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
+    Isolation,
     Outcome,
     Precision,
     ReadFrom,
@@ -26,11 +28,15 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
-from tsoffset.rule.evidence import Evidence, Pair
-from tsoffset.rule.inquiry import Inquiry, Question
+from tsoffset.rule.duplicates import earliest_of
+from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.frontier import last_copy
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_partition
+
+T = TypeVar("T")
 
 
 class Mirror:
@@ -309,6 +315,40 @@ def test_the_youngest_record_is_asked_for_once_a_side():
         with pytest.raises(StopIteration) as kept:
             next(second)
         assert (told.value.value, kept.value.value) == (answer, answer)
+
+
+def test_a_last_copy_whose_original_is_gone_may_be_of_any_earlier_record():
+    """The target's last record was seen to be a copy of c', and both were dropped to limit memory.
+    Since then compaction has taken c': that the target's record is of the c before it is not
+    overlooked."""
+    mirrored = Mirror().write([1, 2]).copy(end=1)
+    [(_, c), _] = mirrored.source.messages()
+    mirrored.source.append([c])
+    mirrored.write([4])
+    evidence = Evidence(SOURCE, TARGET, TranslationSettings())
+    inquiry = Inquiry(evidence)
+
+    def asked(asking: Generator[Question, Answer, T]) -> T:
+        clusters = {Side.SOURCE: mirrored.source_cluster, Side.TARGET: mirrored.target_cluster}
+        answer: Answer = None
+        while True:
+            try:
+                question = asking.send(answer)
+            except StopIteration as stop:
+                return cast(T, stop.value)
+            [answer] = _answers(
+                clusters[question.side], Isolation.READ_UNCOMMITTED, [question]
+            ).values()
+
+    for side in Side:
+        asked(inquiry.log_range(side))
+    asked(inquiry.read(Side.SOURCE, 2))
+    last = asked(last_copy(inquiry))
+    assert isinstance(last, Last)
+    assert last.lowest == 2
+    evidence.forget_records(-1)
+    mirrored.source.remove([2])
+    assert asked(earliest_of(inquiry, last)) == 0
 
 
 def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():

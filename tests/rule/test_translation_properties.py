@@ -105,6 +105,7 @@ large = st.builds(
         )
     ),
     keys=st.sampled_from((12, 1_000)),
+    replays=st.sampled_from((0.0, 0.0, 0.01)),
     padding=st.sampled_from((300, 300, 1_000)),
     batch=st.sampled_from((1, 10, 100)),
     segments=st.sampled_from((0, 0, 200)),
@@ -138,7 +139,10 @@ large_ways = st.builds(
     held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 200, 2_000)),
 )
 retried = st.builds(
-    lambda kind, couples: replace(kind, couples=couples), kinds, st.sampled_from((0.05, 0.2))
+    lambda kind, couples, replays: replace(kind, couples=couples, replays=replays),
+    kinds,
+    st.sampled_from((0.0, 0.05, 0.2)),
+    st.sampled_from((0.0, 0.03)),
 )
 
 

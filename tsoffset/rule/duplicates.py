@@ -38,8 +38,8 @@ def no_later_duplicate(
     known source records that equal it.
 
     The run of the timestamp is read to its end on the right, because most duplicates are there. A
-    record out of order, or with neither key nor value, may have a duplicate far away: it needs a
-    direct neighbor that is equal on both sides, too.
+    record out of order, or of which no key and value is compared, may have a duplicate far away: it
+    needs a direct neighbor that is equal on both sides, too.
     """
     evidence = inquiry.evidence
     equals = evidence.originals(copy)
@@ -66,7 +66,7 @@ def no_later_duplicate(
         _in_order(before, record, after)
         and _in_order(copy_before, copy, copy_after)
         and not (_begins(inquiry, TARGET, copy) and not _begins(inquiry, SOURCE, record))
-        and not (record.key is None and record.value is None)
+        and evidence.source.identity(record)[1:] != (None, None)
     )
 
 
@@ -127,7 +127,9 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    return (yield from _follows_earlier_records(inquiry, record, copy))
+    return (yield from _follows_nothing_later(inquiry, record, copy)) and (
+        yield from _follows_earlier_records(inquiry, record, copy)
+    )
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -138,6 +140,33 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
         return True
     before = yield from inquiry.previous_data(SOURCE, record.offset)
     return _equal(inquiry, before, (yield from inquiry.previous_data(TARGET, copy.offset)))
+
+
+def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
+    """False if a younger target record lies before the copy, where a time lookup finds it, and is
+    of a later source record: after a restart, it would have another copy behind this one. Nothing
+    is known without the lookup's answer."""
+    evidence, target = inquiry.evidence, inquiry.evidence.target
+    if record.timestamp_ms is None:
+        return True
+    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+    if first is None or first.offset >= copy.offset or first.timestamp_ms == record.timestamp_ms:
+        return True
+    younger = yield from inquiry.next_data(TARGET, first.offset)
+    if not isinstance(younger, Record):
+        return False
+    if younger.offset >= copy.offset:
+        return True
+    is_of_earlier = yield from _is_of_earlier(inquiry, younger, record)
+    originals = evidence.originals(younger)
+    if is_of_earlier is not False or not originals:
+        return is_of_earlier is not False
+    _, above = evidence.anchors(originals[0])
+    for source, at in ((record.offset, copy.offset), above or (record.offset, copy.offset)):
+        guess = at + originals[0] - source
+        if target.equals(target.identity(younger))[-1] < copy.offset < guess:
+            yield from inquiry.read(TARGET, guess, shared=True)
+    return target.equals(target.identity(younger))[-1] > copy.offset
 
 
 def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -166,17 +195,33 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
     else:
         return True
+    if isinstance(before, Unknown) and record.timestamp_ms is not None:
+        # Not seen to differ: the record before the copy may have been written again, too.
+        first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+        if first is None or first.timestamp_ms != record.timestamp_ms:
+            return False
     for _ in range(NEIGHBORS):
         if not isinstance(copy_before, Record):
             return copy_before is Absent.LOG_START
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
-        if evidence.failback:
+        previous = yield from inquiry.previous_data(TARGET, copy_before.offset)
+        earlier = before if previous is Absent.LOG_START else previous
+        if evidence.failback or _is_late(copy_before, earlier):
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
-        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
+        copy_before = previous
     return True
+
+
+def _is_late(copy: Record, earlier: Found | None) -> bool:
+    """True if a target record may be older than an earlier record, or has no timestamp: a time
+    lookup that does not find its original does not tell where that lies."""
+    if isinstance(earlier, Unknown) or copy.timestamp_ms is None:
+        return True
+    stamp = earlier.timestamp_ms if isinstance(earlier, Record) else None
+    return stamp is not None and copy.timestamp_ms < stamp
 
 
 def _is_of_earlier(
@@ -232,8 +277,10 @@ def earliest_of(inquiry: Inquiry, last: Last) -> Generator[Question, Answer, int
     evidence = inquiry.evidence
     record = yield from inquiry.next_data(SOURCE, last.lowest, shared=True)
     copy = yield from inquiry.next_data(TARGET, last.target_offset, shared=True)
-    if not isinstance(record, Record) or not isinstance(copy, Record):
-        return evidence.source.start
+    if not (isinstance(record, Record) and isinstance(copy, Record)) or evidence.source.identity(
+        record
+    ) != evidence.target.identity(copy):
+        return evidence.source.start  # compaction has taken one of them since
     if evidence.names(copy, record):
         return record.offset
     return min(last.lowest, (yield from earliest_equal(inquiry, record, copy, surely=True)))

@@ -44,8 +44,13 @@ def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
     copy = yield from first_copy(inquiry)
     if copy is Unknown.NOT_READ:
         return evidence.most_data_between(source.start, offset)
-    if not isinstance(copy, Record) or evidence.originals(copy)[0] > pair.source_offset:
+    if not isinstance(copy, Record):
         return 0
+    first, last = evidence.originals(copy)[0], (yield from last_copy(inquiry))
+    if first > pair.source_offset:
+        # Copied after a restart. The mirror may have been restarted once more, before this record.
+        again = isinstance(last, Last) and last.lowest < pair.source_offset
+        return evidence.most_data_between(source.start, offset) if again else 0
     if not (rereads := _data_before(evidence, offset, copy)):
         return 0
     distance = yield from _restart_distance(inquiry, copy)
@@ -74,7 +79,7 @@ def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
     copy = yield from first_copy(inquiry)
     if not isinstance(copy, Record) or (yield from _restart_distance(inquiry, copy)) is None:
         return 0
-    first = evidence.originals(copy)[0]
+    first = evidence.originals(copy)[-1]
     stands = (yield from earliest_of(inquiry, last)) + 1
     return evidence.most_data_between(stands, min(first, offset))
 
@@ -107,7 +112,7 @@ def _note_beginning(evidence: Evidence, copy: Record) -> None:
 
 
 def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
-    first = evidence.originals(copy)[0]
+    first = evidence.originals(copy)[-1]
     return evidence.most_data_between(evidence.source.start, min(first, offset))
 
 

@@ -181,7 +181,9 @@ class _TargetWalk:
             (yield from time_tells_apart(self.inquiry, original, copy)) is None
         ):
             return _Match.UNCLEAR, -1
-        if not adjacent and not (yield from in_place(self.inquiry, original, copy)):
+        if not adjacent and (
+            len(equals) > 1 or not (yield from in_place(self.inquiry, original, copy))
+        ):
             return _Match.UNCLEAR, -1
         if below:
             return _Match.BELOW, equals[0]
