@@ -25,6 +25,7 @@ from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.group_sync.tables import CACHE, PARTITIONS
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
 from tsoffset.model import TopicPartition
+from tsoffset.rule import carry_over as rule
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
 
 KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
@@ -103,6 +104,14 @@ def test_a_narrowed_cycle_reads_the_state_and_leaves_none(narrowing, pairs, tmp_
     assert (found.rows, found.binding) == (None, "these clusters")
     assert narrowed.save(carry_over(8)) is None
     assert contents(whole.load()[0]) == contents(carry_over())
+
+
+def test_what_another_version_has_proven_is_bound_otherwise(monkeypatch):
+    """A rule that was corrected does not commit what the old one took for proven."""
+    before = rule.binding(flow(), ("a", "b"))
+    assert rule.binding(flow(), ("a", "b")) == before
+    monkeypatch.setattr(rule, "__version__", "0.0.1")
+    assert rule.binding(flow(), ("a", "b")) != before
 
 
 def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cycle(tmp_path):
