@@ -27,7 +27,7 @@ from tsoffset.group_sync.cache import (
     void_partitions,
     with_cache,
 )
-from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
+from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups, without_changed
 from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
 from tsoffset.group_sync.read import (
     groups_frame,
@@ -60,13 +60,8 @@ from tsoffset.group_sync.tables import (
     semi_join,
 )
 from tsoffset.group_sync.translate import translate
-from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.model import Failed, OutcomeKind, Precision, Reason
 from tsoffset.rule.reasons import rewritten
-
-_CHANGED_MEANWHILE = (
-    "the partition was recreated, lost records at its end, or could not be reached while "
-    "the cycle ran; nothing is committed, the next cycle reads it again"
-)
 
 
 class Steps(Protocol):
@@ -250,6 +245,8 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     if rows["is_open"].any():
         work = rows.filter("is_open")
         work = _same_logs(steps, work, before)
+        known = pl.concat([anti_join(before, learned, PARTITION), learned])
+        work = left_join(work, known.select(*PARTITION, "target_topic_id"), PARTITION)
         decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK))
         cost += committing
         results = _in_order(rows["is_open"], decided, results)
@@ -257,10 +254,12 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
 
     translated = offsets.select(PARTITION).unique()
     void = void_partitions(before, found.logs.void, translated, learned)
-    committed = pl.concat([rows.select(PARTITION), found.rest.select(PARTITION)])
+    # The rest has translations only of groups that could not be read.
+    cached = found.rest.filter(pl.col("known_offset").is_not_null())
+    committed = pl.concat([rows.select(PARTITION), cached.select(PARTITION)])
     of_each = found.commits.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
-    cached = int(distinct["is_cached"].sum())
+    recalled = int(distinct["is_cached"].sum())
     return CycleTables(
         with_acknowledged(rows).with_columns(flow=pl.lit(flow)).select(ROWS.names),
         CarryOver(
@@ -268,7 +267,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
             kept_partitions(before, found.logs, translated, learned, committed),
         ),
         len(distinct),
-        replace(cost, positions=len(offsets) + cached, recalled=cached),
+        replace(cost, positions=len(offsets) + recalled, recalled=recalled),
     )
 
 
@@ -357,9 +356,4 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     cached = semi_join(before, partitions, PARTITION)
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
-    is_gone = pl.col("is_cached") & pl.col("is_same").is_null()
-    return work.with_columns_seq(
-        *null_where(is_gone, ["source_timestamp_ms", *ANSWER]),
-        reason=pl.when(is_gone).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
-        message=pl.when(is_gone).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),
-    )
+    return without_changed(work, pl.col("is_cached") & pl.col("is_same").is_null())

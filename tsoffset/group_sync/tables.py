@@ -189,6 +189,8 @@ COMMIT_WORK: Schema = {
     "is_share_group": pl.Boolean,
     "acknowledged": pl.Int64,
     **_TRANSLATION,
+    # The topic that it was translated for; null where the cluster gives topics no ids.
+    "target_topic_id": pl.String,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
     # The target offset that an operator allows the group to go back from.
