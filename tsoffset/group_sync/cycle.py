@@ -245,8 +245,6 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     if rows["is_open"].any():
         work = rows.filter("is_open")
         work = _same_logs(steps, work, before)
-        known = pl.concat([anti_join(before, learned, PARTITION), learned])
-        work = left_join(work, known.select(*PARTITION, "target_topic_id"), PARTITION)
         decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK))
         cost += committing
         results = _in_order(rows["is_open"], decided, results)
@@ -305,6 +303,7 @@ def _with_translations(
         "source_timestamp_ms": pl.col("known_timestamp_ms"),
         "target_start": pl.col("target_start"),
         "target_end": pl.col("target_end"),
+        "target_topic_id": pl.col("target_topic_id"),
     }
     log_end = pl.when("is_cached").then("source_log_end").when("is_new").then("new_source_log_end")
     rows = rows.with_columns_seq(
