@@ -628,10 +628,12 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monke
     assert row_of(agrees(world), "g0").target_offset == 340
 
 
-def test_a_topic_made_anew_before_the_commit_moves_no_group(monkeypatch):
-    """Between the translation and the commit: the translated offset lies in the new log, too, after
-    records that the group has not read."""
+@pytest.mark.parametrize("proof", ["content", "timestamps"])
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, monkeypatch):
+    """Between the translation and the commit, whether anything of it is to be remembered or not:
+    the translated offset lies in the new log, too, after records that the group has not read."""
     world = Remembering.of(40, records=200)
+    world.settings = flow(translation=TranslationSettings(proof=proof))
     translate = StepsHere.translate
 
     def meanwhile(*given: object) -> object:
