@@ -12,13 +12,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.request import url2pathname
 
 import pyarrow as pa
@@ -239,7 +239,7 @@ class ObjectStore:
             with store.open_output_stream(f"{folder}/{name}", compression=None) as file:
                 file.write(content)
 
-        _in_time(put)
+        _in_time(put, self.path(name))
 
     def below(self, *names: str) -> "ObjectStore":
         return ObjectStore(self.uri, self.inside + "".join(f"{name}/" for name in names))
@@ -268,7 +268,7 @@ class ObjectStore:
                 else:
                     store.delete_file(path)
 
-        _in_time(gone)
+        _in_time(gone, self.path(name))
 
     def sweep(self) -> None:
         """Object stores have no incomplete files."""
@@ -290,9 +290,14 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     return store, folder.rstrip("/")
 
 
-def _in_time(work: Callable[[], T]) -> T:
+# The last change of each path, as long as it is under way.
+_changing: dict[str, Future[Any]] = {}
+
+
+def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
     """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
-    later, and then at worst replaces a newer state with an older one."""
+    later. So a change of a path does not begin before the last one of it has ended: it would be
+    undone."""
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -301,7 +306,14 @@ def _in_time(work: Callable[[], T]) -> T:
         except BaseException as error:
             outcome.set_exception(error)
 
+    last = None if changes is None else _changing.get(changes)
+    if last is not None and wait([last], ANSWERS_WITHIN_SECONDS).not_done:
+        raise TimeoutError("the last change is still under way")
     threading.Thread(target=run, daemon=True).start()
+    if changes is not None:
+        for path in [path for path, one in list(_changing.items()) if one.done()]:
+            _changing.pop(path, None)
+        _changing[changes] = outcome
     try:
         return outcome.result(ANSWERS_WITHIN_SECONDS)
     except TimeoutError as error:

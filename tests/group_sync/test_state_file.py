@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -17,6 +18,7 @@ from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
 from tests.invoking import succeeds
 from tests.memory_flows import flow
 from tsoffset import stores
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.group_sync import state
@@ -379,6 +381,29 @@ def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
         assert "no answer within" in str(file.save(carry_over()))
     finally:
         answering.set()
+
+
+def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
+    """The flow was paused while the store was away, and resumed before that had ended."""
+    goes_on, opened, waiting = Event(), stores._opened, [True]
+
+    def late(uri: str) -> object:
+        if waiting and waiting.pop():
+            goes_on.wait(10)
+        return opened(uri)
+
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.05)
+    monkeypatch.setattr(stores, "_opened", late)
+    pauses, before = Pauses(store), {*threading.enumerate()}
+    assert not pauses.set("A->B", True)
+    (writing,) = {*threading.enumerate()} - before
+    pauses.set("A->B", False)
+    goes_on.set()
+    writing.join()
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 10)
+    pauses.look()
+    assert not pauses.paused("A->B")
+    assert stores.place_of(store).names() == []
 
 
 @pytest.mark.thorough
