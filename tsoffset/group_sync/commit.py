@@ -367,7 +367,8 @@ class _Committer:
             FailureKind.TIMEOUT,
             f"commit offsets of group {group}, cluster {self._target.alias}: the deadline of "
             "this attempt has passed, and a newer attempt may have committed since; nothing was "
-            "sent, and the next cycle decides again",
+            "sent, and the next cycle decides again; if it fails, too, check that the clocks of "
+            "driver and executors agree",
         )
 
     def _too_late(self, group: str) -> Failed:
