@@ -83,8 +83,8 @@ class FlowHistory:
         except BaseException:
             with self._lock:
                 self._latest = self._latest or latest
-            # So that the next file has all group-partitions, as changed ones: this one may be
-            # there all the same, with rows that differ from theirs.
+            # So that the next file has all group-partitions, as changed ones: this file may have
+            # been written all the same, with other values.
             self._full = -self.full_every
             raise
         self._write_cycles()
