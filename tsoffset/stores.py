@@ -35,6 +35,7 @@ _HALF = ".half"
 _LEFT_SECONDS = 3600.0
 # Libraries of object stores retry for up to a quarter of an hour. No cycle waits that long.
 ANSWERS_WITHIN_SECONDS = 30.0
+_HUNG_SECONDS = 1200.0
 S3_ANSWERS_WITHIN_SECONDS = 5.0
 # In these a folder has to be created first; object stores accept any name.
 _WITH_FOLDERS = ("hdfs", "local", "mock")
@@ -290,14 +291,14 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     return store, folder.rstrip("/")
 
 
-# The last change of each path, as long as it is under way.
-_changing: dict[str, Future[Any]] = {}
+# The last change of each path, as long as it is under way, and when it began.
+_changing: dict[str, tuple[Future[Any], float]] = {}
 
 
 def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
     """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
-    later. So a change of a path does not begin before the last one of it has ended: it would be
-    undone."""
+    later. So a change of a path does not begin before the last one of it has ended, or is hung: it
+    would be undone."""
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -306,14 +307,15 @@ def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
         except BaseException as error:
             outcome.set_exception(error)
 
-    last = None if changes is None else _changing.get(changes)
-    if last is not None and wait([last], ANSWERS_WITHIN_SECONDS).not_done:
-        raise TimeoutError("the last change is still under way")
+    now = time.monotonic()
+    for path, (last, began) in list(_changing.items()):
+        if last.done() or now - began > _HUNG_SECONDS:
+            _changing.pop(path, None)
+        elif path == changes and wait([last], ANSWERS_WITHIN_SECONDS).not_done:
+            raise TimeoutError("the last change is still under way")
     threading.Thread(target=run, daemon=True).start()
     if changes is not None:
-        for path in [path for path, one in list(_changing.items()) if one.done()]:
-            _changing.pop(path, None)
-        _changing[changes] = outcome
+        _changing[changes] = outcome, now
     try:
         return outcome.result(ANSWERS_WITHIN_SECONDS)
     except TimeoutError as error:
