@@ -12,13 +12,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.request import url2pathname
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ _HALF = ".half"
 _LEFT_SECONDS = 3600.0
 # Libraries of object stores retry for up to a quarter of an hour. No cycle waits that long.
 ANSWERS_WITHIN_SECONDS = 30.0
+_HUNG_SECONDS = 1200.0
 S3_ANSWERS_WITHIN_SECONDS = 5.0
 # In these a folder has to be created first; object stores accept any name.
 _WITH_FOLDERS = ("hdfs", "local", "mock")
@@ -239,7 +240,7 @@ class ObjectStore:
             with store.open_output_stream(f"{folder}/{name}", compression=None) as file:
                 file.write(content)
 
-        _in_time(put)
+        _in_time(put, self.path(name))
 
     def below(self, *names: str) -> "ObjectStore":
         return ObjectStore(self.uri, self.inside + "".join(f"{name}/" for name in names))
@@ -268,7 +269,7 @@ class ObjectStore:
                 else:
                     store.delete_file(path)
 
-        _in_time(gone)
+        _in_time(gone, self.path(name))
 
     def sweep(self) -> None:
         """Object stores have no incomplete files."""
@@ -290,9 +291,14 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     return store, folder.rstrip("/")
 
 
-def _in_time(work: Callable[[], T]) -> T:
+# The last change of each path, as long as it is under way, and when it began.
+_changing: dict[str, tuple[Future[Any], float]] = {}
+
+
+def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
     """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
-    later, and then at worst replaces a newer state with an older one."""
+    later. So a change of a path does not begin before the last one of it has ended, or is hung: it
+    would be undone."""
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -301,7 +307,15 @@ def _in_time(work: Callable[[], T]) -> T:
         except BaseException as error:
             outcome.set_exception(error)
 
+    now = time.monotonic()
+    for path, (last, began) in list(_changing.items()):
+        if last.done() or now - began > _HUNG_SECONDS:
+            _changing.pop(path, None)
+        elif path == changes and wait([last], ANSWERS_WITHIN_SECONDS).not_done:
+            raise TimeoutError("the last change is still under way")
     threading.Thread(target=run, daemon=True).start()
+    if changes is not None:
+        _changing[changes] = outcome, now
     try:
         return outcome.result(ANSWERS_WITHIN_SECONDS)
     except TimeoutError as error:

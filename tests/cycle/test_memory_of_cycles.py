@@ -346,6 +346,10 @@ def test_of_a_commit_that_is_gone_only_the_last_one_is_kept():
     world.sync()
     assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40)
     assert world.pairs()["two", "orders", 0][0] == 70
+    assert ORDERS in world.partitions
+    del world.estate["A"].group("two").offsets[ORDERS]
+    world.sync()
+    assert ORDERS not in world.partitions
     world.estate.commit("one", "orders", 30)
     assert row_of(world.sync(), "one", partition=0).reason is Reason.SOURCE_REWOUND
 
@@ -622,3 +626,23 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monke
     assert row_of(rows, "g1").target_offset == 322
     monkeypatch.undo()
     assert row_of(agrees(world), "g0").target_offset == 340
+
+
+@pytest.mark.parametrize("proof", ["content", "timestamps"])
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, monkeypatch):
+    """Between the translation and the commit, whether anything of it is to be remembered or not:
+    the translated offset lies in the new log, too, after records that the group has not read."""
+    world = Remembering.of(40, records=200)
+    world.settings = flow(translation=TranslationSettings(proof=proof))
+    translate = StepsHere.translate
+
+    def meanwhile(*given: object) -> object:
+        found = translate(*given)
+        remake_copy(world.estate, 200)
+        return found
+
+    monkeypatch.setattr(StepsHere, "translate", meanwhile)
+    assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
+    monkeypatch.undo()
+    assert row_of(world.sync(), "g0").target_offset == 340
+    assert world.estate["B"].group("g0").offsets[COPY].offset == 340

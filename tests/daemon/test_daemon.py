@@ -87,6 +87,15 @@ def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is():
     assert (schedule.ended(14), schedule.due) == (0, 20)
 
 
+def test_cycles_that_are_asked_for_and_fail_do_not_put_off_the_next_one():
+    """Each failure leaves out a start, but never one that lies beyond it already."""
+    schedule = Schedule(10, 0.0)
+    for now in range(1, 100):
+        schedule.began_early(now)
+        schedule.ended(now, failures_in_a_row=now)
+        assert schedule.due <= now + 20
+
+
 @given(st.integers(1, 50), st.lists(st.integers(0, 200), min_size=1))
 def test_no_cycle_is_early_none_overlap_and_nothing_drifts(interval, durations):
     """Starts lie on the grid, after the end of the cycle before, and within an interval of it."""
@@ -343,6 +352,16 @@ def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
     assert logs[-1]["failed"] == 2
     assert estate.status.state is FlowState.DEGRADED
     assert estate.status.last_success_at is None
+
+
+def test_a_flow_that_syncs_nothing_says_so():
+    """A user that may not see the groups any more gets an empty list, and no error."""
+    estate = Estate()
+    estate.cycle()
+    estate.backend.clusters["A"].delete_group("billing")
+    (warning,) = [event for event in estate.cycle() if event["log_level"] == "warning"]
+    assert "shows this user no group" in warning["message"]
+    assert estate.status.messages == (warning["message"],)
 
 
 def test_what_was_told_is_not_told_again_until_it_comes_back():

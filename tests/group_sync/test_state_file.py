@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -17,6 +18,7 @@ from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
 from tests.invoking import succeeds
 from tests.memory_flows import flow
 from tsoffset import stores
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.group_sync import state
@@ -25,6 +27,7 @@ from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.group_sync.tables import CACHE, PARTITIONS
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
 from tsoffset.model import TopicPartition
+from tsoffset.rule import carry_over as rule
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
 
 KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
@@ -103,6 +106,14 @@ def test_a_narrowed_cycle_reads_the_state_and_leaves_none(narrowing, pairs, tmp_
     assert (found.rows, found.binding) == (None, "these clusters")
     assert narrowed.save(carry_over(8)) is None
     assert contents(whole.load()[0]) == contents(carry_over())
+
+
+def test_what_another_version_has_proven_is_bound_otherwise(monkeypatch):
+    """A rule that was corrected does not commit what the old one took for proven."""
+    before = rule.binding(flow(), ("a", "b"))
+    assert rule.binding(flow(), ("a", "b")) == before
+    monkeypatch.setattr(rule, "__version__", "0.0.1")
+    assert rule.binding(flow(), ("a", "b")) != before
 
 
 def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cycle(tmp_path):
@@ -370,6 +381,29 @@ def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
         assert "no answer within" in str(file.save(carry_over()))
     finally:
         answering.set()
+
+
+def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
+    """The flow was paused while the store was away, and resumed before that had ended."""
+    goes_on, opened, waiting = Event(), stores._opened, [True]
+
+    def late(uri: str) -> object:
+        if waiting and waiting.pop():
+            goes_on.wait(10)
+        return opened(uri)
+
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.05)
+    monkeypatch.setattr(stores, "_opened", late)
+    pauses, before = Pauses(store), {*threading.enumerate()}
+    assert not pauses.set("A->B", True)
+    (writing,) = {*threading.enumerate()} - before
+    pauses.set("A->B", False)
+    goes_on.set()
+    writing.join()
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 10)
+    pauses.look()
+    assert not pauses.paused("A->B")
+    assert stores.place_of(store).names() == []
 
 
 @pytest.mark.thorough

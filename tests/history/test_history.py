@@ -499,7 +499,26 @@ def test_a_failure_between_two_files_is_covered(tmp_path):
     folder.unlink()
     moved.rename(folder)
     expected = past.keep(row("a", offset=8), row("b"))
-    assert kept(tmp_path)[2:] == [(3, "a", "changed"), (3, "b", "full")]
+    assert kept(tmp_path)[2:] == [(3, "a", "changed"), (3, "b", "changed")]
+    assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
+
+
+def test_a_file_that_is_there_although_writing_failed_is_not_the_last_word(tmp_path, monkeypatch):
+    """A store answered too late. Its rows hold until the next file, also once both are merged."""
+    past = Past(tmp_path)
+    past.keep(row("a"), row("b"))
+    write = Folder.write
+
+    def late(*words: Any) -> None:
+        write(*words)
+        raise TimeoutError
+
+    monkeypatch.setattr(Folder, "write", late)
+    with pytest.raises(TimeoutError):
+        past.keep(row("a"), row("b", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT))
+    monkeypatch.undo()
+    expected = past.keep(row("a"), row("b"))
+    merge(tmp_path)
     assert pairs_of(all_known(tmp_path)) == pairs_of(expected)
 
 

@@ -1,11 +1,21 @@
-"""What a worker does before its first task."""
+"""What a worker does before its first task, and steps that break."""
 
 import platform
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from tests import stored_clusters as shared
 from tests.invoking import succeeds
+from tests.spark_worlds import mirrored
+from tsoffset.group_sync.cycle import StepsHere
+from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
+from tsoffset.spark import tasks
+from tsoffset.spark.dataflow import plan_cycle
+from tsoffset.spark.flow import FlowTask
 
 # In a process of its own, which it changes for good.
 _FAULTS_OF_LATER_TASKS = """
@@ -28,3 +38,46 @@ print(sum(faults_of_a_task() for _ in range(9)) * resource.getpagesize())
 def test_freed_memory_is_used_again():
     """What a task has freed is not fetched from the system again, page by page, by the next one."""
     assert int(succeeds(sys.executable, "-c", _FAULTS_OF_LATER_TASKS)) < 80_000_000
+
+
+# --- steps in this process ------------------------------------------------------------------
+
+
+def planned(folder: Any, carry_over: FlowCarryOver | None = None) -> Sequence[Row]:
+    """A plan by the steps of a task in this process."""
+
+    def no_session() -> Any:
+        raise AssertionError
+
+    task = FlowTask(shared.configuration(folder, "A->B"), "A->B", connect=shared.connect)
+    return plan_cycle(no_session, task, carry_over=carry_over).rows
+
+
+def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partitions(
+    tmp_path, monkeypatch
+):
+    """Its own offsets fail; the next cycle has all rows again."""
+    shared.store(tmp_path, *mirrored())
+    kept = FlowCarryOver()
+    planned(tmp_path, kept)
+    before = kept.partitions
+    with shared.stored(tmp_path, "A") as source:
+        source.group("g0").offsets[TopicPartition("orders", 0)] = CommittedOffset(9)
+    with monkeypatch.context() as broken:
+        broken.setattr(StepsHere, "translate", lambda *_: 1 / 0)
+        failed = [row for row in planned(tmp_path, kept) if row.outcome is OutcomeKind.FAILED]
+    assert [(row.group, row.partition) for row in failed] == [("g0", 0)]
+    assert kept.partitions.sort("partition").equals(before)
+    assert OutcomeKind.FAILED not in {row.outcome for row in planned(tmp_path, kept)}
+
+
+def test_flows_that_resolve_side_by_side_do_not_disturb_each_other(tmp_path, monkeypatch):
+    """In the driver each flow's thread drops what another one has just resolved."""
+
+    class Cleared(dict[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            self.clear()
+
+    monkeypatch.setattr(tasks, "_resolved", Cleared())
+    shared.store(tmp_path, *mirrored())
+    assert OutcomeKind.FAILED not in {row.outcome for row in planned(tmp_path)}

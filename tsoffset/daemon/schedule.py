@@ -20,11 +20,12 @@ class Schedule:
         that the cycle missed.
 
         After a second failure in a row, one more start is skipped and not counted, so an
-        unreachable cluster is tried half as often.
+        unreachable cluster is tried half as often. (Unless it is skipped already, after a cycle
+        that was requested meanwhile.)
         """
         times = max(1, -int(-(now - self.due) // self.interval))
         self.due += times * self.interval
-        if failures_in_a_row > 1:
+        if failures_in_a_row > 1 and self.due - now <= self.interval:
             self.due += self.interval
         return times - 1
 

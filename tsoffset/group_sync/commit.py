@@ -24,12 +24,14 @@ from tsoffset.group_sync.commit_rule import decide, with_outcome
 from tsoffset.group_sync.read import target_commits, with_current
 from tsoffset.group_sync.send import send
 from tsoffset.group_sync.tables import (
+    ANSWER,
     COMMIT_RESULTS,
     COMMIT_WORK,
     TARGET_PARTITION,
     Schema,
     anti_join,
     left_join,
+    null_where,
     select,
 )
 from tsoffset.model import (
@@ -39,6 +41,7 @@ from tsoffset.model import (
     LogRange,
     OutcomeKind,
     Reason,
+    TopicDescription,
     TopicPartition,
 )
 
@@ -58,6 +61,11 @@ _MAY_BE_WRITTEN = [FailureKind.TIMEOUT.value, FailureKind.INTERNAL.value]
 _NO_METADATA = (
     "committed without the source commit's metadata, which the target refuses as too large; raise "
     "offset.metadata.max.bytes there"
+)
+
+_CHANGED_MEANWHILE = (
+    "the partition was recreated, lost records at its end, or could not be reached while "
+    "the cycle ran; nothing is committed, the next cycle reads it again"
 )
 
 # Which rows of COMMIT_WORK are still to be decided, and what has happened to each.
@@ -108,6 +116,8 @@ def commit_groups(
     what may be committed, until `until` (seconds since 1970 UTC). Running it again commits nothing
     twice."""
     work = select(work, COMMIT_WORK)
+    if commit:
+        work = _of_same_topics(target, work)
     committer = _Committer(flow, target, work, commit, until, clock)
     done = committer.run()
     # After the commits: no slow answer may come between reading offsets and sending them.
@@ -123,6 +133,33 @@ def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
         message=pl.lit(failed.message),
     )
     return select(rows, COMMIT_RESULTS)
+
+
+def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
+    """The work; where the translation is of another log by now, the row fails."""
+    return work.with_columns_seq(
+        *null_where(is_changed, ["source_timestamp_ms", *ANSWER]),
+        reason=pl.when(is_changed).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
+        message=pl.when(is_changed).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),
+    )
+
+
+def _of_same_topics(target: Cluster, work: pl.DataFrame) -> pl.DataFrame:
+    """The work; rows fail whose target topic was recreated since they were translated: their offset
+    may lie within the new log, after records that the group has not read."""
+    asked = work.filter(pl.col("target_topic_id").is_not_null() & ~pl.col("target_active"))
+    names = asked["target_topic"].unique(maintain_order=True).to_list()
+    found: Mapping[str, TopicDescription | Failed] = {}
+    with suppress(ClusterUnreachable):  # then nothing can be committed
+        found = target.topics(names) if names else {}
+    now = pl.DataFrame(
+        [(topic, one.topic_id) for topic, one in found.items() if not isinstance(one, Failed)],
+        {"target_topic": pl.String, "id_now": pl.String},
+        orient="row",
+    )
+    work = left_join(work, now, ["target_topic"])
+    work = without_changed(work, pl.col("id_now") != pl.col("target_topic_id"))
+    return work.drop("id_now")
 
 
 class _Committer:
@@ -330,7 +367,8 @@ class _Committer:
             FailureKind.TIMEOUT,
             f"commit offsets of group {group}, cluster {self._target.alias}: the deadline of "
             "this attempt has passed, and a newer attempt may have committed since; nothing was "
-            "sent, and the next cycle decides again",
+            "sent, and the next cycle decides again; if it fails, too, check that the clocks of "
+            "driver and executors agree",
         )
 
     def _too_late(self, group: str) -> Failed:

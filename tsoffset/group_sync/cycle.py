@@ -29,7 +29,7 @@ from tsoffset.group_sync.cache import (
     with_kept_translations,
     without_void,
 )
-from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
+from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups, without_changed
 from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
 from tsoffset.group_sync.read import (
     groups_frame,
@@ -63,13 +63,8 @@ from tsoffset.group_sync.tables import (
     semi_join,
 )
 from tsoffset.group_sync.translate import translate
-from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.model import Failed, OutcomeKind, Precision, Reason
 from tsoffset.rule.reasons import rewritten
-
-_CHANGED_MEANWHILE = (
-    "the partition was recreated, lost records at its end, or could not be reached while "
-    "the cycle ran; nothing is committed, the next cycle reads it again"
-)
 
 # COMMIT_WORK, and whether a row rests on a cached translation.
 _OPEN_WORK: Schema = {**COMMIT_WORK, "is_cached": pl.Boolean}
@@ -268,10 +263,12 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
         results = _in_order(rows["is_open"], decided, results)
     rows = rows.drop(name for name in COMMIT_RESULTS if name in rows.columns).hstack(results)
 
-    committed = pl.concat([rows.select(PARTITION), rest.select(PARTITION)])
+    # The rest has translations only of groups that could not be read.
+    cached = rest.filter(pl.col("known_offset").is_not_null())
+    committed = pl.concat([rows.select(PARTITION), cached.select(PARTITION)])
     of_each = rows.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
-    cached = int(distinct["is_cached"].sum())
+    recalled = int(distinct["is_cached"].sum())
     return CycleTables(
         with_acknowledged(rows).with_columns(flow=pl.lit(flow)).select(ROWS.names),
         CarryOver(
@@ -279,7 +276,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
             kept_partitions(before, logs, translated, learned, committed),
         ),
         len(distinct),
-        replace(cost, positions=len(offsets) + cached, recalled=cached),
+        replace(cost, positions=len(offsets) + recalled, recalled=recalled),
     )
 
 
@@ -317,6 +314,7 @@ def _with_translations(
         "source_timestamp_ms": pl.col("known_timestamp_ms"),
         "target_start": pl.col("target_start"),
         "target_end": pl.col("target_end"),
+        "target_topic_id": pl.col("target_topic_id"),
     }
     log_end = pl.when("is_cached").then("source_log_end").when("is_new").then("new_source_log_end")
     rows = rows.with_columns_seq(
@@ -368,9 +366,4 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     cached = semi_join(before, partitions, PARTITION)
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
-    is_gone = pl.col("is_cached") & pl.col("is_same").is_null()
-    return work.with_columns_seq(
-        *null_where(is_gone, ["source_timestamp_ms", *ANSWER]),
-        reason=pl.when(is_gone).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
-        message=pl.when(is_gone).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),
-    )
+    return without_changed(work, pl.col("is_cached") & pl.col("is_same").is_null())

@@ -78,7 +78,8 @@ def log_ranges(
                 void.add(one.source)
                 continue
             place = (one.source.topic, one.source.partition)
-            found.append((*place, span.start, span.end, own.end, copies.start, copies.end))
+            ends = (span.start, span.end, own.end, copies.start, copies.end)
+            found.append((*place, *ends, one.target_log.topic_id))
     return KnownLogs(
         pl.DataFrame(found, LOG_RANGES, orient="row"),
         pl.DataFrame([(one.topic, one.partition) for one in sorted(void)], _VOID, orient="row"),

@@ -61,6 +61,7 @@ LOG_RANGES: Schema = {
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
     "target_end": pl.Int64,
+    "target_topic_id": pl.String,
 }
 
 # An exact translation: of which source offset, and which target offsets mean the same.
@@ -125,6 +126,7 @@ READ_COMMITS: Schema = {
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
     "target_end": pl.Int64,
+    "target_topic_id": pl.String,
     # The cached translation is the commit's translation; and the target group has it.
     "is_cached": pl.Boolean,
     "is_unchanged": pl.Boolean,
@@ -156,9 +158,11 @@ _TRANSLATION: Schema = {
     "message": pl.String,
     "source_timestamp_ms": pl.Int64,
     **_ANSWER,
-    # The target's log when it was translated; null where it could not be read.
+    # The target's log when it was translated; null where it could not be read. Its topic, read
+    # before; null on clusters without topic ids, too.
     "target_start": pl.Int64,
     "target_end": pl.Int64,
+    "target_topic_id": pl.String,
 }
 TRANSLATION = list(_TRANSLATION)
 

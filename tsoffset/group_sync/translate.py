@@ -1,6 +1,6 @@
 """From tables to the translation rule, and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,14 @@ def translate(
     work = work_by_partition(offsets, partitions)
     done = translate_with_carry_over(flow, source, target, work)
     singly = pl.DataFrame(
-        [_row(one, holds) for one, holds in zip(done.conversed, done.holds, strict=True)],
+        [
+            _row(one, holds, done.target_topic_ids.get(one.partition))
+            for one, holds in zip(done.conversed, done.holds, strict=True)
+        ],
         TRANSLATIONS,
         orient="row",
     )
-    found = pl.concat([singly, _answered(work, done.answered)])
+    found = pl.concat([singly, _answered(work, done.answered, done.target_topic_ids)])
     return found, partitions_frame(done.carry_overs), done.cost
 
 
@@ -49,7 +52,9 @@ def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[P
     return found
 
 
-def _row(one: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
+def _row(
+    one: TranslatedPosition, holds: Holds | None, target_topic_id: str | None
+) -> tuple[Any, ...]:
     answer, span = one.translation.outcome, one.target_range
     ends = None if holds is None else holds.while_ends
     why: tuple[str | None, str | None] = (None, None)
@@ -66,6 +71,7 @@ def _row(one: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
         one.translation.source_timestamp_ms,
         *found,
         *((None, None) if span is None else (span.start, span.end)),
+        target_topic_id,
         one.target_rewrites_timestamps,
         holds is not None,
         *((None, None, None) if ends is None else (ends.source, ends.source_log, ends.target)),
@@ -73,7 +79,11 @@ def _row(one: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
     )
 
 
-def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) -> pl.DataFrame:
+def _answered(
+    work: list[PartitionWork],
+    answered: Iterable[AnsweredPartition],
+    target_topic_ids: Mapping[TopicPartition, str],
+) -> pl.DataFrame:
     """The answers of the fast path, of all partitions."""
     parts = list(answered)
     sizes = [len(one.answers.offset) for one in parts]
@@ -86,6 +96,7 @@ def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) 
         "partition": [one.source.partition for one in work],
         "target_start": [None if span is None else span.start for span in spans],
         "target_end": [None if span is None else span.end for span in spans],
+        "target_topic_id": [target_topic_ids.get(one.source) for one in work],
         "rewrites_timestamps": [one.target_rewrites_timestamps for one in parts],
         "holds": [one.holds is not None for one in parts],
         "while_source_end": [None if each is None else each.source for each in ends],

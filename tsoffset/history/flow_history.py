@@ -83,7 +83,8 @@ class FlowHistory:
         except BaseException:
             with self._lock:
                 self._latest = self._latest or latest
-            # So that the next file has all group-partitions.
+            # So that the next file has all group-partitions, as changed ones: this file may have
+            # been written all the same, with other values.
             self._full = -self.full_every
             raise
         self._write_cycles()
@@ -94,7 +95,7 @@ class FlowHistory:
         if day != self._day:
             whole = KeptReason.FIRST
         elif now.cycle - self._full >= self.full_every:
-            whole = KeptReason.FULL
+            whole = KeptReason.CHANGED if self._full < 0 else KeptReason.FULL
         rows = changed_rows(self._written, now, self.instance, whole=whole)
         if len(rows) or whole is not None:
             full = whole is not None

@@ -24,6 +24,7 @@ from tsoffset.model import (
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
+from tsoffset.version import __version__
 
 MOST_PAIRS = 64
 
@@ -32,10 +33,12 @@ NOTHING = -1
 
 
 def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> str:
-    """A digest of everything that must be equal for cached data of the flow to be usable: both
-    clusters, what counts as a proof, which records are read, and the topic names."""
+    """A digest of everything that must be equal for cached data of the flow to be usable: this
+    version (another one may have proven less), both clusters, what counts as a proof, which records
+    are read, and the topic names."""
     translation, policy = flow.translation, type(flow.policy)
     bound = (
+        __version__,
         flow.name,
         cluster_ids,
         flow.isolation,

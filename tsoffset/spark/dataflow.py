@@ -270,8 +270,9 @@ def _preflight(
     if not carry_over.bind(binding(flow, start.cluster_ids)):
         start = _preflight(flow, source, target, carry_over)
         warning = (
-            f"flow {flow.name}: the cached translations are from other clusters or settings; they "
-            "are dropped, and this cycle translates every offset again"
+            f"flow {flow.name}: the cached translations are from other clusters or settings, or "
+            "from another version of tsoffset; they are dropped, and this cycle translates every "
+            "offset again"
         )
         return replace(start, warnings=(*start.warnings, warning))
     return start

@@ -31,7 +31,7 @@ from tsoffset.group_sync.cycle import (
     untranslated,
 )
 from tsoffset.group_sync.log_ranges import KnownLogs
-from tsoffset.group_sync.tables import BROKEN
+from tsoffset.group_sync.tables import BROKEN, PARTITION, semi_join
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
@@ -106,7 +106,7 @@ class StepsInTask:
             topic, number = offsets.row(0)[:2]
             what = f"translate offsets of {topic}-{number}"
             failed = self._broken("translation_broke", what, error)
-            return untranslated(offsets, failed), partitions, Cost()
+            return untranslated(offsets, failed), semi_join(partitions, offsets, PARTITION), Cost()
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
         try:
@@ -150,13 +150,15 @@ class StepsInTask:
 
     def _resolve(self) -> ResolvedFlow:
         key = (self.cycle, self.task.flow)
-        if key not in _resolved:
+        # In the driver, other flows' threads take each other's place in it.
+        settings = _resolved.get(key)
+        if settings is None:
             if not structlog.is_configured():
                 configure_logs(self.log_format, self.log_level)
             settings = self.task.resolve()
             _resolved.clear()
             _resolved[key] = settings
-        return _resolved[key]
+        return settings
 
     def _broken(self, event: str, what: str, error: BaseException) -> Failed:
         log.exception(event, flow=self.task.flow)
