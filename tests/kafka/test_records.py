@@ -320,6 +320,13 @@ def test_a_message_of_impossible_length_inside_another_is_damage(magic, length):
         read(wrapped(gzip_encode(inner + old(magic, "none", sent(1))), magic, CODECS["gzip"]))
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_that_packs_none_is_damage(magic):
+    """It has no offset of a record."""
+    with pytest.raises(CorruptRecordError, match="offset 0 is malformed"):
+        read(wrapped(gzip_encode(b""), magic, CODECS["gzip"]))
+
+
 def test_messages_inside_another_are_not_packed_once_more():
     """Producers pack once; what is inside a second one would be taken for a value."""
     inner = wrapped(gzip_encode(old(1, "none", sent(1))), 1, CODECS["gzip"])
