@@ -24,6 +24,7 @@ from tests.hostile_cases import (
     change,
     closed,
     coordinators,
+    itself,
     of_fetch,
     of_lookup,
     set_to,
@@ -269,6 +270,15 @@ def test_a_connection_that_breaks_is_made_again(brokers, cluster):
     """With all that was under way on it, in the same call."""
     brokers.lies = [(None, FETCH, first(closed))]
     assert all_of(cluster) == ALL_OFFSETS
+
+
+def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluster):
+    """Another broker may have the address by then, and its connection stays open: it would answer
+    for ever that it does not lead the partition."""
+    memory.elect_leader(TP, 1)
+    brokers.lies = [(None, METADATA, first(itself)), (0, FETCH, refused(NOT_LEADER))]
+    assert isinstance(read(cluster, 4), Stretch)
+    assert brokers.requests[FETCH] == 2
 
 
 # --- committed offsets ----------------------------------------------------------------------
