@@ -281,6 +281,19 @@ def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluste
     assert brokers.requests[FETCH] == 2
 
 
+def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
+    """A broker answers the requests of a connection one after the other, and many are sent at once:
+    `request.timeout.ms` is the time for each answer."""
+
+    def slow(asked):
+        asked.wait(0.2)
+        return asked.frame()
+
+    brokers.lies = [(None, FETCH, slow)]
+    assert all_of(connect({"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)) == ALL_OFFSETS
+    assert brokers.requests[FETCH] == 10
+
+
 # --- committed offsets ----------------------------------------------------------------------
 
 
