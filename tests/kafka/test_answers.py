@@ -29,6 +29,7 @@ from tests.hostile_cases import (
     of_lookup,
     set_to,
     shortened,
+    silent,
     throttled,
     throttled_emptily,
 )
@@ -502,6 +503,21 @@ def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, m
     brokers.memory = memory
     assert cluster.describe() == ours
     assert times_of(cluster) == ALL_TIMES
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_connections_all_hang_is_named_by_its_addresses(memory, brokers, connect):
+    """The call may end before it comes to the addresses of the configuration."""
+    memory.create_topic("other", 1)
+    memory.elect_leader(TopicPartition("other", 0), 1)
+    cluster = connect(admin_timeout_ms=4_000)
+    both = [TP, TopicPartition("other", 0)]
+    cluster.log_ranges(both, Isolation.READ_UNCOMMITTED)
+    brokers.lies = [(None, METADATA, silent)]
+    with pytest.raises(
+        ClusterUnreachable, match=f"127.0.0.1:{brokers.ports[0]}: no answer in time"
+    ):
+        cluster.topics()
 
 
 # --- throttling and limits ------------------------------------------------------------------

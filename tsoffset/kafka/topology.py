@@ -115,7 +115,7 @@ class Topology:
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
                 if deadline.over and node in causes:
-                    break  # its earlier failure says more than a timeout
+                    continue  # its earlier failure says more than a timeout
                 pace = deadline.within(wait_ms)
                 try:
                     response = await connections.ask(
