@@ -21,6 +21,7 @@ from tests.hostile_broker import (
     Lie,
 )
 from tests.hostile_cases import (
+    at,
     change,
     closed,
     coordinators,
@@ -33,6 +34,7 @@ from tests.hostile_cases import (
     throttled,
     throttled_emptily,
 )
+from tests.hostile_cases import brokers as brokers_named
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -518,6 +520,24 @@ def test_a_cluster_whose_connections_all_hang_is_named_by_its_addresses(memory, 
         ClusterUnreachable, match=f"127.0.0.1:{brokers.ports[0]}: no answer in time"
     ):
         cluster.topics()
+
+
+def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
+    memory, brokers, connect
+):
+    """As where two clusters name their brokers alike, and this machine knows the names of one. Its
+    logs would be read as those of the other, and a group be committed behind its records."""
+    memory.elect_leader(TP, 1)
+    another = MemoryCluster("another")
+    another.create_topic(TP.topic)
+    another.log(TP.topic).append([Message(1, b"key", b"value")])
+    theirs = Brokers(another)
+    with theirs.open():
+        brokers.lies = [(None, METADATA, brokers_named(at(theirs.ports[1])))]
+        failed = read(connect(admin_timeout_ms=2_000), 0)
+    assert failed.kind is FailureKind.UNREACHABLE
+    assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
+    assert theirs.requests[FETCH] == 0
 
 
 # --- throttling and limits ------------------------------------------------------------------

@@ -84,7 +84,6 @@ class Topology:
         self._connections = connections
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
-        self._cluster_id: str | None = None
         self._brokers = BrokerList()
         # The number of running calls that may use the bootstrap addresses.
         self._asking = 0
@@ -124,7 +123,9 @@ class Topology:
                         lambda version: _request(topics, version, with_rights=with_rights),
                         pace,
                     )
-                    self._verify(response)
+                    connections.verify(METADATA.name, response.cluster_id)
+                    if not response.brokers:
+                        raise MetadataEmptyBrokerList
                 except KafkaError as error:
                     causes[node] = error
                     if isinstance(error, InconsistentClusterIdError):
@@ -173,17 +174,6 @@ class Topology:
         for node in candidates:
             if node not in causes or isinstance(causes[node], _SILENCE):
                 yield node, _PATIENT_WAIT_MS
-
-    def _verify(self, response: Any) -> None:
-        """Addresses are reused, and another cluster's brokers and topics would be taken for this
-        one's: the first cluster id counts. Raises KafkaError."""
-        self._cluster_id = self._cluster_id or response.cluster_id
-        if response.cluster_id and response.cluster_id != self._cluster_id:
-            raise InconsistentClusterIdError(
-                f"it is {response.cluster_id}, and was {self._cluster_id}"
-            )
-        if not response.brokers:
-            raise MetadataEmptyBrokerList
 
     def _unreachable(
         self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
