@@ -102,7 +102,8 @@ _CONNECTION = Rule(
 _TIMEOUT = Rule(
     FailureKind.TIMEOUT,
     "no answer in time",
-    "check the broker's load and the network, or raise {alias}.request.timeout.ms",
+    "check the broker's load and the network, or raise {alias}.request.timeout.ms and "
+    "admin.timeout.ms",
     Remedy.REFRESH,
 )
 _BUSY = Rule(
