@@ -25,6 +25,7 @@ from tests.hostile_cases import (
     change,
     closed,
     coordinators,
+    each,
     itself,
     of_fetch,
     of_lookup,
@@ -47,6 +48,7 @@ from tsoffset.model import (
     GroupListings,
     GroupOffsets,
     Isolation,
+    LogRange,
     ReadFrom,
     TopicPartition,
 )
@@ -538,6 +540,25 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     assert failed.kind is FailureKind.UNREACHABLE
     assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
     assert theirs.requests[FETCH] == 0
+
+
+def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, cluster):
+    """A broker that is cut off from the others takes itself for the leader still, and does not know
+    what was written since: a group that has read its log would seem to have read all."""
+
+    def led_by(leader, epoch):
+        of_partition = each(lambda answer: (it for one in answer.topics for it in one.partitions))
+        return of_partition(set_to(leader_id=leader, leader_epoch=epoch))
+
+    brokers.lies = [(None, METADATA, led_by(0, 5))]
+    cluster.topics([TP.topic])
+    brokers.lies = [
+        (None, METADATA, led_by(1, 4)),
+        (0, LIST_OFFSETS, first(lookup_refused(NOT_LEADER))),
+        (1, LIST_OFFSETS, of_lookup(set_to(offset=3))),
+    ]
+    assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader == 0
+    assert cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED) == {TP: LogRange(0, 10)}
 
 
 # --- throttling and limits ------------------------------------------------------------------
