@@ -28,6 +28,7 @@ from tests.hostile_cases import (
     each,
     itself,
     of_fetch,
+    of_group,
     of_lookup,
     set_to,
     shortened,
@@ -432,6 +433,16 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
     assert failed.kind is FailureKind.TIMEOUT
     assert failed.retry_seconds > 0
     assert brokers.requests[OFFSET_FETCH] == requests + 1
+
+
+def test_a_look_asks_once_also_where_an_answer_omits_a_group(brokers, memory, cluster):
+    """The groups beside it would wait until the call's time is up."""
+    memory.group("billing").offsets[TP] = SEVEN
+    brokers.lies = [(None, OFFSET_FETCH, of_group(set_to(group_id="stranger")))]
+    failed = offsets_of(cluster, "billing", within_seconds=2)
+    assert failed.kind is FailureKind.TIMEOUT
+    assert failed.retry_seconds > 0
+    assert brokers.requests[OFFSET_FETCH] == 1
 
 
 # --- lookups, and calls made together -------------------------------------------------------
