@@ -16,7 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
@@ -43,7 +48,7 @@ from tsoffset.testing.memory_cluster import MemoryCluster
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
-LIST_GROUPS, API_VERSIONS = 16, 18
+LIST_GROUPS, API_VERSIONS, DESCRIBE_CLUSTER = 16, 18, 60
 CONNECT = -1
 """Not a request: what a lie is told of when a connection was made."""
 
@@ -57,6 +62,7 @@ VERSIONS = {
     FIND_COORDINATOR: (1, 4),
     LIST_GROUPS: (3, 5),
     API_VERSIONS: (0, 4),
+    DESCRIBE_CLUSTER: (0, 0),
 }
 _REQUESTS = {
     FETCH: FetchRequest,
@@ -67,6 +73,7 @@ _REQUESTS = {
     FIND_COORDINATOR: FindCoordinatorRequest,
     LIST_GROUPS: ListGroupsRequest,
     API_VERSIONS: ApiVersionsRequest,
+    DESCRIBE_CLUSTER: DescribeClusterRequest,
 }
 
 _UNKNOWN_TOPIC, _OUT_OF_RANGE, _EARLIEST = 3, 1, -2
@@ -184,6 +191,10 @@ class Brokers:
             for api, (lowest, highest) in VERSIONS.items()
         ]
         return message(ApiVersionsResponse, error_code=0, api_keys=keys, throttle_time_ms=0)
+
+    def _describe_cluster(self, _: Any, __: int) -> Any:
+        told = {"cluster_id": self.memory.alias, "controller_id": 0, "brokers": []}
+        return message(DescribeClusterResponse, throttle_time_ms=0, error_code=0, **told)
 
     def _metadata(self, request: Any, _: int) -> Any:
         names = None if request.topics is None else [each.name for each in request.topics]
@@ -322,6 +333,7 @@ _ANSWERS: dict[int, Callable[[Brokers, Any, int], Any]] = {
     FIND_COORDINATOR: Brokers._find_coordinator,
     LIST_GROUPS: Brokers._list_groups,
     API_VERSIONS: Brokers._api_versions,
+    DESCRIBE_CLUSTER: Brokers._describe_cluster,
 }
 
 

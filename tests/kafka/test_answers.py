@@ -21,16 +21,22 @@ from tests.hostile_broker import (
     Lie,
 )
 from tests.hostile_cases import (
+    at,
     change,
     closed,
     coordinators,
+    each,
+    itself,
     of_fetch,
+    of_group,
     of_lookup,
     set_to,
     shortened,
+    silent,
     throttled,
     throttled_emptily,
 )
+from tests.hostile_cases import brokers as brokers_named
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -43,6 +49,7 @@ from tsoffset.model import (
     GroupListings,
     GroupOffsets,
     Isolation,
+    LogRange,
     ReadFrom,
     TopicPartition,
 )
@@ -271,6 +278,28 @@ def test_a_connection_that_breaks_is_made_again(brokers, cluster):
     assert all_of(cluster) == ALL_OFFSETS
 
 
+def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluster):
+    """Another broker may have the address by then, and its connection stays open: it would answer
+    for ever that it does not lead the partition."""
+    memory.elect_leader(TP, 1)
+    brokers.lies = [(None, METADATA, first(itself)), (0, FETCH, refused(NOT_LEADER))]
+    assert isinstance(read(cluster, 4), Stretch)
+    assert brokers.requests[FETCH] == 2
+
+
+def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
+    """A broker answers the requests of a connection one after the other, and many are sent at once:
+    `request.timeout.ms` is the time for each answer."""
+
+    def slow(asked):
+        asked.wait(0.2)
+        return asked.frame()
+
+    brokers.lies = [(None, FETCH, slow)]
+    assert all_of(connect({"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)) == ALL_OFFSETS
+    assert brokers.requests[FETCH] == 10
+
+
 # --- committed offsets ----------------------------------------------------------------------
 
 
@@ -406,6 +435,16 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
     assert brokers.requests[OFFSET_FETCH] == requests + 1
 
 
+def test_a_look_asks_once_also_where_an_answer_omits_a_group(brokers, memory, cluster):
+    """The groups beside it would wait until the call's time is up."""
+    memory.group("billing").offsets[TP] = SEVEN
+    brokers.lies = [(None, OFFSET_FETCH, of_group(set_to(group_id="stranger")))]
+    failed = offsets_of(cluster, "billing", within_seconds=2)
+    assert failed.kind is FailureKind.TIMEOUT
+    assert failed.retry_seconds > 0
+    assert brokers.requests[OFFSET_FETCH] == 1
+
+
 # --- lookups, and calls made together -------------------------------------------------------
 
 
@@ -479,6 +518,58 @@ def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, m
     brokers.memory = memory
     assert cluster.describe() == ours
     assert times_of(cluster) == ALL_TIMES
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_connections_all_hang_is_named_by_its_addresses(memory, brokers, connect):
+    """The call may end before it comes to the addresses of the configuration."""
+    memory.create_topic("other", 1)
+    memory.elect_leader(TopicPartition("other", 0), 1)
+    cluster = connect(admin_timeout_ms=4_000)
+    both = [TP, TopicPartition("other", 0)]
+    cluster.log_ranges(both, Isolation.READ_UNCOMMITTED)
+    brokers.lies = [(None, METADATA, silent)]
+    with pytest.raises(
+        ClusterUnreachable, match=f"127.0.0.1:{brokers.ports[0]}: no answer in time"
+    ):
+        cluster.topics()
+
+
+def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
+    memory, brokers, connect
+):
+    """As where two clusters name their brokers alike, and this machine knows the names of one. Its
+    logs would be read as those of the other, and a group be committed behind its records."""
+    memory.elect_leader(TP, 1)
+    another = MemoryCluster("another")
+    another.create_topic(TP.topic)
+    another.log(TP.topic).append([Message(1, b"key", b"value")])
+    theirs = Brokers(another)
+    with theirs.open():
+        brokers.lies = [(None, METADATA, brokers_named(at(theirs.ports[1])))]
+        failed = read(connect(admin_timeout_ms=2_000), 0)
+    assert failed.kind is FailureKind.UNREACHABLE
+    assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
+    assert theirs.requests[FETCH] == 0
+
+
+def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, cluster):
+    """A broker that is cut off from the others takes itself for the leader still, and does not know
+    what was written since: a group that has read its log would seem to have read all."""
+
+    def led_by(leader, epoch):
+        of_partition = each(lambda answer: (it for one in answer.topics for it in one.partitions))
+        return of_partition(set_to(leader_id=leader, leader_epoch=epoch))
+
+    brokers.lies = [(None, METADATA, led_by(0, 5))]
+    cluster.topics([TP.topic])
+    brokers.lies = [
+        (None, METADATA, led_by(1, 4)),
+        (0, LIST_OFFSETS, first(lookup_refused(NOT_LEADER))),
+        (1, LIST_OFFSETS, of_lookup(set_to(offset=3))),
+    ]
+    assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader == 0
+    assert cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED) == {TP: LogRange(0, 10)}
 
 
 # --- throttling and limits ------------------------------------------------------------------

@@ -266,6 +266,18 @@ def test_what_records_hold_is_read_up_to_a_damaged_batch(codec):
     assert found.records == (RawRecord(0, 1_000, None, b""), RawRecord(1, 1_001, b"", None))
 
 
+@pytest.mark.parametrize("content", [b"\x7f", b"\x01"])
+def test_what_lies_behind_the_readable_end_may_be_malformed(content):
+    """It is not decoded for its digest; read as it is, it is damage, and no error of its own."""
+    damaged = batch(sent(2))
+    second = damaged.index(b"v0") + 3
+    damaged[second : second + 1] = content
+    sealed(damaged)
+    assert offsets(read(damaged, end=1)) == [0]
+    with pytest.raises(CorruptRecordError, match="is malformed"):
+        raw_stretch(memoryview(bytes(damaged)), 0, 0, 1, UNCOMMITTED)
+
+
 # --- old formats --------------------------------------------------------------------------
 
 
@@ -318,6 +330,21 @@ def test_a_message_of_impossible_length_inside_another_is_damage(magic, length):
     struct.pack_into(">i", inner, 8, length)
     with pytest.raises(CorruptRecordError, match="offset 0 is malformed"):
         read(wrapped(gzip_encode(inner + old(magic, "none", sent(1))), magic, CODECS["gzip"]))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_whose_offsets_do_not_rise_are_damage(magic):
+    """A search by offset would pass over records."""
+    inner = old(magic, "none", sent(1), 5) + old(magic, "none", sent(1), 4)
+    with pytest.raises(CorruptRecordError, match="offset 5 is malformed"):
+        read(wrapped(gzip_encode(inner), magic, CODECS["gzip"], 5))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_that_packs_none_is_damage(magic):
+    """It has no offset of a record."""
+    with pytest.raises(CorruptRecordError, match="offset 0 is malformed"):
+        read(wrapped(gzip_encode(b""), magic, CODECS["gzip"]))
 
 
 def test_messages_inside_another_are_not_packed_once_more():

@@ -38,8 +38,8 @@ def theirs() -> Iterator[TokenEndpoint]:
         yield endpoint
 
 
-def login(theirs: TokenEndpoint) -> TokenLogin:
-    origin = Endpoint(theirs.token_url, "me", "secret", None, False, Tls(), 5_000, 5_000)
+def login(theirs: TokenEndpoint, tls: Tls | None = None) -> TokenLogin:
+    origin = Endpoint(theirs.token_url, "me", "secret", None, False, tls or Tls(), 5_000, 5_000)
     return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0)
 
 
@@ -76,6 +76,19 @@ def test_a_token_that_lasts_serves_while_no_other_is_to_be_had(loop, theirs):
         loop.run(tokens.fresh, loop)
 
 
+def test_a_token_that_lasts_serves_where_a_store_cannot_be_read(loop, theirs, tmp_path):
+    """As while its file is replaced. (The address itself needs none here.)"""
+    path = Authority().write_pkcs12(tmp_path / "trust.p12", PASSWORD)
+    tls = Tls(CertificateStore(False, str(path), PASSWORD))
+    ahead = [0.0]
+    tokens = Tokens(login(theirs, tls), clock=lambda: time.time() + ahead[0])
+    loop.run(tokens.fresh, loop)
+    path.unlink()
+    ahead[0] = 0.8 * theirs.lifetime_seconds + 1
+    loop.run(tokens.fresh, loop)
+    assert [tokens.token()] == theirs.issued
+
+
 def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop, theirs):
     """As where clocks differ, or nobody renews a file."""
     theirs.lifetime_seconds = -5
@@ -84,6 +97,19 @@ def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop,
         loop.run(tokens.fresh, loop)
     time.sleep(1.2)
     assert theirs.requests["/token", 200] == 1
+
+
+def test_an_address_that_refuses_is_left_alone_after_the_last_token_has_ended(loop, theirs):
+    """Nobody has to ask: a wrong secret each second may lock an account."""
+    ahead = [0.0]
+    theirs.lifetime_seconds = 2
+    tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
+    loop.run(tokens.fresh, loop)
+    theirs.clients.clear()
+    ahead[0] = theirs.lifetime_seconds
+    wait_until(lambda: theirs.requests["/token", 401] > 0, "it refuses")
+    time.sleep(1.5)
+    assert theirs.requests["/token", 401] == 1
 
 
 def test_tokens_are_exchanged_while_the_loop_runs(loop, theirs):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from kafka.errors import (
     IncompatibleBrokerVersion,
+    InconsistentClusterIdError,
     KafkaConnectionError,
     KafkaError,
     KafkaProtocolError,
@@ -89,6 +90,7 @@ class BrokerConnections:
         self.throttle_seconds = 0.0
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
+        self._cluster_ids: dict[str, str] = {}
         self._windows: dict[tuple[Node, str, int], Window] = {}
         self._rests: dict[Node, Throttle] = {}
         self._lock = Lock()
@@ -124,10 +126,20 @@ class BrokerConnections:
             if self._loop is None:
                 self._loop = loop = Loop(self.client.client_id)
                 loop.start()
-                opener = Opener(loop, self._security, self.client)
+                opener = Opener(loop, self._security, self.client, self.verify)
                 self._pool = Pool(opener, self._addresses, self.client)
                 loop.on_end = self._pool.close
             return self._loop
+
+    def verify(self, answer: str, cluster_id: str | None) -> None:
+        """Addresses are reused, and two clusters may advertise the same ones: another cluster's
+        offsets and records would be taken for this one's. The first cluster id in each kind of
+        answer counts; None proves nothing.
+
+        Raises InconsistentClusterIdError.
+        """
+        if cluster_id and cluster_id != (first := self._cluster_ids.setdefault(answer, cluster_id)):
+            raise InconsistentClusterIdError(f"it is {cluster_id}, and was {first}")
 
     def count_retry(self) -> None:
         with self._lock:

@@ -102,7 +102,8 @@ _CONNECTION = Rule(
 _TIMEOUT = Rule(
     FailureKind.TIMEOUT,
     "no answer in time",
-    "check the broker's load and the network, or raise {alias}.request.timeout.ms",
+    "check the broker's load and the network, or raise {alias}.request.timeout.ms and "
+    "admin.timeout.ms",
     Remedy.REFRESH,
 )
 _BUSY = Rule(
@@ -144,9 +145,11 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.InconsistentClusterIdError: Rule(
         FailureKind.UNREACHABLE,
         "the broker belongs to another cluster",
-        "check {alias}.bootstrap.servers, and which cluster has these addresses; if the "
-        "cluster was recreated, restart tsoffset",
+        "check {alias}.bootstrap.servers and the listeners that the brokers advertise, and which "
+        "cluster has these addresses; if the cluster was recreated, restart tsoffset",
+        Remedy.REFRESH,
         detail=True,
+        retry_seconds=_GONE_RETRY_SECONDS,
     ),
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
     kafka_errors.CorrelationIdError: _CONNECTION,
@@ -379,8 +382,10 @@ def error_class(trouble: Trouble) -> type[BaseException]:
 def _own_words(trouble: Trouble) -> str:
     """The library's text in one line; for an error code, its name in the protocol."""
     kind = error_class(trouble)
-    # A damaged batch is noticed by tsoffset, with its own text, or by brokers, with a code.
-    ours = isinstance(trouble, kafka_errors.CorruptRecordError) and trouble.args
+    # A damaged batch is noticed by tsoffset, with its own text, or by brokers, with a code; another
+    # cluster by tsoffset.
+    noticed = kafka_errors.CorruptRecordError | kafka_errors.InconsistentClusterIdError
+    ours = isinstance(trouble, noticed) and trouble.args
     if kind is not type(trouble) or (
         issubclass(kind, kafka_errors.BrokerResponseError) and not ours
     ):

@@ -7,9 +7,11 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import Any
 
 from kafka.errors import (
+    IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
@@ -19,6 +21,7 @@ from kafka.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -43,8 +46,17 @@ _LONG_SECONDS = 1e6
 class Opener:
     """Opens connections with the current files and tokens."""
 
-    def __init__(self, loop: Loop, security: Security, client: ClientSettings) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        security: Security,
+        client: ClientSettings,
+        verify: Callable[[str, str | None], None],
+    ) -> None:
+        """`verify` gets the kind of answer and the id of the broker's cluster in it, and raises
+        KafkaError for another cluster."""
         self._loop = loop
+        self._verify = verify
         self._tls = security.tls
         self._logins = None if security.login is None else Logins(security.login)
         self._client = client
@@ -88,6 +100,8 @@ class Opener:
         await until(ends, _learn_versions(connection), no_answer)
         if exchange is not None:
             await until(ends, self._log_in(connection, exchange), no_answer)
+        cluster_id = await until(ends, _learn_cluster(connection), no_answer)
+        self._verify("describe_cluster", cluster_id)
 
     async def resolve(self, host: str, port: int, seconds: float) -> list[str]:
         """The canonical names of a host (Kerberos tickets are for these); none if it has none, or
@@ -221,6 +235,16 @@ async def _learn_versions(connection: BrokerConnection) -> None:
         version = max(0, min(version - 1, known.get(request.API_KEY, (0, 0))[1]))
     _check(answer.error_code)
     connection.versions = BrokerVersionData(api_versions=known)
+
+
+async def _learn_cluster(connection: BrokerConnection) -> str | None:
+    """Ask the broker for the id of its cluster; None if it does not tell. Raises KafkaError."""
+    try:
+        version = connection.versions.api_version(DescribeClusterRequest, max_version=0)
+    except IncompatibleBrokerVersion:
+        return None
+    answer = await connection.exchange(DescribeClusterRequest(version=version))
+    return answer.cluster_id or None
 
 
 def _check(code: int) -> None:

@@ -79,10 +79,16 @@ class Pool:
         return [*dict.fromkeys(one.node for one in heard if one.node not in self._bootstrap)]
 
     def learn_brokers(self, metadata: Any) -> None:
-        self._brokers = {
+        """The brokers of the cluster now. Connections to an address that a broker has left are
+        closed: another broker may have that address now."""
+        brokers: dict[Node, Address] = {
             each.node_id: Address(each.host, each.port, f"{each.host}:{each.port}")
             for each in metadata.brokers
         }
+        for node, address in brokers.items():
+            if self._brokers.get(node, address) != address:
+                self.drop(node)
+        self._brokers = brokers
 
     # --- connections -----------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ def in_rounds(
                 answer = answer.otherwise
             answers[key] = answer
             del waiting[key]
-        return bool(waiting)
+        return bool(waiting) and not single_attempt
 
     if not waiting:
         return answers

@@ -84,7 +84,6 @@ class Topology:
         self._connections = connections
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
-        self._cluster_id: str | None = None
         self._brokers = BrokerList()
         # The number of running calls that may use the bootstrap addresses.
         self._asking = 0
@@ -115,7 +114,7 @@ class Topology:
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
                 if deadline.over and node in causes:
-                    break  # its earlier failure says more than a timeout
+                    continue  # its earlier failure says more than a timeout
                 pace = deadline.within(wait_ms)
                 try:
                     response = await connections.ask(
@@ -124,7 +123,9 @@ class Topology:
                         lambda version: _request(topics, version, with_rights=with_rights),
                         pace,
                     )
-                    self._verify(response)
+                    connections.verify(METADATA.name, response.cluster_id)
+                    if not response.brokers:
+                        raise MetadataEmptyBrokerList
                 except KafkaError as error:
                     causes[node] = error
                     if isinstance(error, InconsistentClusterIdError):
@@ -174,17 +175,6 @@ class Topology:
             if node not in causes or isinstance(causes[node], _SILENCE):
                 yield node, _PATIENT_WAIT_MS
 
-    def _verify(self, response: Any) -> None:
-        """Addresses are reused, and another cluster's brokers and topics would be taken for this
-        one's: the first cluster id counts. Raises KafkaError."""
-        self._cluster_id = self._cluster_id or response.cluster_id
-        if response.cluster_id and response.cluster_id != self._cluster_id:
-            raise InconsistentClusterIdError(
-                f"it is {response.cluster_id}, and was {self._cluster_id}"
-            )
-        if not response.brokers:
-            raise MetadataEmptyBrokerList
-
     def _unreachable(
         self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
     ) -> ClusterUnreachable:
@@ -233,11 +223,18 @@ class Topology:
         if topic.error_code:
             self._topics.pop(topic.name, None)
             return answer_to(topic.error_code, operation, self._alias, missing_is_final=True)
+        topic_id = None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id)
+        known = self._topics.get(topic.name)
+        before: Mapping[int, PartitionDescription] = {}
+        if known is not None and topic_id is not None and known.topic.topic_id == topic_id:
+            before = known.topic.partitions
         description = TopicDescription(
             topic=topic.name,
-            topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id),
+            topic_id=topic_id,
             partitions={
-                partition.partition_index: _partition(partition)
+                partition.partition_index: _newer(
+                    _partition(partition), before.get(partition.partition_index)
+                )
                 for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
             },
             internal=bool(topic.is_internal),
@@ -287,7 +284,8 @@ class Topology:
     def forget(self, topics: Iterable[str]) -> None:
         """Look up these topics again before they are used next."""
         for topic in topics:
-            self._topics.pop(topic, None)
+            if (known := self._topics.get(topic)) is not None:
+                known.since = float("-inf")
 
     async def any_broker(self, deadline: Deadline) -> Node:
         """A broker for requests that any broker answers. Raises ClusterUnreachable."""
@@ -325,6 +323,15 @@ def _partition(partition: Any) -> PartitionDescription:
     leader = None if partition.leader_id < 0 else partition.leader_id
     epoch = None if leader is None or partition.leader_epoch < 0 else partition.leader_epoch
     return PartitionDescription(partition.partition_index, leader, epoch)
+
+
+def _newer(told: PartitionDescription, known: PartitionDescription | None) -> PartitionDescription:
+    """The one with the higher leader epoch, as in Kafka's own client (KIP-320). A broker that is
+    cut off from its cluster still names the former leaders, itself among them. Their logs lack what
+    was written since, and groups would seem to have read all of it."""
+    if known is None or known.leader_epoch is None or told.leader_epoch is None:
+        return told
+    return told if told.leader_epoch >= known.leader_epoch else known
 
 
 def _request(topics: Collection[str] | None, version: int, *, with_rights: bool) -> Any:

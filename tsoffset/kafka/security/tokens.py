@@ -6,7 +6,6 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import urllib3
+from kafka.errors import KafkaError
 
 from tsoffset.flow.security import MskToken, TokenEndpoint, TokenFile, TokenLogin
 from tsoffset.kafka.loop import Loop
@@ -59,7 +59,7 @@ class Tokens:
     async def fresh(self, loop: Loop) -> None:
         """Ensure a token that is not due for renewal, or that is valid if no new one is available.
 
-        Raises LoginFailed or TokenUnavailable.
+        Raises LoginFailed or TokenUnavailable, or why a trust store cannot be used.
         """
         if self._token is not None and self._clock() < self._due:
             return
@@ -67,7 +67,7 @@ class Tokens:
             token = await loop.run_in_thread(self, partial(fetch, self._login))
             if token.ends <= self._clock():
                 raise LoginFailed("the token has already expired; compare the clocks")
-        except (LoginFailed, TokenUnavailable):
+        except KafkaError:
             if self._token is None or self._token.ends <= self._clock():
                 raise
             self._due = self._clock() + _PAUSE_SECONDS
@@ -81,9 +81,11 @@ class Tokens:
     async def _renew(self, loop: Loop) -> None:
         while True:
             await asyncio.sleep(max(_LEAST_SECONDS, self._due - self._clock()))
-            # The next login gets the error again, and reports it.
-            with suppress(LoginFailed, TokenUnavailable):
+            try:
                 await self.fresh(loop)
+            except KafkaError:
+                # The next login gets the error again, and reports it.
+                await asyncio.sleep(_PAUSE_SECONDS)
 
     def _due_of(self, token: Token) -> float:
         """As Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""

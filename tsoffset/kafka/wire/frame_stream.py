@@ -184,9 +184,12 @@ class FrameStream(Generic[Q, A]):
         return max(now, min(looks))
 
     def _late_at(self) -> float:
-        """When the oldest request in flight is too old. A request behind a throttled one is
-        answered later by as much."""
+        """When the oldest request in flight is too old. A broker answers the requests of a
+        connection one after the other, so the time of each begins when the one before it was
+        answered, and after a throttle. A step begins when the request is sent."""
         since = max(self._under_way[0][1], self._waits_until)
+        if self.deadline.step_ms is None:
+            since = max(since, self.connection.last_read)
         return min(since + self.timeout_seconds, max(self.deadline.ends, self._waits_until))
 
     def _end_what_is_late(self) -> None:

@@ -3,6 +3,7 @@ the value of another one."""
 
 import struct
 import zlib
+from itertools import pairwise
 from typing import NamedTuple
 
 from kafka.errors import CorruptRecordError
@@ -49,8 +50,10 @@ def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
         if magic == 0 and compression == LZ4:
             packed = lz4_of_format_0(packed)
         found = _walk(memoryview(unpacked(packed, compression, offset)), magic)
-        if any(message.attributes & _COMPRESSION for message in found):
-            raise ValueError("packed twice")
+        if not found or any(message.attributes & _COMPRESSION for message in found):
+            raise ValueError("packed twice, or empty")
+        if any(one.offset >= other.offset for one, other in pairwise(found)):
+            raise ValueError("offsets of messages are not in order")
         # The offset of the whole is that of the last inner message.
         shift = max(0, offset - found[-1].offset) if magic else 0
     except (ValueError, IndexError, struct.error) as error:

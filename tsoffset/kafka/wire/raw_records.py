@@ -38,7 +38,7 @@ def raw_stretch(
                 ]
             if batch.last_offset + 1 >= found.end:
                 break  # the next one may be damaged
-    except UnreadableRecords as error:
+    except (UnreadableRecords, IndexError, ValueError) as error:
         raise CorruptRecordError(
             f"a batch at or after offset {found.start} is malformed"
         ) from error

@@ -218,7 +218,8 @@ def _unpacked_content(view: memoryview, attributes: int, offset: int) -> bytes:
 
 
 def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """Offset, key and value of each record of a batch that was read before, and so is valid."""
+    """Offset, key and value of each record of a batch whose header was checked. Raises IndexError
+    or ValueError if one is malformed, CorruptRecordError or UnsupportedCodecError."""
     base_offset, _, _, magic = _PREFIX.unpack_from(batch.view)
     if magic < _NEWEST:
         for message in messages(batch.view, base_offset, magic):
@@ -228,6 +229,8 @@ def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | N
     position = 0
     while position < len(content):
         size, position = varint(content, position)
+        if size < 0:  # it would lead backwards
+            raise ValueError("a record of negative length")
         end = position + size
         _, position = varint(content, position + 1)  # the timestamp, behind the attributes
         delta, position = varint(content, position)
