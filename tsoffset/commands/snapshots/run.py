@@ -148,7 +148,8 @@ def run_restore(
                 " nothing was restored yet",
             )
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
-    return int(any(row.not_restored for row in rows))
+    only_planned_moves = bool(moving) and not flow.commits and not dry_run
+    return int(only_planned_moves or any(row.not_restored for row in rows))
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:
