@@ -230,6 +230,13 @@ def test_a_pause_that_cannot_be_ended_is_bad_usage(failing_over):
         failing_over.run(resume=True)
 
 
+def test_a_state_dir_that_cannot_be_looked_up_ends_no_failover(failing_over, tmp_path):
+    """As one below a folder that this user may not enter: the last step says what to do."""
+    failing_over.directory = tmp_path / ("x" * 300) / "state"
+    assert failing_over.run(format=Format.TABLE) == 0
+    assert "could not be paused" in failing_over.out.getvalue()
+
+
 def test_it_waits_for_what_is_still_moving(failing_over):
     """A mirror that comes on and consumers that leave: cycles go on until all are ready."""
     estate = failing_over.estate
