@@ -230,6 +230,13 @@ def test_a_pause_that_cannot_be_ended_is_bad_usage(failing_over):
         failing_over.run(resume=True)
 
 
+def test_a_state_dir_that_cannot_be_looked_up_ends_no_failover(failing_over, tmp_path):
+    """As one below a folder that this user may not enter: the last step says what to do."""
+    failing_over.directory = tmp_path / ("x" * 300) / "state"
+    assert failing_over.run(format=Format.TABLE) == 0
+    assert "could not be paused" in failing_over.out.getvalue()
+
+
 def test_it_waits_for_what_is_still_moving(failing_over):
     """A mirror that comes on and consumers that leave: cycles go on until all are ready."""
     estate = failing_over.estate
@@ -445,7 +452,19 @@ def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failin
     assert failing_over.verdicts == {"billing": ("unverified", None)}
 
 
-def test_without_history_the_state_tells_of_which_commits_they_are(failing_over, capsys):
+def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over, tmp_path):
+    """Its consumers skip what they have not read on the target. A rewound group is one of these, if
+    the last cycle ran without state."""
+    past = Past(tmp_path / "history")
+    failing_over.estate.commit("billing", "A.orders", 130, on="B")
+    past.keep(*failing_over.estate.sync())
+    failing_over.history, failing_over.now = str(past.directory), NOON + 100
+    failing_over.estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
+
+
+def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate

@@ -106,6 +106,18 @@ def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path):
     assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
 
 
+def test_a_secret_is_read_in_place_whatever_the_encoding_of_the_file(tmp_path):
+    """MirrorMaker 2 reads its file as Latin-1, so that a comment in it may be so."""
+    file = tmp_path / "mm2.properties"
+    lines = "# für B\nB.security.protocol = SSL\nB.ssl.truststore.location = /x.p12\n"
+    lines += "B.ssl.truststore.type = PKCS12\nB.ssl.truststore.password = very-private\n"
+    file.write_bytes((ENABLED + lines).encode("latin-1"))
+    result = invoke("migrate", str(file))
+    assert f"B.ssl.truststore.password = ${{file:{file}:B.ssl" in result.stdout
+    (flow,) = resolved(result.stdout).flows
+    assert flow.target.security.tls.trust.password == "very-private"
+
+
 def test_a_secret_of_what_is_no_file_is_asked_for():
     """Standard input, for one, is gone when it would be read again."""
     text = ENABLED + "A.ssl.truststore.password = very-private\nA.ssl.truststore.location = /x\n"
@@ -150,9 +162,10 @@ def test_what_is_read_is_not_replaced(tmp_path):
 def test_what_cannot_be_written_is_said(tmp_path):
     """With the place, and a next step."""
     (tmp_path / "file").touch()
-    result = invoke("migrate", "active-active.properties", "-o", str(tmp_path / "file" / "x"))
-    assert result.exit_code == 1
-    assert "choose another place with -o" in result.stderr
+    for name in ("file/x", "x" * 300):
+        result = invoke("migrate", "active-active.properties", "-o", str(tmp_path / name))
+        assert result.exit_code == 1
+        assert "choose another place with -o" in result.stderr
 
 
 WRONG = {

@@ -2,7 +2,8 @@
 before Spark is started."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 Command = Callable[[Selection, Estate, Output, Path], int]
 
@@ -130,6 +132,30 @@ def test_a_group_that_no_name_matches_is_bad_usage(command, estate, tmp_path):
     assert "No group" in why
     assert "matches `biling`. Did you mean `billing`?" in why
     assert (out == "") is (command is not check)
+
+
+@pytest.mark.parametrize("command", [plan, failover, failover_without_source, snapshot])
+def test_a_cluster_that_hangs_is_waited_for_with_progress(command, estate, tmp_path, monkeypatch):
+    """A hung broker costs most of a minute: a person sees which cluster the command waits for."""
+    shown: list[str] = []
+    unseen: list[str] = []
+
+    @contextmanager
+    def progress(_: Notices, title: str) -> Iterator[None]:
+        assert not shown, "only one progress can be shown"
+        shown.append(title)
+        yield
+        shown.clear()
+
+    def groups(cluster: MemoryCluster) -> Any:
+        unseen.extend(() if any(cluster.alias in title for title in shown) else (cluster.alias,))
+        return asked(cluster)
+
+    asked = MemoryCluster.groups
+    monkeypatch.setattr(MemoryCluster, "groups", groups)
+    monkeypatch.setattr(Notices, "progress", progress)
+    outcome(command, estate, tmp_path, groups="biling")
+    assert unseen == []
 
 
 @pytest.mark.parametrize("command", [*OF_SOURCE, restore])

@@ -400,11 +400,14 @@ def test_a_snapshot_of_another_cluster_is_refused(estate, tmp_path):
 
 
 def test_a_flow_that_only_plans_restores_nothing(estate, tmp_path):
-    """`sync.group.offsets.enabled = false` holds for the operator's own hand, too."""
+    """`sync.group.offsets.enabled = false` holds for the operator's own hand, too. The status says
+    that nothing was restored."""
     path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
-    _, rows = restore(estate, path, flow(sync_enabled=False))
+    status, rows = restore(estate, path, flow(sync_enabled=False))
     assert rows["billing", "A.orders"] == ("would_commit", None, 50)
+    assert status == 1
+    assert restore(estate, path, flow(sync_enabled=False), dry_run=True)[0] == 0
     assert estate["B"].commits == []
 
 

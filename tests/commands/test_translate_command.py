@@ -282,6 +282,7 @@ def test_repeating_translates_what_the_file_says_then(estate, tmp_path):
         (["in.json", "-o", "./in.json"], "is the input"),
         (["missing.json"], "missing.json"),
         (["--spark-checkpoint", "missing"], "there is no file in `offsets`"),
+        (["--spark-checkpoint", "missing", "-o", "x" * 300], "there is no file in `offsets`"),
         (["in.json", "--accept", "unproven"], "unproven"),
     ],
 )

@@ -42,7 +42,7 @@ def require_match(
         settings = flow.source if side is Side.SOURCE else flow.target
         narrows_topics = side is Side.SOURCE and selection.narrowing.topics is not None
         try:
-            with connect(settings) as cluster:
+            with notices.progress(f"connecting to {settings.alias}"), connect(settings) as cluster:
                 listings = cluster.groups()
                 topics = tuple(cluster.topics()) if narrows_topics else None
         except ClusterUnreachable:

@@ -110,9 +110,12 @@ def _read_properties(path: str) -> dict[str, str]:
     except OSError as error:
         raise LookupError(f"the file {path} cannot be read: {error.strerror}") from None
     try:
-        return dict(javaproperties.loads(content.decode("utf-8")))
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise LookupError(f"the file {path} is not UTF-8 text") from None
+        # As MirrorMaker 2 reads its own file, to which a migrated configuration may refer.
+        text = content.decode("latin-1")
+    try:
+        return dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError:
         raise LookupError(f"the file {path} has a \\u without four hexadecimal digits") from None
 

@@ -108,7 +108,9 @@ def why_not_kept(directory: str | None) -> str | None:
     place = place_of(directory)
     if not isinstance(place, Folder):
         return None
-    there = next(one for one in (place.folder, *place.folder.absolute().parents) if one.exists())
+    # `Path.exists` raises an error below a folder that this user may not enter.
+    folders = (place.folder, *place.folder.absolute().parents)
+    there = next(one for one in folders if os.access(one, os.F_OK))
     return None if os.access(there, os.W_OK) else f"this user cannot write to state.dir ({there})"
 
 

@@ -278,7 +278,7 @@ def new_folder(folder: str) -> Path:
             f"write the checkpoint {folder}: an object store cannot put a folder in place in one"
             " step; write it to a folder of this machine, and copy it before the query starts"
         )
-    if output.exists():
+    if os.access(output, os.F_OK):
         raise UsageError(
             f"write the checkpoint {output}: it exists; give a folder that does not (a checkpoint"
             " is never changed in place)"

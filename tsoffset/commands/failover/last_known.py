@@ -184,6 +184,13 @@ def _verdict(
             f" its offsets on {target} in {few(rewound, 3)} lie after these: its consumers skip"
             " them unless it is moved back"
         )
+    elif ahead := _with_reason(same, commits, Reason.TARGET_AHEAD):
+        reason = str(Reason.TARGET_AHEAD)
+        message = (
+            f"in the last cycle, its offsets on {target} in {few(ahead, 3)} were past what it had"
+            f" read on {flow.source.alias}: if its consumers have read these records on {target},"
+            " there is nothing to do; if not, they skip them unless it is moved back"
+        )
     else:
         since = "last committed offsets, whose age is not known"
         if oldest is not None:

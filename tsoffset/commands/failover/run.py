@@ -139,7 +139,9 @@ def _judge(
     """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
     timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
-    source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
+    with notices.progress(f"connecting to {flow.source.alias} and {flow.target.alias}"):
+        source_error = _error_of(flow.source, connect)
+        target_error = _error_of(flow.target, connect)
     if source_error is None and target_error is None:
         require_match(selection, notices, connect, must_have_groups=True)
         only_plan = timeout_seconds is None
@@ -156,7 +158,7 @@ def _judge(
             raise ClusterUnreachable(f"failover {flow.name}: {why}")
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
-    with connect(flow.target) as target:
+    with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
         known, unnamed, lists_all = known_pairs(selection.settings, flow)
         found = unverified(flow, target, known, unnamed, time.time())
     if not found:

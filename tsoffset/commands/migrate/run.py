@@ -1,6 +1,7 @@
 """Runs `tsoffset migrate`, and writes the configuration for tsoffset, with comments on what has
 changed and was left out."""
 
+import os
 import re
 import textwrap
 from collections import Counter
@@ -43,7 +44,7 @@ def run_migrate(
     Raises ConfigurationError if the files cannot be converted, UsageError, and TsoffsetError if the
     result cannot be written.
     """
-    if to is not None and to.exists():
+    if to is not None and os.access(to, os.F_OK):
         if any(to.samefile(file) for file in files):
             raise UsageError(f"{to} is what MirrorMaker 2 reads; name another file with -o")
         if not force:

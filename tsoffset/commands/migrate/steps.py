@@ -115,9 +115,11 @@ def _compare(flows: Sequence[str], file: str) -> Step:
 def _sync_on(
     flows: Sequence[MirrorFlow], syncing: Sequence[MirrorFlow], config: str, file: str
 ) -> Step:
+    # A snapshot is of one flow.
+    chosen = [f" --flow {shlex.quote(flow.name)}" for flow in flows] if len(flows) > 1 else [""]
     todo: list[str] = [
         "Save the groups' committed offsets on the target; without it no group can be moved back:",
-        Command(f"tsoffset snapshot -c {file}"),
+        *(Command(f"tsoffset snapshot -c {file}{words}") for words in chosen),
         f"Set this in {config} (a running tsoffset reloads it within two seconds):",
         *(Command(f"{flow.name}.{SYNC} = true") for flow in flows),
     ]

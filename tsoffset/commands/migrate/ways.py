@@ -101,7 +101,7 @@ def _sync_off_in_file(setup: Setup, flows: Sequence[MirrorFlow]) -> Step:
             f"Change this in {setup.file}, and do not change {_CHECKPOINTS} yet."
             " MirrorMaker 2 (seen with 4.3.1) refuses false there, and keeps running with its"
             " last settings, its sync included.",
-            *(_sync_line(flow, flow.sync_entry) for flow in flows),
+            *(part for flow in flows for part in _sync_lines(flow, flow.sync_entry)),
             "Restart every node of MirrorMaker 2:",
             Command(f"connect-mirror-maker.sh {shlex.quote(setup.file)}"),
         ),
@@ -113,10 +113,12 @@ def _sync_off_in_file(setup: Setup, flows: Sequence[MirrorFlow]) -> Step:
     )
 
 
-def _sync_line(flow: MirrorFlow, entry: Entry | None) -> Command:
+def _sync_lines(flow: MirrorFlow, entry: Entry | None) -> Iterator[str]:
     own = f"{flow.name}.{SYNC}"
-    instead = f"    # in place of line {entry.line}" if entry and entry.key == own else ""
-    return Command(f"{own} = false{instead}")
+    yield Command(f"{own} = false")
+    if entry and entry.key == own:
+        # A sentence of its own: in a properties file, a comment behind the value belongs to it.
+        yield f"It replaces line {entry.line}."
 
 
 def _end_in_file(setup: Setup, flows: Sequence[MirrorFlow]) -> tuple[list[str], list[str]]:

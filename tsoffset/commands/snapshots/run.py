@@ -48,7 +48,7 @@ def run_snapshot(
     flow = only_flow(selection, "snapshot")
     if selection.narrowing.narrows:
         require_match(selection, notices, connect, Side.TARGET)
-    with connect(flow.target) as target:
+    with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
         snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
     output.flush()
@@ -121,7 +121,8 @@ def run_restore(
             )
             return rows, [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
 
-        rows, moving = planned()
+        with notices.progress(f"reading {snapshot.cluster}"):
+            rows, moving = planned()
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
         while moving and flow.commits and not dry_run:
@@ -148,7 +149,8 @@ def run_restore(
                 " nothing was restored yet",
             )
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
-    return int(any(row.not_restored for row in rows))
+    only_planned_moves = bool(moving) and not flow.commits and not dry_run
+    return int(only_planned_moves or any(row.not_restored for row in rows))
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:

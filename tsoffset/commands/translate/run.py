@@ -55,7 +55,11 @@ def run_translate(
     def once(document: Document) -> int:
         offsets = document.offsets
         try:
-            with connect(flow.source) as source, connect(flow.target) as target:
+            with (
+                notices.progress(f"translating {flow.name}"),
+                connect(flow.source) as source,
+                connect(flow.target) as target,
+            ):
                 found = translate_stored(
                     flow, source, target, offsets, group=group, carry_over=carry_over
                 )
