@@ -23,8 +23,9 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
+from tsoffset.cluster import all_failed
 from tsoffset.cycle.source_commits import preflight
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
@@ -448,6 +449,11 @@ def test_a_cluster_that_cannot_be_reached_stops_the_cycle(estate, side):
         estate.sync()
     estate[side].unreachable = False
     assert estate["B"].commits == []
+
+
+def test_a_cluster_that_refuses_this_client_is_not_said_to_be_away():
+    """Its flow's rows name the credentials."""
+    assert all_failed(ClusterRefused("no")).kind is FailureKind.AUTHENTICATION
 
 
 @pytest.mark.parametrize(
