@@ -123,16 +123,6 @@ def electing(hold, target_broker) -> Electing:
     return hold(target_broker.bootstrap)
 
 
-def test_one_of_two_leads_and_both_know_each_other(electing):
-    """The first to come keeps the lead when another joins."""
-    first, second = electing.begin(NEW), electing.begin(OLD)
-    wait_until(lambda: first.others() == (OLD,), "the first knows of the second")
-    assert (first.leads(), second.leads()) == (True, False)
-    assert second.leader() == NEW
-    assert second.others() == (NEW,)
-    assert first.times_led == 1
-
-
 def test_who_leaves_hands_over_at_once(electing):
     """The lead goes once, to the one that started last, though an older one may be replaced
     next; nobody waits for a session to end."""

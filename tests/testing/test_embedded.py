@@ -306,16 +306,6 @@ def test_broker_ends_when_its_starter_is_killed(tmp_path):
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_broker_ends_with_a_program_that_forgets_it(tmp_path):
-    """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
-    starter, pid = run_starter(tmp_path, "")
-    assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
-    assert starter.returncode == 0
-    assert not runs(pid)
-
-
-@pytest.mark.integration
-@pytest.mark.thorough
 def test_forked_copy_of_the_starter_stops_nothing(tmp_path):
     """The broker belongs to the process that started it, not to what that forks."""
     then = """
