@@ -24,7 +24,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
+from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -103,9 +103,6 @@ class Rows:
         return {
             row.group: row.target_offset for row in self.all if row.outcome is OutcomeKind.COMMITTED
         }
-
-    def with_reason(self, reason: Reason) -> list[Row]:
-        return [row for row in self.all if row.reason is reason]
 
 
 class Flows:

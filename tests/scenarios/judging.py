@@ -40,10 +40,6 @@ class Logs(CopiedPartition):
             if offset >= position and value in self.copies
         ]
 
-    def from_target(self, offset: int) -> list[bytes | None]:
-        """What a consumer reads on the target from an offset on."""
-        return [record.value for record in self.target if record.offset >= offset]
-
     def every(self, step: int = 1) -> Sequence[int]:
         """Every `step`-th position that a group may have committed, and the log's end."""
         return (*range(self.start, self.end, step), self.end)
