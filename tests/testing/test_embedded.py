@@ -18,9 +18,8 @@ import pytest
 
 from tests.invoking import ROOT
 from tests.processes import runs
-from tests.producing import Contents, numbered
+from tests.producing import Contents
 from tests.waiting import wait_until
-from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, jars, resolve_jars
@@ -231,23 +230,6 @@ def test_broker_takes_commits_right_after_its_start_and_leaves_nothing():
             }
         pid = broker.pid
     assert not runs(pid)
-    assert not broker.directory.exists()
-
-
-@pytest.mark.integration
-@pytest.mark.thorough
-def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id():
-    """ZooKeeper comes back with it, and holds whose data that is."""
-    with ZooKeeperBroker(kafka_version="2.5.1") as broker:
-        with closing(Contents(broker.bootstrap)) as contents:
-            contents.produce(contents.create_topic("orders"), numbered(10))
-        known = broker.bootstrap, broker.cluster_id
-        broker.restart()
-        assert (broker.bootstrap, broker.cluster_id) == known
-        with closing(Contents(broker.bootstrap)) as contents:
-            assert len(contents.read("orders")) == 10
-        pids = [broker.pid, broker._zookeeper.pid]
-    assert not any(runs(pid) for pid in pids)
     assert not broker.directory.exists()
 
 
