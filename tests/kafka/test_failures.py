@@ -114,30 +114,6 @@ def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     assert cluster.requests["metadata"] > looked_up
 
 
-def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
-    connect, contents, unique, second
-):
-    """Its connection is open and silent: that ends with the request's time, in the deadline. Where
-    it does not list its groups it is named, and the groups of the others are listed."""
-    partitions, group = one_on_each(contents, unique), unique("group")
-    here, there = partitions
-    contents.commit_offsets(group, {(here.topic, 0): 0})
-    cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
-    assert both_answer(cluster, partitions)
-    assert group in cluster.groups().groups
-    with stopped(second.pid):
-        ranges = cluster.log_ranges(partitions, UNCOMMITTED)
-    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
-    with stopped(second.pid):
-        listings = cluster.groups()
-    assert ranges[here] == LogRange(0, 10)
-    assert group in listings.groups
-    assert set(listings.failed_brokers) == {2}
-    for failed in (ranges[there], listings.failed_brokers[2]):
-        assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
-    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
-
-
 @pytest.fixture
 def groups_on_both(contents, unique) -> Iterator[list[str]]:
     """Groups whose offsets lie on node 1 alone, or on node 2 alone, while the test runs."""
