@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from tsoffset.lab.embedded import Access, BrokerSecurity, EmbeddedBroker
+from tsoffset.lab.embedded import EmbeddedBroker
 
 
 class EmbeddedCluster:
@@ -22,7 +21,6 @@ class EmbeddedCluster:
         *,
         nodes: int = 2,
         name: str = "cluster",
-        security: BrokerSecurity | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """`nodes` nodes, numbered from 1; starts nothing."""
@@ -33,7 +31,6 @@ class EmbeddedCluster:
                 EmbeddedBroker(
                     None if directory is None else directory / node_name,
                     name=node_name,
-                    security=security,
                     properties=properties,
                     joins=self.nodes[0] if self.nodes else None,
                     node_id=node_id,
@@ -44,15 +41,6 @@ class EmbeddedCluster:
     def bootstrap(self) -> str:
         """The addresses of all nodes, for `bootstrap.servers`."""
         return ",".join(node.bootstrap for node in self.nodes)
-
-    def bootstrap_at(self, listener: str) -> str:
-        """The addresses of all nodes at the listener of this name."""
-        return ",".join(node.bootstrap_at(listener) for node in self.nodes)
-
-    @property
-    def admin(self) -> Access:
-        """Access with all rights."""
-        return replace(self.nodes[0].admin, bootstrap=self.bootstrap)
 
     def start(self) -> Self:
         """Start all nodes that do not run; see `EmbeddedBroker.start`."""

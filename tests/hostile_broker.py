@@ -337,9 +337,11 @@ _ANSWERS: dict[int, Callable[[Brokers, Any, int], Any]] = {
 }
 
 
-def broker(node: int, port: int, host: str = "127.0.0.1") -> Any:
+def broker(node: int, port: int) -> Any:
     """A broker as Metadata names it."""
-    return MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=None)
+    return MetadataResponse.MetadataResponseBroker(
+        node_id=node, host="127.0.0.1", port=port, rack=None
+    )
 
 
 def partition(number: int, leader: int) -> Any:

@@ -1,14 +1,10 @@
 """`tsoffset check`: what the clusters answer, and what that means for a flow."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from tests.configured import nowhere, properties_file
-from tests.invoking import invoke
 from tests.memory_flows import after_each, flow, identity_flow
-from tests.producing import Written, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
 from tsoffset.commands.check.findings import Finding, Severity
@@ -476,60 +472,3 @@ def test_findings_are_told_with_their_remedies(width):
     assert "file:3: odd key" in text
     if width is not None:
         assert all(len(line) <= max(width, 100) for line in lines)
-
-
-# --- real brokers -------------------------------------------------------------------------
-
-
-@pytest.mark.integration
-def test_check_on_real_brokers(source, target, unique, tmp_path):
-    """Versions, a dead address, a missing copy and a narrower one; a replicator that rewrites
-    values, one that stamps anew, and a target with message.timestamp.type=LogAppendTime: each is
-    told apart, with its remedy. The exit status is 1, and no Spark is started."""
-    names = ("kept", "missing", "rewritten", "late", "stamped")
-    topics = {name: unique(name) for name in names}
-    originals = numbered(500)
-    for topic in topics.values():
-        source.create_topic(topic, 2)
-        source.produce(topic, originals, batch=50)
-        source.delete_records(topic, 100)
-    # The copies begin elsewhere, as those of a log that had lost its beginning.
-    copies = originals[100:]
-    written = {
-        "kept": copies,
-        "rewritten": [Written(r.timestamp_ms, b"7" + (r.value or b""), r.key) for r in copies],
-        "late": [Written(r.timestamp_ms + 3_000, r.value, r.key) for r in copies],
-        "stamped": copies,
-    }
-    for name, records in written.items():
-        stamping = {"message.timestamp.type": "LogAppendTime"} if name == "stamped" else {}
-        partitions = 1 if name == "kept" else 2
-        target.create_topic(f"A.{topics[name]}", partitions, configs=stamping)
-        target.produce(f"A.{topics[name]}", records, batch=30)
-    group = unique("group")
-    source.commit_offsets(group, {(topic, 0): 300 for topic in topics.values()})
-    dead = nowhere()
-    file = properties_file(tmp_path, f"{dead}, {source.bootstrap}", target.bootstrap)
-    result = invoke("check", "-c", str(file), "--groups", group, "--format", "json")
-    assert result.exit_code == 1, result.output
-    findings = [json.loads(line) for line in result.stdout.splitlines()]
-    assert {
-        ("warning", "A", f"address {dead}"),
-        ("warning", "B", f"topic A.{topics['missing']}"),
-        ("warning", "B", f"topic A.{topics['kept']}"),
-        ("ok", "A", "connection"),
-        ("ok", "B", "connection"),
-    } <= {(one["severity"], one["cluster"], one["subject"]) for one in findings}
-    assert next(f["finding"] for f in findings if f["subject"] == "groups").startswith("1 of")
-    errors = {one["subject"]: one for one in findings if one["severity"] == "error"}
-    expected = (
-        ("rewritten", "values differ", "translation.match = timestamp,key"),
-        ("late", "timestamps differ", "configure the replicator to keep timestamps"),
-        ("stamped", "set the timestamps", "message.timestamp.type=CreateTime"),
-    )
-    assert set(errors) == {f"topic A.{topics[name]}" for name, _, _ in expected}
-    for name, what, remedy in expected:
-        assert what in errors[f"topic A.{topics[name]}"]["finding"]
-        assert remedy in errors[f"topic A.{topics[name]}"]["remedy"]
-    (samples,) = [one["finding"] for one in findings if one["subject"] == "samples"]
-    assert samples.startswith("equal in timestamp, key and value: 4 of 12")

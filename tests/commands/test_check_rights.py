@@ -415,34 +415,6 @@ def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
 
 @pytest.mark.integration
 @pytest.mark.thorough
-def test_what_listings_do_not_show_is_told_on_real_brokers(least, tmp_path):
-    """Open filters see one of two groups and topics, and say so; a written name that is hidden is
-    an error, one that nothing has a warning."""
-    file = configuration(least, tmp_path)
-    told = findings(file)
-    assert {one["subject"] for one in told if "the list has only" in one["finding"]} == {
-        "groups",
-        "topics",
-    }
-    least[Side.SOURCE].grant("alice", "cluster", "kafka-cluster", "describe")
-    try:
-        # All groups are listed then, and what may not be described of them is missing.
-        told = findings(file, exit_code=1)
-        assert any("DESCRIBE missing on 1 group (secret)" in one["finding"] for one in told)
-    finally:
-        least[Side.SOURCE].revoke("alice", "cluster", "kafka-cluster", "describe")
-    least[Side.SOURCE].grant("alice", "group", "soon*", "describe")
-    narrow = ("groups = billing, secret, soon-there", "topics = orders, others")
-    told = findings(configuration(least, tmp_path, *narrow), exit_code=1)
-    by_subject = {one["subject"]: one for one in told}
-    assert "secret" in by_subject["groups hidden by rights"]["finding"]
-    assert "others" in by_subject["topics hidden by rights"]["finding"]
-    assert by_subject["groups that do not exist"]["severity"] == "warning"
-    assert by_subject["groups that do not exist"]["finding"] == "groups names soon-there"
-
-
-@pytest.mark.integration
-@pytest.mark.thorough
 def test_rights_are_those_of_the_authorizer(least, tmp_path):
     """What a broker tells, for names that exist, that do not, and that are hidden."""
     source = least[Side.SOURCE]

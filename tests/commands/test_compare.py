@@ -577,23 +577,6 @@ def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says():
     assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (CheckpointVerdict.EQUAL, 0))
 
 
-def test_the_plain_rule_is_unsafe_where_a_record_came_late():
-    """A next record whose time an earlier one has, too, after it was filtered: what the rule finds
-    lies past it."""
-    estate = Estate()
-    times = [0, 5, 1, 2, 3, 4, 6, 7, 8, 9]
-    estate["A"].create_topic("orders")
-    estate["A"].log("orders").append(
-        [Message(NOW_MS + at, b"k%d" % at, b"v%d" % at) for at in times]
-    )
-    estate.mirror("orders")
-    # The copy of the next record was compacted away; the first of its time or later is another.
-    estate["B"].log("A.orders").remove([1, 2])
-    estate.commit("billing", "orders", 1)
-    (pair,) = comparison(estate, options=RULE).pairs
-    assert judged(pair) == (CheckpointVerdict.UNSAFE, 3)
-
-
 # --- what else there is to say of a pair ----------------------------------------------------
 
 

@@ -182,14 +182,6 @@ def test_a_disabled_flow_needs_no_addresses():
     assert settings.flow("A->C").target.bootstrap_servers == ()
 
 
-def test_each_flow_has_its_own_settings():
-    settings = resolved(
-        CLUSTERS + "tasks.max = 1\nA->B.enabled = true\nA->C.enabled = true\nA->C.tasks.max = 2\n"
-    )
-    assert settings.flow("A->B").tasks_max == 1
-    assert settings.flow("A->C").tasks_max == 2
-
-
 def test_aliases_may_hold_dots_and_begin_alike():
     """Of `us` and `us.west` the longer alias is meant."""
     settings = resolved(
@@ -300,13 +292,6 @@ def test_the_narrowest_isolation_of_the_source_consumer_holds(keys, data, elsewh
         (levels[key] for key in OF_THE_CONSUMER if key in levels), Isolation.READ_UNCOMMITTED
     )
     assert settings.flow("A->B").isolation is expected
-
-
-def test_a_top_level_client_setting_holds_for_both_clusters():
-    """What no cluster says for itself it takes from the top level."""
-    (flow,) = two_clusters("client.id = us", "B.client.id = them").flows
-    assert flow.source.client == {"client.id": "us"}
-    assert flow.target.client == {"client.id": "them"}
 
 
 def test_addresses_follow_the_hierarchy_too():

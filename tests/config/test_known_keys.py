@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from tests.configured import problems_of_two_clusters, resolved, two_clusters
+from tests.configured import problems_of_two_clusters, two_clusters
 from tests.invoking import ROOT
+from tests.migration import INPUTS
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
@@ -16,81 +17,24 @@ from tsoffset.lab.embedded.process import JavaProcess
 # Without these the system or the library decides.
 OF_OTHERS = ("send.buffer.bytes", "receive.buffer.bytes", "client.dns.lookup")
 
-# What a file in operation tends to hold beside the keys of ACCEPTED_KEYS.
-IN_OPERATION = r"""
-# Two data centres, active-passive with heartbeats both ways
-name = dc-mirror
-clusters = dc-east, dc.west
-dc-east.bootstrap.servers = east-1:9092, east-2:9092, east-3:9092
-dc.west.bootstrap.servers = west-1:9092,west-2:9092,west-3:9092
-config.providers = file,env
-config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider
-config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider
-security.protocol = PLAINTEXT
-
-dc-east->dc.west.enabled = true
-dc-east->dc.west.topics = orders.*, \
-    payments-.*, \
-    users
-dc-east->dc.west.topics.exclude = .*[\\-\\.]internal, .*\\.replica, __.*
-dc-east->dc.west.groups = .*
-dc-east->dc.west.groups.exclude = console-consumer-.*, connect-.*, __.*
-dc-east->dc.west.emit.heartbeats.enabled = true
-dc-east->dc.west.offset-syncs.topic.location = target
-dc-east->dc.west.sync.topic.configs.enabled = true
-dc-east->dc.west.source.consumer.isolation.level = read_committed
-dc-east->dc.west.target.producer.compression.type = lz4
-dc-east->dc.west.client.id = east-to-west
-dc-east->dc.west.tasks.max = 8
-dc.west->dc-east.enabled = false
-dc.west->dc-east.topics = .*
-
-dc-east.consumer.max.poll.records = 2000
-dc-east.consumer.fetch.max.bytes = 52428800
-dc-east.consumer.auto.offset.reset = earliest
-dc-east.admin.request.timeout.ms = 60000
-dc-east.client.id = mirror-east
-dc-east.metadata.max.age.ms = 60000
-dc-east.group.id = mirror-workers
-dc.west.producer.acks = all
-dc.west.producer.linger.ms = 100
-dc.west.producer.batch.size = 524288
-dc.west.producer.max.request.size = 10485760
-dc.west.producer.enable.idempotence = true
-dc.west.offset.storage.replication.factor = 3
-dc.west.config.storage.replication.factor = 3
-dc.west.status.storage.replication.factor = 3
-dc.west.offset.storage.partitions = 25
-dc.west.connections.max.idle.ms = -1
-dc.west.exactly.once.source.support = enabled
-
-offset.storage.topic = mm2-offsets
-refresh.topics.enabled = true
-refresh.groups.enabled = true
-refresh.groups.interval.seconds = 30
-sync.group.offsets.enabled = true
-sync.group.offsets.interval.seconds = 10
-tasks.max = 4
-admin.timeout.ms = 120000
-consumer.poll.timeout.ms = 2000
-config.properties.exclude = follower\\.replication\\.throttled\\.replicas, min\\.insync\\.replicas
-topic.filter.class = org.apache.kafka.connect.mirror.DefaultTopicFilter
-group.filter.class = org.apache.kafka.connect.mirror.DefaultGroupFilter
-replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
-replication.policy.separator = .
-replication.policy.internal.topic.separator.enabled = true
-default.replication.policy.heartbeats.topic.name = heartbeats
-topic.creation.default.replication.factor = 3
-key.converter.schemas.enable = false
-rest.advertised.host.name = mirror-1
-worker.sync.timeout.ms = 3000
-metric.reporters = org.apache.kafka.common.metrics.JmxReporter
-consumer.max.partition.fetch.bytes = 10485760
-producer.buffer.memory = 67108864
-admin.retry.backoff.ms = 200
-source.consumer.fetch.min.bytes = 1
-target.producer.delivery.timeout.ms = 120000
-"""
+# Keys of MirrorMaker 2, its workers and clients in each of their scopes.
+SCOPED = (
+    "A.consumer.max.poll.records = 2000",
+    "A.group.id = mirror-workers",
+    "A.metadata.max.age.ms = 60000",
+    "B.connections.max.idle.ms = -1",
+    "B.exactly.once.source.support = enabled",
+    "B.offset.storage.replication.factor = 3",
+    "B.producer.acks = all",
+    "A->B.client.id = east-to-west",
+    "A->B.target.producer.compression.type = lz4",
+    "consumer.max.partition.fetch.bytes = 10485760",
+    "producer.buffer.memory = 67108864",
+    "source.consumer.fetch.min.bytes = 1",
+    "target.producer.delivery.timeout.ms = 120000",
+    "config.providers = file",
+    "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
+)
 
 
 def test_no_key_that_others_read_draws_a_warning():
@@ -100,21 +44,16 @@ def test_no_key_that_others_read_draws_a_warning():
     assert two_clusters(*lines).warnings == ()
 
 
-def test_a_file_in_operation_makes_no_noise():
-    """In each of its scopes a key that MirrorMaker 2 or its clients have is known."""
-    settings = resolved(IN_OPERATION)
+def test_keys_are_known_in_their_scopes():
+    assert two_clusters(*SCOPED).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["active-active", "cloudera", "sample-of-kafka", "standalone"])
+def test_a_file_in_operation_makes_no_noise(name):
+    """As those have it that `migrate` is tested with."""
+    settings = Configuration.read(INPUTS / f"{name}.properties").resolve()
     assert settings.warnings == ()
-    assert [flow.name for flow in settings.select()] == ["dc-east->dc.west"]
-    flow = settings.flow("dc-east->dc.west")
-    assert flow.tasks_max == 8
-    assert flow.source.client == {
-        "client.id": "mirror-east",
-        "metadata.max.age.ms": "60000",
-        "request.timeout.ms": "60000",
-        "retry.backoff.ms": "200",
-    }
-    assert flow.topic_filter.should_replicate_topic("payments-eu")
-    assert not flow.topic_filter.should_replicate_topic("orders-internal")
+    assert settings.select()
 
 
 @pytest.mark.parametrize("name", ["mm2.properties", "mirror-group-offset.json"])

@@ -319,6 +319,17 @@ def test_sparks_own_security_is_sparks():
         ("config.providers.file.param.allowed.paths = /x", "has no effect"),
         ("groups =", "syncs nothing"),
         ("A->B.topics =", "syncs nothing"),
+        # Transformations change what is mirrored; the hint is what says the same to tsoffset.
+        ("A->B.transforms = rename", "replication.policy.class"),
+        ("A->B.transforms.rename.type = com.example.Router", "translation.match"),
+        ("transforms = rename", "has no effect"),
+        ("A->B.predicates = is-test", "has no effect"),
+        ("connectors.transforms.rename.regex = .*", "has no effect"),
+        # MirrorMaker 2's own policies and filters have no settings but the known ones.
+        ("replication.policy.my.setting = 1", "unknown to DefaultReplicationPolicy; it has no"),
+        ("A->B.replication.policy.suffix = 1", "unknown to DefaultReplicationPolicy"),
+        ("group.filter.service = 1", "unknown to DefaultGroupFilter"),
+        ("A->B.topic.filter.service = 1", "unknown to DefaultTopicFilter"),
     ],
 )
 def test_what_has_no_effect_is_a_warning_with_file_line_and_hint(line, hint):
@@ -329,10 +340,18 @@ def test_what_has_no_effect_is_a_warning_with_file_line_and_hint(line, hint):
     assert hint in warning
 
 
-def test_a_bare_client_setting_in_a_connector_is_nobodys():
-    settings = resolved(_connector(request__timeout__ms="5"), ConfigFormat.JSON)
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"request__timeout__ms": "5"}, "source.cluster.request.timeout.ms"),
+        ({"transforms": "x"}, "translation.match"),
+    ],
+)
+def test_what_has_no_effect_in_a_connector_is_a_warning_too(changes, hint):
+    """A bare client setting is nobody's, and everything stands at the top."""
+    settings = resolved(_connector(**changes), ConfigFormat.JSON)
     (warning,) = settings.warnings
-    assert "source.cluster.request.timeout.ms" in warning
+    assert hint in warning
     assert settings.flows[0].source.client == {}
 
 
@@ -428,38 +447,6 @@ def test_keys_that_sound_secret_do_not_show_their_values(key):
     assert "c4n4ry" not in str(problem)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("A->B.transforms", "rename"),
-        ("A->B.transforms.rename.type", "org.apache.kafka.connect.transforms.RegexRouter"),
-        ("transforms", "rename"),
-        ("A->B.predicates", "is-test"),
-        ("connectors.transforms.rename.regex", ".*"),
-    ],
-)
-def test_transformations_draw_a_warning(key, value):
-    """They change what is mirrored, and are not applied here: file, line and key are named,
-    and what says the same to tsoffset."""
-    (warning,) = two_clusters(f"{key} = {value}").warnings
-    assert warning.startswith(f"mm2.properties:5: {key}: has no effect")
-    assert "replication.policy.class" in warning
-    assert "translation.match" in warning
-
-
-def test_transformations_of_a_connector_draw_a_warning_too():
-    """In a Connect configuration they stand at the top, as everything does."""
-    settings = resolved(
-        '{"source.cluster.alias": "A", "source.cluster.bootstrap.servers": "a:1",'
-        ' "target.cluster.bootstrap.servers": "b:1", "transforms": "x", "transforms.x.type": "y"}',
-        ConfigFormat.JSON,
-    )
-    assert [warning.split(": ")[1] for warning in settings.warnings] == [
-        "transforms",
-        "transforms.x.type",
-    ]
-
-
 @pytest.mark.parametrize("client", ["consumer", "producer", "admin"])
 @pytest.mark.parametrize("prefix", ["A.", "A->B.", "A->B.source.", "", "target."])
 def test_unknown_keys_of_clients_are_warned_of(client, prefix):
@@ -469,18 +456,3 @@ def test_unknown_keys_of_clients_are_warned_of(client, prefix):
     assert warning.startswith(f"mm2.properties:5: {key}: unknown to Kafka's {client}")
     assert "c4n4ry" not in warning
     assert two_clusters(f"{prefix}{client}.metadata.max.idle.ms = 1").warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("key", "class_name"),
-    [
-        ("replication.policy.my.setting", "DefaultReplicationPolicy"),
-        ("A->B.replication.policy.suffix", "DefaultReplicationPolicy"),
-        ("group.filter.service", "DefaultGroupFilter"),
-        ("A->B.topic.filter.service", "DefaultTopicFilter"),
-    ],
-)
-def test_settings_that_no_class_takes_are_warned_of(key, class_name):
-    """MirrorMaker 2's own policies and filters have no settings but the known ones."""
-    (warning,) = two_clusters(f"{key} = 1").warnings
-    assert warning == (f"mm2.properties:5: {key}: unknown to {class_name}; it has no effect")

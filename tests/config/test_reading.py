@@ -129,34 +129,6 @@ def test_json_is_read_member_by_member(members, escaped):
     assert [entry.line for entry in entries] == list(range(2, 2 + len(members)))
 
 
-def _clusters_or_problems(text: str, form: ConfigFormat) -> tuple[object, ...]:
-    try:
-        return resolved(text, form).clusters
-    except ConfigurationError as error:
-        return error.problems
-
-
-@given(st.text(max_size=200), st.sampled_from(ConfigFormat))
-def test_any_text_gives_settings_or_problems(text, form):
-    """Whatever the file holds, the answer is settings or a ConfigurationError."""
-    assert _clusters_or_problems(text, form)
-
-
-WORDS = st.sampled_from(
-    [
-        *("clusters", "A", "B", "A->B", ".", "enabled", "true", "groups", "topics", ".exclude"),
-        *("bootstrap.servers", "a:1", ",", "*", "(", "[", "\\", "${env:X}", "${", "}", "source."),
-        *("target.", "cluster.", "consumer.", "isolation.level"),
-        *("tasks.max", "-1", " = ", "\n", "\n"),
-    ]
-)
-
-
-@given(st.lists(WORDS, max_size=40).map("".join))
-def test_any_text_of_the_right_words_gives_settings_or_problems(text):
-    assert _clusters_or_problems("clusters = A, B\n" + text, ConfigFormat.PROPERTIES)
-
-
 # --- references -------------------------------------------------------------------------
 
 

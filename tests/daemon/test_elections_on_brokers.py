@@ -1,13 +1,9 @@
 """Elections of a flow's leader, held by real coordinators."""
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import quote
+from contextlib import ExitStack, closing
+from dataclasses import replace
 
-import httpx2
 import pytest
 from kafka import KafkaAdminClient
 
@@ -16,22 +12,15 @@ from tests.memory_flows import flow
 from tests.processes import stopped
 from tests.scenarios.flows import member
 from tests.secured import PASSWORDS
-from tests.serving import TOKEN, bearing, row
 from tests.waiting import wait_until
-from tsoffset.config.selection import Selection, Selector
-from tsoffset.cycle.values import rows_table
-from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.election import SESSION_SECONDS, Election
-from tsoffset.daemon.points import RecentCycles
-from tsoffset.daemon.status import Board, Instance
+from tsoffset.daemon.status import Instance
 from tsoffset.flow.security import PasswordLogin, Security
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.membership import KafkaMembership
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Failed, FailureKind
-from tsoffset.server.listeners import advertised_url, serve
-from tsoffset.spark.flow import CycleResult, Rows
 
 pytestmark = pytest.mark.integration
 
@@ -123,16 +112,6 @@ def electing(hold, target_broker) -> Electing:
     return hold(target_broker.bootstrap)
 
 
-def test_one_of_two_leads_and_both_know_each_other(electing):
-    """The first to come keeps the lead when another joins."""
-    first, second = electing.begin(NEW), electing.begin(OLD)
-    wait_until(lambda: first.others() == (OLD,), "the first knows of the second")
-    assert (first.leads(), second.leads()) == (True, False)
-    assert second.leader() == NEW
-    assert second.others() == (NEW,)
-    assert first.times_led == 1
-
-
 def test_who_leaves_hands_over_at_once(electing):
     """The lead goes once, to the one that started last, though an older one may be replaced
     next; nobody waits for a session to end."""
@@ -145,88 +124,6 @@ def test_who_leaves_hands_over_at_once(electing):
     wait_until(lambda: newest.others() == (), "the last one knows that it is alone")
     assert newest.leads()
     assert (newest.times_led, older.times_led) == (1, 0)
-
-
-class OneGroup:
-    """Cycles that come to a row of the group billing."""
-
-    def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
-        return CycleResult(flow.name, Rows(rows_table([row("billing")])), (), False, 0.0, 1, 1)
-
-
-@dataclass
-class Served:
-    """An instance of a flow, and where it is served at."""
-
-    daemon: Daemon
-    api: httpx2.Client
-    url: str
-
-
-@contextmanager
-def instance(file: Path) -> Iterator[Served]:
-    """A daemon that takes part in its flow's election, with its API."""
-    selector, recent = Selector(file), RecentCycles()
-    selection, board = selector.select(), Board(Instance.here())
-
-    def peers(flow: FlowSettings) -> Election:
-        election = Election(flow, board.instance)
-        election.start()
-        return election
-
-    daemon = Daemon(
-        selector, selection, lambda _: OneGroup(), board, observers=(recent,), peers=peers
-    )
-    settings = ServerSettings(("http://127.0.0.1:0",), token=TOKEN)
-    thread = threading.Thread(target=daemon.run)
-    with (
-        serve(settings, board, daemon, recent) as addresses,
-        httpx2.Client(base_url=addresses[0], headers=bearing(TOKEN)) as api,
-    ):
-        board.instance = replace(board.instance, url=advertised_url(addresses))
-        thread.start()
-        try:
-            yield Served(daemon, api, addresses[0])
-        finally:
-            daemon.stop()
-            thread.join()
-
-
-@pytest.mark.thorough
-def test_behind_one_address_the_standby_sends_to_the_leader(target_broker, unique, tmp_path):
-    """Half of all requests meet it: it answers nothing as if it were so, and does nothing as if the
-    leader did it. When the leader goes it answers with what it does itself."""
-    source, file = unique("A"), tmp_path / "mm2.properties"
-    file.write_text(
-        f"clusters = {source}, B\n{source}.bootstrap.servers = 127.0.0.1:1\n"
-        f"B.bootstrap.servers = {target_broker.bootstrap}\n{source}->B.enabled = true\n"
-        "leader.election.enabled = true\nsync.group.offsets.interval.seconds = 1\n"
-    )
-    flow = f"{source}->B"
-    path = f"/api/v1/flows/{quote(flow)}"
-    asked = {"flow": flow, "group": "billing"}
-    with instance(file) as standby, instance(file) as leader:
-        first, second = standby, leader
-        wait_until(lambda: any(one.daemon.lead(flow).here for one in (first, second)), "a lead")
-        if first.daemon.lead(flow).here:
-            standby, leader = second, first
-        wait_until(lambda: standby.daemon.lead(flow).leader is not None, "it is known")
-        wait_until(lambda: leader.api.get(f"{path}/groups").json().get("total") == 1, "a cycle")
-        for answer in (
-            standby.api.get(f"{path}/groups"),
-            standby.api.get("/api/v1/translate", params=asked),
-            *(standby.api.post(f"{path}/{what}") for what in ("pause", "sync", "resume")),
-        ):
-            assert (answer.status_code, answer.json()["leader"]) == (409, leader.url)
-        assert standby.api.get(path).json()["leader"]["url"] == leader.url
-        assert standby.api.get("/readyz").is_success
-        told = standby.api.get("/api/v1/translate", params=asked).json()["next_step"]
-        assert leader.api.get(told.removeprefix("send GET ")).json()["group"] == "billing"
-        assert leader.api.post(f"{path}/sync").status_code == 202
-        leader.daemon.stop()
-        wait_until(lambda: standby.daemon.lead(flow).here, "the lead has moved")
-        wait_until(lambda: standby.api.get(f"{path}/groups").status_code == 200, "a cycle")
-        assert standby.api.post(f"{path}/pause").status_code == 202
 
 
 @pytest.mark.thorough

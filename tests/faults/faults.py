@@ -52,14 +52,6 @@ def target_down(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def target_restarted(stage: Stage) -> Iterator[None]:
-    """The target's only broker is stopped in order and started, twice."""
-    for _ in range(2):
-        stage.singles["B"].restart()
-    yield
-
-
-@contextmanager
 def node_down(stage: Stage) -> Iterator[None]:
     """One of the source's three nodes, which leads and coordinates, is killed."""
     stage.leads(2)
@@ -216,42 +208,12 @@ def _no_such_name(server: socket.socket, answers: bool) -> None:
 
 
 @contextmanager
-def worker_killed(stage: Stage) -> Iterator[None]:
-    """Spark's Python workers are killed, one after the other, as for their memory."""
-
-    def kill_one(_: threading.Event) -> None:
-        for worker in stage.workers()[1:2]:
-            with suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
-
-    with _all_the_time(kill_one):
-        yield
-
-
-@contextmanager
 def all_workers_killed(stage: Stage) -> Iterator[None]:
     """All of Spark's Python is killed at once, what starts workers with them."""
     for worker in stage.workers():
         with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGKILL)
     yield
-
-
-@contextmanager
-def worker_hung(stage: Stage) -> Iterator[None]:
-    """Spark's Python workers stand still, each with the task that it gets."""
-    seen: set[int] = set()
-    with ExitStack() as still:
-
-        def stop_new_ones(_: threading.Event) -> None:
-            for worker in stage.workers()[1:]:
-                if worker not in seen:
-                    seen.add(worker)
-                    with suppress(ProcessLookupError):
-                        still.enter_context(stopped(worker))
-
-        with _all_the_time(stop_new_ones):
-            yield
 
 
 @contextmanager

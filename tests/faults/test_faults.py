@@ -64,7 +64,6 @@ CASES = {
     "target_down": Case(faults.target_down, AWAY),
     "java_killed": Case(faults.java_killed, event("session_replaced"), BOTH, False),
     "source_down": Case(faults.source_down, AWAY),
-    "target_restarted": Case(faults.target_restarted, None),
     "target_hung": Case(faults.target_hung, AWAY),
     "node_hung": Case(faults.node_hung, None),
     "node_down": Case(faults.node_down, None),
@@ -72,25 +71,18 @@ CASES = {
     "coordinators_move": Case(faults.coordinators_move, None),
     "topics_deleted": Case(faults.topics_deleted, None),
     "open_transaction": Case(faults.open_transaction, failed_row("COORDINATOR")),
-    "target_cut": Case(lambda stage: stage.proxies["B"].cutting(), AWAY),
     "source_cut": Case(lambda stage: stage.proxies["C"].cutting(), AWAY, (SINGLE,)),
     "target_black_hole": Case(lambda stage: stage.proxies["B"].black_hole(), AWAY),
-    "source_black_hole": Case(lambda stage: stage.proxies["C"].black_hole(), AWAY, (SINGLE,)),
     "names_fail": Case(faults.names_fail, AWAY),
     "names_hang": Case(faults.names_hang, AWAY),
-    "worker_killed": Case(faults.worker_killed, None, BOTH),
     "all_workers_killed": Case(faults.all_workers_killed, None, BOTH),
-    "worker_hung": Case(faults.worker_hung, LIMIT, BOTH),
     "python_hung": Case(faults.python_hung, LIMIT, BOTH),
     "java_hung": Case(faults.java_hung, event("session_replaced"), BOTH, False),
     "disk_full": Case(faults.disk_full, event("state_not_written"), shown=False),
 }
 # For each of these there is a harder one of the same kind among the others, or a test without a
 # daemon: they take minutes.
-RARE = {
-    *("source_down", "target_restarted", "target_hung", "target_cut", "source_black_hole"),
-    *("names_fail", "worker_killed", "worker_hung"),
-}
+RARE = {"source_down", "target_hung", "names_fail"}
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,11 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
+from tsoffset.cluster import all_failed
 from tsoffset.cycle.source_commits import preflight
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
@@ -450,6 +452,11 @@ def test_a_cluster_that_cannot_be_reached_stops_the_cycle(estate, side):
     assert estate["B"].commits == []
 
 
+def test_a_cluster_that_refuses_this_client_is_not_said_to_be_away():
+    """Its flow's rows name the credentials."""
+    assert all_failed(ClusterRefused("no")).kind is FailureKind.AUTHENTICATION
+
+
 @pytest.mark.parametrize(
     ("side", "verb"),
     [
@@ -726,6 +733,45 @@ def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records()
     row = row_of(estate.sync(flow("B", "A")), "billing")
     assert row.target_offset in (None, 0)
     assert estate.standing("billing", "orders", on="A") in (None, CommittedOffset(0))
+
+
+def test_groups_move_to_and_fro_and_get_every_record():
+    """A->B->A->B while the mirror copies from A to B alone. One group is ahead of the mirror when
+    it moves, and comes back to what is not mirrored by then: it reads again what its rows had said,
+    the other one nothing, and no record is left out."""
+    shift = 40
+    estate = mirrored_estate(240, first_offset=shift, up_to=200)
+    got: dict[str, Counter[int]] = {"early": Counter(), "late": Counter()}
+    bounds: Counter[str | None] = Counter()
+    topics = {"A": ("orders", 0), "B": ("A.orders", shift)}
+
+    def read(alias: str, **to: int) -> None:
+        """Let each group read on there, to this record of A."""
+        topic, first = topics[alias]
+        for group, end in to.items():
+            there = estate.standing(group, topic, on=alias)
+            got[group].update(range(there.offset - first if there else 0, end))
+            estate.commit(group, topic, end + first, on=alias)
+
+    def move(settings: FlowSettings) -> None:
+        for row in estate.sync(settings):
+            assert verdict(row) == COMMITTED
+            bounds[row.group] += row.reread_bound or 0
+
+    read("A", early=30, late=240)
+    move(flow())
+    read("B", early=80)
+    estate.write("orders", 60)
+    estate.mirror("orders", up_to=270)
+    read("B", early=90, late=270)
+    move(flow("B", "A"))
+    read("A", early=130, late=280)
+    estate.mirror("orders")
+    move(flow())
+    read("B", early=300, late=300)
+    assert set(got["early"]) == set(got["late"]) == set(range(300))
+    assert got["early"].total() == 300
+    assert got["late"].total() - 300 == bounds["late"] == 40
 
 
 @pytest.mark.parametrize("read", [25, 50])

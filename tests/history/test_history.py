@@ -3,9 +3,6 @@
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -686,56 +683,7 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task():
     assert below_root(sent, lambda: place_of(uri)).table() == file.table()
 
 
-# --- a process that is killed -------------------------------------------------------------
-
-_WRITES_FOR_EVER = """
-import sys
-from datetime import date
-from pathlib import Path
-from tests.past_cycles import FLOW, Past, row
-from tsoffset.history.tidying import tidy
-from tsoffset.stores import place_of
-
-directory = Path(sys.argv[1])
-past = Past(directory, full_every=3)
-while True:
-    past.keep(*(row(f"g{n}", offset=past.cycles + n) for n in range(200)))
-    print(past.cycles, flush=True)
-    if past.cycles % 5 == 0:
-        tidy(place_of(directory), FLOW, date.max)
-"""
-
-
-@pytest.mark.thorough
-def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path):
-    """Killed at any point, also while merging: every file can be read, and every finished cycle is
-    there once, with all its pairs."""
-    root = Path(__file__).parents[2]
-    for number in range(5):
-        directory = tmp_path / str(number)
-        writer = subprocess.Popen(
-            [sys.executable, "-c", _WRITES_FOR_EVER, str(directory)],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert writer.stdout is not None
-        told = [int(writer.stdout.readline()) for _ in range(4 + number)]
-        writer.send_signal(signal.SIGKILL)
-        told += [int(line) for line in writer.stdout.read().splitlines()]
-        writer.wait()
-        cycles = [one["cycle"] for one in rows_of(directory, HistoryTable.CYCLES)]
-        assert cycles == list(range(1, len(cycles) + 1))
-        assert len(cycles) - told[-1] in (0, 1)
-        pairs = [(cycle, group) for cycle, group, _ in kept(directory)]
-        assert len(pairs) == len(set(pairs))
-        assert len(pairs) // 200 in (len(cycles), len(cycles) + 1)
-        known = all_known(directory)
-        assert len(known) == 200
-        assert set(known["source_offset"].to_pylist()) == {
-            len(pairs) // 200 - 1 + n for n in range(200)
-        }
+# --- files that are being written ---------------------------------------------------------
 
 
 def test_names_begin_with_a_dot_until_a_file_is_whole(tmp_path, monkeypatch):

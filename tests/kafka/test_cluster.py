@@ -174,30 +174,6 @@ def test_connections_end_when_they_were_not_used_for_so_long(connect, idle_ms, k
 # --- pipelining ---------------------------------------------------------------------------
 
 
-def test_calls_that_are_made_together_share_a_connection(connect, source, unique):
-    """Each has its own answers, those that it has alone, and is asked once; also the first calls
-    of all."""
-    tp = filled(source, unique, 5 * WINDOW)
-    reads = [ReadFrom(tp, offset) for offset in range(2 * WINDOW)]
-    times = [FirstAtTime(tp, time) for time in range(2 * WINDOW)]
-    alone, cluster = connect(), connect()
-    for _ in range(3):
-        found: list[object] = cluster.together(
-            [
-                lambda: cluster.read(reads, UNCOMMITTED),
-                lambda: cluster.first_at_times(times, UNCOMMITTED),
-                lambda: cluster.log_ranges([tp], UNCOMMITTED),
-            ]
-        )
-        assert found == [
-            alone.read(reads, UNCOMMITTED),
-            alone.first_at_times(times, UNCOMMITTED),
-            alone.log_ranges([tp], UNCOMMITTED),
-        ]
-    for kind in ("fetch", "list_offsets"):
-        assert cluster.requests[kind] == alone.requests[kind]
-
-
 def test_many_groups_take_few_requests_to_read_and_one_each_to_commit(connect, source, unique):
     """Coordinators and offsets are asked for in batches; OffsetCommit takes one group."""
     tp = filled(source, unique, 1)

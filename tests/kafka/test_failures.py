@@ -1,4 +1,5 @@
-"""The adapter on a cluster of two nodes whose second one hangs, dies, or gives up leaders."""
+"""The adapter on two nodes of which the second one hangs or gives up leaders. (For one that dies:
+tests/faults.)"""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,15 +14,11 @@ from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.digests import content_digest
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
-    CommittedOffset,
-    Failed,
     FailureKind,
-    FirstAtTime,
     GroupListings,
     Isolation,
     LogRange,
@@ -98,25 +95,6 @@ def both_answer(cluster: KafkaCluster, partitions: list[TopicPartition]) -> bool
     return cluster.log_ranges(partitions, UNCOMMITTED) == {tp: LogRange(0, 10) for tp in partitions}
 
 
-def test_leaders_on_several_brokers_are_all_asked(connect, contents, unique):
-    """Each broker is asked for what it leads, and all groups for those that it has."""
-    first, second = one_on_each(contents, unique)
-    cluster = connect()
-    description = cluster.describe()
-    assert [broker.node_id for broker in description.brokers] == [1, 2]
-    assert description.dead_addresses == ()
-    assert [leader(cluster, tp) for tp in (first, second)] == [1, 2]
-    assert both_answer(cluster, [first, second])
-    for tp in (first, second):
-        answer = cluster.read([ReadFrom(tp, 3)], UNCOMMITTED)[ReadFrom(tp, 3)]
-        assert len(answer.records) == 10
-        request = FirstAtTime(tp, 1_004)
-        found = cluster.first_at_times([request], UNCOMMITTED)[request]
-        assert not isinstance(found, Failed)
-        assert found.offset == 4
-    assert not cluster.groups().failures
-
-
 def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     """The old leader's refusal leads to the new one, within one call; the new leader's epoch is
     higher, by which a cache knows that the log may have lost its end."""
@@ -134,63 +112,6 @@ def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
     assert both_answer(cluster, [tp])
     assert cluster.requests["metadata"] > looked_up
-
-
-@pytest.mark.thorough
-def test_a_broker_that_dies_midway_takes_only_its_own_partitions(connect, contents, unique, second):
-    """What it led fails as values while the rest answers; first it cannot be connected to,
-    then the cluster knows that the partition has no leader; back again, it is asked again."""
-    partitions = one_on_each(contents, unique)
-    here, there = partitions
-    cluster = connect(admin_timeout_ms=3_000)
-    assert both_answer(cluster, partitions)
-
-    second.kill()
-    answers = cluster.read([ReadFrom(tp, 0) for tp in partitions], UNCOMMITTED)
-    assert isinstance(answers[ReadFrom(here, 0)], Stretch)
-    failed = answers[ReadFrom(there, 0)]
-    assert failed.kind in (FailureKind.UNREACHABLE, FailureKind.NO_LEADER)
-    assert f"read {there}@0, cluster A" in failed.message
-    group = unique("group")
-    assert cluster.commit({group: {here: CommittedOffset(1)}}) == {group: {here: None}}
-
-    patient = connect()
-    wait_until(lambda: leader(patient, there) is None, f"{there} has no leader")
-    ranges = patient.log_ranges(partitions, UNCOMMITTED)
-    assert ranges[here] == LogRange(0, 10)
-    failed = ranges[there]
-    assert failed.kind is FailureKind.NO_LEADER
-    request = FirstAtTime(there, 0)
-    failed = patient.first_at_times([request], UNCOMMITTED)[request]
-    assert failed.kind is FailureKind.NO_LEADER
-    assert patient.describe().dead_addresses == (second.bootstrap,)
-
-    second.start()
-    wait_until(lambda: both_answer(cluster, partitions), f"{there} is back")
-
-
-def test_a_broker_that_hangs_takes_only_its_own_partitions_and_groups(
-    connect, contents, unique, second
-):
-    """Its connection is open and silent: that ends with the request's time, in the deadline. Where
-    it does not list its groups it is named, and the groups of the others are listed."""
-    partitions, group = one_on_each(contents, unique), unique("group")
-    here, there = partitions
-    contents.commit_offsets(group, {(here.topic, 0): 0})
-    cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
-    assert both_answer(cluster, partitions)
-    assert group in cluster.groups().groups
-    with stopped(second.pid):
-        ranges = cluster.log_ranges(partitions, UNCOMMITTED)
-    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
-    with stopped(second.pid):
-        listings = cluster.groups()
-    assert ranges[here] == LogRange(0, 10)
-    assert group in listings.groups
-    assert set(listings.failed_brokers) == {2}
-    for failed in (ranges[there], listings.failed_brokers[2]):
-        assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
-    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
 
 
 @pytest.fixture
@@ -305,23 +226,3 @@ def test_a_throttled_reader_is_patient(connect, contents, unique):
     assert cluster.bytes_read == sum(
         answer.bytes_read for answer in answers.values() if isinstance(answer, Stretch)
     )
-
-
-@pytest.mark.thorough
-def test_a_cluster_that_dies_as_a_whole_is_unreachable_until_it_is_back(
-    connect, nodes, contents, unique
-):
-    """The same adapter finds it again, at its bootstrap addresses if need be."""
-    partitions = one_on_each(contents, unique)
-    cluster = connect()
-    assert both_answer(cluster, partitions)
-    try:
-        for node in nodes.nodes:
-            node.kill()
-        with pytest.raises(ClusterUnreachable, match="cluster A"):
-            cluster.log_ranges(partitions, UNCOMMITTED)
-        with pytest.raises(ClusterUnreachable, match="cluster A"):
-            cluster.committed(["g"], require_stable=True)
-    finally:
-        nodes.start()
-    wait_until(lambda: both_answer(cluster, partitions), "the cluster is back")

@@ -87,20 +87,6 @@ def expected(offset: int, of: Sent) -> Record:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_content_becomes_digests_whatever_the_codec(codec):
-    """Null and empty differ; the digests are those of the content."""
-    records: list[Sent] = [
-        (5, b"k", b"v", []),
-        (5, None, b"", [("a", b"1"), ("a", None), ("", b"")]),
-        (7, b"", None, []),
-    ]
-    found = read(batch(records, 40, codec), 41)
-    assert found.records == tuple(expected(40 + n, each) for n, each in enumerate(records))
-    assert (found.start, found.end) == (40, 43)
-    assert found.timestamp_type is TimestampType.CREATE_TIME
-
-
-@pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_may_unpack_to_many_megabytes(codec):
     """No codec stops at a limit of its own (the library's zstd once did, at one)."""
     values = [bytes([n]) * 700_000 for n in range(6)]
@@ -181,11 +167,6 @@ def test_a_header_s_name_need_not_be_utf_8():
     one, other = read(sealed(raw)).records
     assert len(one.headers) == 1
     assert one.headers != other.headers
-
-
-def test_a_negative_timestamp_is_none():
-    """Such a record cannot be looked up by time."""
-    assert read(batch([(-1, b"k", b"v", [])])).records[0].timestamp_ms is None
 
 
 def test_the_broker_s_clock_replaces_the_producer_s():

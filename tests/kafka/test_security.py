@@ -361,3 +361,12 @@ def test_nothing_is_left_open(secured):
         entered.topics()
     open_files = Path("/proc/self/fd")
     wait_until(lambda: len(list(open_files.iterdir())) <= before, "all is closed")
+
+
+def test_what_holds_passwords_is_for_its_owner_alone(secured):
+    """Nothing that the broker was told is readable by others, and the file for the format is
+    gone."""
+    broker = secured.broker
+    assert broker.properties_path.stat().st_mode & 0o077 == 0
+    assert not list(broker.directory.glob("*-format.txt"))
+    assert not any("secret" in path.read_text() for path in broker.directory.glob("*.log"))

@@ -201,23 +201,6 @@ def test_topics_of_message_format_1_are_translated(
         assert (row.target_offset, row.precision) == (offset - 20, Precision.EXACT)
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_topics_of_message_format_0_have_no_timestamps(contents_of, unique, tmp_path, compression):
-    """Both ends of the log need none. From a position between them all comes again, for no record
-    can be looked up; the bound says so."""
-    here, there = contents_of(OLDEST), contents_of(NEWEST)
-    topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
-    here.produce(topic, numbered(60), batch=5, compression=compression)
-    here.delete_records(topic, 20)
-    rows = rows_of_each_position(tmp_path, here, there, topic, unique)
-    for offset, row in rows.items():
-        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
-        if offset in (20, 60):
-            assert row.target_offset == offset - 20
-        else:
-            assert (row.target_offset, row.reread_bound) == (0, offset)
-
-
 def test_a_topic_may_have_outgrown_message_format_0(contents_of, unique, tmp_path):
     """Where records of today follow, their positions are exact; the others stay as they were."""
     here, there = contents_of(OLDEST), contents_of(NEWEST)

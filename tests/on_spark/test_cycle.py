@@ -293,22 +293,6 @@ def test_polars_has_one_thread_in_a_worker(world, session):
 # --- what fails --------------------------------------------------------------------------
 
 
-def test_broker_that_cannot_list_its_groups_is_a_row(world):
-    """The other brokers' groups are synced, and the broker is asked again in the next cycle."""
-    source, target = mirrored()
-    source.fail(Failed(FailureKind.TIMEOUT, "broker 0 is slow"), verb=Verb.GROUPS, broker=0)
-    world.store(source, target)
-    carry_over = FlowCarryOver()
-    result = world.cycle(carry_over=carry_over)
-    first, *others = result.rows
-    assert (first.group, first.reason) == (None, FailureKind.TIMEOUT)
-    assert others
-    with shared.stored(world.folder, "A") as cluster:
-        cluster.heal()
-    again = world.cycle(carry_over=carry_over)
-    assert {row.group for row in again.rows} == {f"g{number}" for number in range(4)}
-
-
 def test_worker_that_cannot_resolve_fails_its_groups(shape, world, monkeypatch):
     """A `${env:...}` that only the driver has is named in the rows of the groups."""
     world.store(*mirrored())
@@ -459,14 +443,6 @@ def test_groups_are_listed_once_per_refresh_interval(world):
 
 
 # --- what the user said ------------------------------------------------------------------
-
-
-def test_flow_whose_syncing_is_off_is_only_planned(shape, world):
-    """`sync.group.offsets.enabled = false` commits nothing, even where the caller would."""
-    world.store(*mirrored())
-    result = world.cycle(world.task(sync_group_offsets_enabled="false"), commit=True)
-    assert outcomes(result) == {OutcomeKind.WOULD_COMMIT: 4 * PARTITIONS}
-    assert world.asked("B", "commit") == []
 
 
 def test_narrowing_holds_in_the_workers(shape, world):

@@ -10,7 +10,7 @@ import pytest
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
-from tsoffset.model import CommittedOffset, Reason, TopicPartition
+from tsoffset.model import CommittedOffset, TopicPartition
 from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
@@ -72,45 +72,6 @@ def test_second_cycle_is_answered_from_carry_over(shape, world):
     assert first.cost.rounds > 0
     assert by_place(second) == by_place(world.cycle())
     assert remembered_offsets(carry_over) == committed_offsets(second)
-
-
-def test_only_positions_that_still_occur_stay(shape, world):
-    """A group that moved takes its old position out of the carry-over, a partition that nobody
-    reads any more goes as a whole."""
-    carry_over = FlowCarryOver()
-    world.cycle(carry_over=carry_over)
-    with shared.stored(world.folder, "A") as source:
-        for number in range(GROUPS):
-            source.group(f"g{number}").offsets = {
-                TopicPartition("orders", 0): CommittedOffset(11 + number % 2)
-            }
-    world.cycle(carry_over=carry_over)
-    assert remembered_offsets(carry_over) == {(0, 11), (0, 12)}
-
-
-def test_state_file_saves_the_next_process_the_work(shape, world, tmp_path):
-    """What one process put into the folder answers in the next; a group that was rewound between
-    the two is recognised as such."""
-    file = StateFile(tmp_path / "state", "A->B")
-    carry_over, warning = file.load()
-    assert warning is None
-    world.cycle(carry_over=carry_over)
-    assert file.save(carry_over) is None
-    before = looked(world)
-    after, warning = file.load()
-    assert warning is None
-    result = world.cycle(carry_over=after)
-    assert looked(world) == before
-    assert result.cost.recalled == result.positions
-    assert result.warnings == ()
-    [moved] = {row.source_offset for row in result.rows if (row.group, row.partition) == ("g3", 0)}
-    with shared.stored(world.folder, "A") as source:
-        source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(moved - 5)
-    again, _ = file.load()
-    rewound = by_place(world.cycle(carry_over=again))["g3", "orders", 0]
-    assert rewound.reason is Reason.SOURCE_REWOUND
-    ahead = by_place(world.cycle())["g3", "orders", 0]
-    assert ahead.reason is Reason.TARGET_AHEAD
 
 
 def test_state_of_other_settings_is_dropped_with_a_warning(world):

@@ -15,23 +15,6 @@ from tests.random_logs import Kind
 from tests.replication_model import build
 
 
-@pytest.mark.slow
-def test_syncs_of_a_million_records_lie_ever_further_apart():
-    """What OffsetSyncStore of Kafka 4.3.1 holds after a million records of one run."""
-    store, writer = SyncStore(), SyncWriter()
-    for offset in range(1_000_001):
-        sync = writer.copied(offset, offset)
-        if sync is not None:
-            store.add(sync)
-    last = writer.ended()
-    assert last is not None
-    store.add(last)
-    assert sorted({sync.upstream for sync in store.syncs}, reverse=True) == [
-        *(1_000_000, 999_900, 999_698, 999_496, 998_688, 997_072, 995_456, 988_992),
-        *(982_528, 956_672, 930_816, 827_392, 620_544, 413_696, 0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("committed", "translated"),
     [(99, None), (100, 40), (101, 41), (149, 41), (150, 90), (10_000, 91)],

@@ -11,7 +11,6 @@ from typing import Any
 import javaproperties
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.structs import OffsetAndMetadata
 
 from tests.embedded_cluster import EmbeddedCluster
 from tests.producing import Contents, Stored
@@ -24,7 +23,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
+from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -104,9 +103,6 @@ class Rows:
             row.group: row.target_offset for row in self.all if row.outcome is OutcomeKind.COMMITTED
         }
 
-    def with_reason(self, reason: Reason) -> list[Row]:
-        return [row for row in self.all if row.reason is reason]
-
 
 class Flows:
     """The clusters by their aliases, and the flows of one MirrorMaker 2."""
@@ -181,59 +177,30 @@ def one_cycle(flow: FlowSettings, *, commit: bool = True) -> Rows:
         return Rows(cycle(flow, source, target, commit=commit))
 
 
-def read_on(
-    contents: Contents,
-    group: str,
-    *places: tuple[str, int],
-    most: int | None = None,
-    reset: str = "none",
-    commits: bool = False,
-) -> list[Stored]:
-    """What a consumer of `group` gets of some partitions, one after the other, from its group's
-    committed offsets to the logs' ends: `most` records of each at most.
-
-    It fails where the group has committed nothing, unless `reset` (auto.offset.reset) says where
-    to begin. With `commits` it commits its positions.
-    """
-    got: dict[KafkaTopicPartition, list[Any]] = {
-        KafkaTopicPartition(*place): [] for place in places
-    }
+def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stored]:
+    """What a consumer of `group` gets of a partition, from its group's committed offset to the end
+    of the log. It fails where the group has committed nothing."""
+    at = KafkaTopicPartition(*place)
+    got: list[Any] = []
     with closing(
         KafkaConsumer(
             bootstrap_servers=contents.bootstrap,
             group_id=group,
             isolation_level="read_committed",
-            auto_offset_reset=reset,
+            auto_offset_reset="none",
             enable_auto_commit=False,
             max_poll_records=10_000,
         )
     ) as consumer:
-        consumer.assign([*got])
-        ends = consumer.end_offsets([*got])
+        consumer.assign([at])
+        end = consumer.end_offsets([at])[at]
 
-        def enough() -> bool:
-            for place, records in consumer.poll(timeout_ms=200).items():
-                got[place] += records
-            return all(
-                (most is not None and len(got[place]) >= most) or consumer.position(place) >= end
-                for place, end in ends.items()
-            )
+        def is_at_the_end() -> bool:
+            got.extend(consumer.poll(timeout_ms=200).get(at, ()))
+            return bool(consumer.position(at) >= end)
 
-        wait_until(enough, f"{group} has read {places} to {ends}")
-        positions = {place: consumer.position(place) for place in got}
-        for place, records in got.items():
-            if most is not None and len(records) > most:
-                positions[place] = records[most].offset
-                del records[most:]
-        if commits:
-            consumer.commit(
-                {place: OffsetAndMetadata(offset, "", -1) for place, offset in positions.items()}
-            )
-    return [
-        Stored(record.offset, record.timestamp, record.value, record.key)
-        for records in got.values()
-        for record in records
-    ]
+        wait_until(is_at_the_end, f"{group} has read {at} to {end}")
+    return [Stored(one.offset, one.timestamp, one.value, one.key) for one in got]
 
 
 @contextmanager

@@ -40,10 +40,6 @@ class Logs(CopiedPartition):
             if offset >= position and value in self.copies
         ]
 
-    def from_target(self, offset: int) -> list[bytes | None]:
-        """What a consumer reads on the target from an offset on."""
-        return [record.value for record in self.target if record.offset >= offset]
-
     def every(self, step: int = 1) -> Sequence[int]:
         """Every `step`-th position that a group may have committed, and the log's end."""
         return (*range(self.start, self.end, step), self.end)
@@ -71,16 +67,15 @@ class Logs(CopiedPartition):
                 inexact[position.offset] = found
         return inexact
 
-    def fail_over(self, positions: Iterable[int] | None = None) -> None:
+    def fail_over(self) -> None:
         """Groups at several depths are synced, each exactly, and their consumers really get on
         the target what the groups had not processed, all of it and nothing else.
 
         For mirrors that hold no record twice.
         """
         source, target = self._flows.sides(self._flow)
-        if positions is None:
-            length = self.end - self.start
-            positions = (self.start + round(depth * length) for depth in DEPTHS)
+        length = self.end - self.start
+        positions = [self.start + round(depth * length) for depth in DEPTHS]
         place = self._topic, self._partition
         groups = {f"{self._topic}-{position}": position for position in positions}
         for group, position in groups.items():

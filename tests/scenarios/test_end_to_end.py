@@ -17,7 +17,7 @@ from dataclasses import replace
 import pytest
 
 from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
-from tests.scenarios.rounds.foreign_clients import FOREIGN, MISSING, Way, metadata_of
+from tests.scenarios.rounds.foreign_clients import FOREIGN, IS_MISSING, Way, metadata_of
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
 from tests.scenarios.rounds.plans import (
     LONG_ROUNDS,
@@ -110,7 +110,7 @@ def judge(played: Played) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(bool(MISSING), reason=f"no package {', '.join(MISSING)}")
+@pytest.mark.skipif(IS_MISSING, reason="no package confluent_kafka")
 @pytest.mark.parametrize(
     ("number", "trouble"),
     [
@@ -119,10 +119,9 @@ def judge(played: Played) -> None:
     ],
 )
 def test_clients_of_others_fail_over(stage, number, trouble):
-    """The same of consumers by librdkafka and aiokafka, each committing in its own way, by the
-    classic protocol and the new one, also where the mirror stands still for a while. What they
-    really read again is within their rows' bounds, and the metadata of their commits comes with
-    them."""
+    """The same of consumers by librdkafka, each committing in its own way, by the classic protocol
+    and the new one, also where the mirror stands still for a while. What they really read again is
+    within their rows' bounds, and the metadata of their commits comes with them."""
     planned = replace(
         plan(SEED, number),
         trouble=trouble,

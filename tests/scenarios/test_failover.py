@@ -1,11 +1,8 @@
-"""Consumers that go on where their groups were synced to, judged by what they really read; and what
-syncing leaves behind on the clusters: commits on the target, and nothing else."""
+"""Consumers that go on where their groups were synced to, judged by what they really read."""
 
 import pytest
-from kafka import TopicPartition
-from kafka.admin import OffsetSpec
 
-from tests.producing import Contents, numbered
+from tests.producing import numbered
 from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     COMPACTED,
@@ -105,43 +102,6 @@ def test_group_comes_back_to_the_original(estate, forth, back, topic):
         assert (row.target_offset, row.precision) == (offset, Precision.EXACT)
     got = read_on(home, all_read, (topic, 0))
     assert [record.value for record in got] == [record.value for record in not_mirrored]
-
-
-# --- what syncing needs and leaves behind ---------------------------------------------------
-
-
-def log_ends(contents: Contents) -> dict[tuple[str, int], int]:
-    """The log end of every partition of every topic, internal ones too."""
-    places = [
-        TopicPartition(topic["name"], partition["partition_index"])
-        for topic in contents.admin.describe_topics()
-        for partition in topic["partitions"]
-    ]
-    assert TopicPartition("__consumer_offsets", 0) in places
-    found = contents.admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-    return {(place.topic, place.partition): answer.offset for place, answer in found.items()}
-
-
-def test_source_is_as_it_was(estate):
-    """With MirrorMaker 2 stopped and no consumer running, a sync writes nothing to the source:
-    its topics and all log ends, those of `__consumer_offsets` too, are the same after it. On
-    the target only `__consumer_offsets` grows; not even that by a plan or a second sync."""
-    for number, topic in enumerate((ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS)):
-        estate.contents["A"].commit_offsets(f"footprint-{number}", {(topic, 0): 150})
-    source, target = (log_ends(estate.contents[alias]) for alias in "AB")
-    planned = estate.sync("A->B", "footprint-.*", commit=False)
-    assert [row.outcome for row in planned.all] == [OutcomeKind.WOULD_COMMIT] * 4
-    assert log_ends(estate.contents["B"]) == target
-    rows = estate.sync("A->B", "footprint-.*")
-    assert [row.outcome for row in rows.all] == [OutcomeKind.COMMITTED] * 4
-    assert log_ends(estate.contents["A"]) == source
-    after = log_ends(estate.contents["B"])
-    again = estate.sync("A->B", "footprint-.*")
-    assert [row.outcome for row in again.all] == [OutcomeKind.UNCHANGED] * 4
-    assert log_ends(estate.contents["B"]) == after
-    assert after.keys() == target.keys()
-    grown = {topic for (topic, partition), end in after.items() if end > target[topic, partition]}
-    assert grown == {"__consumer_offsets"}
 
 
 def test_file_that_runs_mirror_maker_is_taken_as_it_is(estate):

@@ -18,9 +18,8 @@ import pytest
 
 from tests.invoking import ROOT
 from tests.processes import runs
-from tests.producing import Contents, numbered
+from tests.producing import Contents
 from tests.waiting import wait_until
-from tests.zookeeper_broker import ZooKeeperBroker
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, jars, resolve_jars
@@ -235,23 +234,6 @@ def test_broker_takes_commits_right_after_its_start_and_leaves_nothing():
 
 
 @pytest.mark.integration
-@pytest.mark.thorough
-def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id():
-    """ZooKeeper comes back with it, and holds whose data that is."""
-    with ZooKeeperBroker(kafka_version="2.5.1") as broker:
-        with closing(Contents(broker.bootstrap)) as contents:
-            contents.produce(contents.create_topic("orders"), numbered(10))
-        known = broker.bootstrap, broker.cluster_id
-        broker.restart()
-        assert (broker.bootstrap, broker.cluster_id) == known
-        with closing(Contents(broker.bootstrap)) as contents:
-            assert len(contents.read("orders")) == 10
-        pids = [broker.pid, broker._zookeeper.pid]
-    assert not any(runs(pid) for pid in pids)
-    assert not broker.directory.exists()
-
-
-@pytest.mark.integration
 def test_port_that_was_asked_for_is_taken(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -302,16 +284,6 @@ def test_broker_ends_when_its_starter_is_killed(tmp_path):
     starter.send_signal(signal.SIGKILL)
     starter.communicate(timeout=WAIT_SECONDS)
     wait_until(lambda: not runs(pid))
-
-
-@pytest.mark.integration
-@pytest.mark.thorough
-def test_broker_ends_with_a_program_that_forgets_it(tmp_path):
-    """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
-    starter, pid = run_starter(tmp_path, "")
-    assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
-    assert starter.returncode == 0
-    assert not runs(pid)
 
 
 @pytest.mark.integration

@@ -1,14 +1,12 @@
-"""Consumers by clients that this project did not write: librdkafka and aiokafka."""
+"""Consumers by a client that this project did not write: librdkafka."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from functools import partial
 from importlib.util import find_spec
 from random import Random
-from threading import Thread
 from typing import Any
 
 from tests.producing import Contents
@@ -128,89 +126,6 @@ class Librdkafka:
         ]
 
 
-class Aiokafka:
-    """The same of aiokafka, in an event loop of its own."""
-
-    def __init__(self, bootstrap: str, group: str, topic: str, partitions: int, way: Way) -> None:
-        import aiokafka
-
-        self._library: Any = aiokafka
-        self._group, self._way = group, way
-        self._places = [aiokafka.TopicPartition(topic, number) for number in range(partitions)]
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._consumer, self._producer = self._run(self._open(bootstrap, topic))
-
-    async def _open(self, bootstrap: str, topic: str) -> tuple[Any, Any]:
-        consumer = self._library.AIOKafkaConsumer(
-            topic,
-            bootstrap_servers=bootstrap,
-            group_id=self._group,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-            enable_auto_commit=self._way is Way.AUTO,
-            auto_commit_interval_ms=100,
-            fetch_max_wait_ms=100,
-        )
-        await consumer.start()
-        if self._way is not Way.TRANSACTION:
-            return consumer, None
-        producer = self._library.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, transactional_id=self._group
-        )
-        await producer.start()
-        return consumer, producer
-
-    def is_assigned(self) -> bool:
-        return self._consumer.assignment() == {*self._places}
-
-    def poll(self, most: int) -> Sequence[tuple[int, int, bytes]]:
-        polled = self._run(self._consumer.getmany(timeout_ms=30, max_records=most))
-        return [(one.partition, one.offset, one.value) for some in polled.values() for one in some]
-
-    def commit(self, offsets: Offsets) -> None:
-        wanted = {self._places[partition]: found for partition, found in offsets.items()}
-        if self._way is Way.TRANSACTION:
-            self._run(self._transaction(wanted, commit=True))
-        else:
-            self._run(self._consumer.commit(wanted))
-
-    def abort(self, offsets: Offsets) -> None:
-        wanted = {self._places[partition]: found for partition, found in offsets.items()}
-        self._run(self._transaction(wanted, commit=False))
-
-    def seek(self, offsets: Mapping[int, int]) -> None:
-        for partition, offset in offsets.items():
-            self._loop.call_soon_threadsafe(self._consumer.seek, self._places[partition], offset)
-
-    def is_at_ends(self) -> bool:
-        async def at_ends() -> bool:
-            ends = await self._consumer.end_offsets(self._places)
-            return all([await self._consumer.position(place) >= end for place, end in ends.items()])
-
-        return bool(self._run(at_ends()))
-
-    def close(self) -> None:
-        self._run(self._consumer.stop())
-        if self._producer is not None:
-            self._run(self._producer.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _transaction(self, offsets: Mapping[Any, Any], *, commit: bool) -> None:
-        await self._producer.begin_transaction()
-        await self._producer.send_offsets_to_transaction(offsets, self._group)
-        await (self._producer.commit_transaction if commit else self._producer.abort_transaction)()
-
-    def _run(self, work: Awaitable[Any]) -> Any:
-        async def awaited() -> Any:
-            return await work
-
-        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result(_SECONDS)
-
-
 class ForeignApplication:
     """One group's consumer by such a client, used as `applications.Application` is. The metadata of
     its own commits says which offset of which group they are."""
@@ -221,7 +136,7 @@ class ForeignApplication:
         group: str,
         plan: Plan,
         chance: Random,
-        client: Callable[..., Librdkafka | Aiokafka],
+        client: Callable[..., Librdkafka],
         way: Way,
     ) -> None:
         self.group = group
@@ -311,8 +226,8 @@ class ForeignApplication:
         return {partition: offset for (_, partition), (offset, _) in found.items()}
 
 
-MISSING = [name for name in ("confluent_kafka", "aiokafka") if find_spec(name) is None]
-"""What cannot be imported here, as where there is no wheel for it."""
+IS_MISSING = find_spec("confluent_kafka") is None
+"""True where it cannot be imported, as where there is no wheel for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +235,7 @@ class Kind:
     """A client by name, and how its consumer commits."""
 
     name: str
-    client: Callable[..., Librdkafka | Aiokafka]
+    client: Callable[..., Librdkafka]
     way: Way
 
     def make(
@@ -333,9 +248,7 @@ class Kind:
 _CLASSIC = ("librdkafka, classic", partial(Librdkafka, protocol="classic"))
 # KIP-848
 _CONSUMER = ("librdkafka, consumer", partial(Librdkafka, protocol="consumer"))
-_AIOKAFKA = ("aiokafka", Aiokafka)
 FOREIGN = [
     *(Kind(*_CLASSIC, way) for way in (Way.AUTO, Way.ASYNC, Way.TRANSACTION, Way.NEVER)),
     *(Kind(*_CONSUMER, way) for way in (Way.AUTO, Way.SYNC, Way.TRANSACTION)),
-    *(Kind(*_AIOKAFKA, way) for way in (Way.AUTO, Way.SYNC, Way.TRANSACTION)),
 ]
