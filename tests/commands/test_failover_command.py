@@ -464,7 +464,7 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
 
 
-def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
+def test_without_history_the_state_tells_of_which_commits_they_are(failing_over, capsys):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate

@@ -114,16 +114,22 @@ def test_a_damaged_file_is_not_replaced(file, tmp_path, content):
         cycles_of(flow)(commit=True)
 
 
-def test_a_file_that_this_user_may_not_read_may_exclude_a_group(file, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EIO, "Input/output error"), PermissionError(errno.EACCES, "Permission denied")],
+    ids=["unreachable", "not-allowed"],
+)
+def test_a_file_that_cannot_be_read_may_exclude_a_group(file, monkeypatch, error):
     """Another user's command may have written it: what it says is unknown, so nothing commits."""
     change(file, "--groups-exclude-add", "secret")
 
-    def read(place: Folder, name: str) -> bytes:
-        raise PermissionError(errno.EACCES, "Permission denied", str(place.path(name)))
+    def read(_place: Folder, _name: str) -> bytes:
+        raise error
 
     monkeypatch.setattr(Folder, "read", read)
     selection = Selector(file).select()
-    with pytest.raises(CycleFailed, match=r"Permission denied.*; check that this user can read"):
+    told = rf"{error.strerror}; check that this user can reach and read it \(nothing is committed"
+    with pytest.raises(CycleFailed, match=told):
         selection.require_known_lists(selection.flows[0])
 
 

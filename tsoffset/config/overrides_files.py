@@ -1,7 +1,7 @@
 """The files in `state.dir` with the changes of `tsoffset lists`, one per flow. Every command reads
 them, and the daemon at intervals."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -18,29 +18,22 @@ def seconds_between_looks(directory: str | None) -> float:
     return _STORE_SECONDS if at_a_store else _SECONDS
 
 
-class ListsUnknown(ValueError):
-    """A flow has changes that cannot be read: its file is damaged, or this user may not read it."""
-
-
 @dataclass(frozen=True, slots=True)
 class OverridesFiles:
     """The files of all flows in a directory: a path or a URI."""
 
     directory: str = field(repr=False)
 
-    def read(self, flows: Iterable[str], known: KnownLists) -> KnownLists:
+    def read(self, flows: Collection[str], known: KnownLists) -> KnownLists:
         """The changes of each flow; for a file that cannot be read, those that are `known`. If none
-        are known: if the store is unreachable, the flow counts as unchanged, since flows do not
-        depend on it; if the file is damaged or another user's, the changes are unknown."""
-        found, unread = {}, {}
+        are known, the flow's changes are unknown: they may exclude groups."""
+        found = {flow: known.found[flow] for flow in flows if flow in known.found}
+        unread = {}
         for flow in flows:
             try:
                 found[flow] = self.of(flow)
             except ValueError as error:
                 unread[flow] = str(error)
-                before = known.found.get(flow)
-                if before is not None or not isinstance(error, ListsUnknown):
-                    found[flow] = before or Overrides()
         return KnownLists(found, unread)
 
     def of(self, flow: str) -> Overrides:
@@ -51,11 +44,10 @@ class OverridesFiles:
         except FileNotFoundError:
             return Overrides()
         except UNREACHABLE as error:
-            kind = ListsUnknown if isinstance(error, PermissionError) else ValueError
-            why = f"{in_words(self._place, error)}; check that this user can read it"
+            why = f"{in_words(self._place, error)}; check that this user can reach and read it"
         except ValueError as error:
-            kind, why = ListsUnknown, f"{error}; remove the file, and change the lists again"
-        raise kind(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
+            why = f"{error}; remove the file, and change the lists again"
+        raise ValueError(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
 
     def write(self, flow: str, overrides: Overrides) -> None:
         """Replace the changes of the flow. Raises ValueError with a sentence."""
