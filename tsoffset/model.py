@@ -193,7 +193,8 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`dead_addresses` are bootstrap addresses that did not answer while another one did."""
+    """`dead_addresses` are bootstrap addresses that did not answer, or as another cluster,
+    while another one did."""
 
     cluster_id: str | None
     brokers: tuple[Broker, ...]

@@ -553,6 +553,18 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     assert theirs.requests[FETCH] == 0
 
 
+def test_an_address_of_another_cluster_is_no_address_of_this_one(brokers, connect):
+    """As after a mistake in `bootstrap.servers`: `check` and each cycle name it."""
+    theirs = Brokers(MemoryCluster("another"))
+    with theirs.open() as address:
+        settings = ClusterSettings("A", (f"127.0.0.1:{brokers.ports[0]}", address))
+        with KafkaCluster(settings) as cluster:
+            found = cluster.describe()
+            addresses = dict(zip(("A", "another"), settings.bootstrap_servers, strict=True))
+            del addresses[found.cluster_id]
+            assert found.dead_addresses == tuple(addresses.values())
+
+
 def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, cluster):
     """A broker that is cut off from the others takes itself for the leader still, and does not know
     what was written since: a group that has read its log would seem to have read all."""

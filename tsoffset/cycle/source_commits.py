@@ -105,7 +105,7 @@ def preflight(
     selected, broken = selected_groups(flow, here.groups)
     failures = (*here.failures, *there.failures, *broken.values())
     warnings = [
-        f"cluster {alias}: {address} does not answer; remove it from "
+        f"cluster {alias}: {address} does not answer, or another cluster does; remove it from "
         f"{alias}.bootstrap.servers or repair it"
         for alias, description in described.items()
         for address in description.dead_addresses

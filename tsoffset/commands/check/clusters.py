@@ -31,7 +31,7 @@ def connection(
     for address in description.dead_addresses:
         yield at.warning(
             f"address {address}",
-            "does not answer, but another bootstrap address does",
+            "does not answer, or as another cluster; another bootstrap address answers",
             f"remove it from {settings.alias}.bootstrap.servers or repair it",
         )
     yield from _brokers(at, description)
