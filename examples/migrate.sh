@@ -10,7 +10,8 @@ set -euo pipefail
 mm2=$1 tsoffset_file=$2
 tsoffset=${TSOFFSET:-tsoffset}
 
-"$tsoffset" migrate "$mm2" -o "$tsoffset_file" >"$tsoffset_file.steps"
+steps=$("$tsoffset" migrate "$mm2" -o "$tsoffset_file")
+echo "$steps" >"$tsoffset_file.steps"
 "$tsoffset" check -c "$tsoffset_file"
 "$tsoffset" plan -c "$tsoffset_file"
 "$tsoffset" compare -c "$tsoffset_file"

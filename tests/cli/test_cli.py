@@ -405,6 +405,16 @@ def test_a_command_ends_with_its_own_status_whatever_became_of_its_output(
         assert ("No space left" in err) is (fate == "full" and streams == (1,))
 
 
+@pytest.mark.slow
+def test_a_file_for_others_that_a_full_disk_truncated_is_a_failure(away):
+    """A script would go on with a part of the offsets, or of the configuration. A reader that goes
+    away knows that it has a part."""
+    for how, status in ((">/dev/full", 1), (">&9", 0)):
+        with redirected(how, "-m", "tsoffset", "migrate", str(away)) as process:
+            _, err = process.communicate()
+        assert process.returncode == status, err
+
+
 def test_a_pipe_that_does_not_block_gets_all_that_is_printed():
     """Another process that has the same pipe may have made it so; a log line raised BlockingIOError
     where its reader was slow, and the daemon's loop with it."""

@@ -23,6 +23,7 @@ from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
@@ -63,13 +64,17 @@ def snapshot(estate: Estate, tmp_path: Path, groups: str | None = None) -> Path:
 
 
 def restore(
-    estate: Estate, path: Path, settings: FlowSettings | None = None, **options: Any
+    estate: Estate,
+    path: Path,
+    settings: FlowSettings | None = None,
+    state_dir: str | None = None,
+    **options: Any,
 ) -> tuple[int, dict[tuple[str, str], tuple[str, str | None, int | None]]]:
     """The exit status; and by group and topic outcome, reason and the offset restored."""
     stream = io.StringIO()
     given: dict[str, Any] = {"groups": None, "topics": None, "dry_run": False, "yes": True}
     status = run_restore(
-        Settings((settings or flow(),), ("A", "B")),
+        Settings((settings or flow(),), ("A", "B"), state_dir=state_dir),
         path,
         Output(stream, Format.JSON),
         Notices(),
@@ -397,6 +402,17 @@ def test_a_snapshot_of_another_cluster_is_refused(estate, tmp_path):
     _, path = write_snapshot(flow(), estate["A"], None, tmp_path / "a.snapshot")
     with pytest.raises(UsageError, match="use the snapshot of"):
         restore(estate, path)
+
+
+def test_that_a_running_daemon_would_undo_it_is_said(estate, tmp_path, capsys):
+    """Unless the flow is paused: its next cycle moves the groups forward again."""
+    path = snapshot(estate, tmp_path)
+    paused = Pauses(str(tmp_path / "state"))
+    for is_paused, offset in ((False, 90), (True, 91)):
+        paused.set("A->B", is_paused)
+        estate.commit("billing", "A.orders", offset, on="B")
+        assert restore(estate, path, state_dir=str(tmp_path / "state"))[0] == 0
+        assert ("flow A->B is not paused" in capsys.readouterr().err) is not is_paused
 
 
 def test_a_flow_that_only_plans_restores_nothing(estate, tmp_path):

@@ -58,6 +58,7 @@ Examples:
     ),
     STATE,
     selects=False,
+    writes_file=True,
     format=Format.CSV,
 )
 def export(output: Output, notices: Notices, *, group: str | None, **options: Any) -> int:

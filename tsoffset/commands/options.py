@@ -43,6 +43,7 @@ def command(
     epilog: str,
     *options: Option,
     selects: bool = True,
+    writes_file: bool = False,
     format: Format = Format.TABLE,
     log_level: LogLevel = LogLevel.WARNING,
 ) -> Callable[[Callable[..., int]], click.Command]:
@@ -51,7 +52,8 @@ def command(
     The function gets what CONFIG, FLOW, GROUPS and TOPICS choose (unless `selects` is false: then
     these options as they are), the output (in `format` if OUTPUT is none of its options), the
     notices, and its other options by name. An error ends it with one sentence; `--debug` adds a
-    traceback.
+    traceback. With `writes_file` standard output is for a file that others use: the status is 1 if
+    that is incomplete.
     """
     options += (LOG_FORMAT, choice("--log-level", log_level, "Log level."), DEBUG)
 
@@ -83,6 +85,7 @@ def command(
                     " command is incomplete. Free disk space, or redirect the output to another"
                     " file.",
                 )
+                status = status or int(writes_file)
             sys.exit(status)
 
         function: Callable[..., Any] = run

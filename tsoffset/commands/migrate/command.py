@@ -42,6 +42,7 @@ Exit status:
     flag("--force", "Overwrite the file of -o if it exists."),
     flag("--steps", "Print only the steps.", "steps_alone"),
     selects=False,
+    writes_file=True,
 )
 def migrate(output: Output, notices: Notices, *, files: tuple[str, ...], **options: Any) -> int:
     """Convert a MirrorMaker 2 configuration into one for tsoffset.

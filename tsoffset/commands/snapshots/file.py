@@ -95,7 +95,7 @@ class Snapshot:
         except UNREACHABLE as error:
             raise SnapshotFailed(
                 f"write snapshot, {path}: {in_words(folder, error)}; name a file that this user "
-                "can write"
+                "can write with `tsoffset snapshot -o FILE` (and `sync --snapshot FILE`)"
             ) from error
 
     def _lines(self) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.cycle.source_commits import preflight, selected_groups
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
@@ -125,6 +126,13 @@ def run_restore(
             rows, moving = planned()
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
+        elif moving and not _is_paused(settings, flow):
+            notices.warning(
+                "flow_not_paused",
+                f"flow {flow.name} is not paused: the next cycle of a running `tsoffset run` moves"
+                " groups that were restored backwards to their translated offsets again. Pause the"
+                " flow on the status page, or stop `tsoffset run`.",
+            )
         while moving and flow.commits and not dry_run:
             if output.format is Format.TABLE and not yes:
                 output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
@@ -151,6 +159,12 @@ def run_restore(
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     only_planned_moves = bool(moving) and not flow.commits and not dry_run
     return int(only_planned_moves or any(row.not_restored for row in rows))
+
+
+def _is_paused(settings: Settings, flow: FlowSettings) -> bool:
+    pauses = Pauses(settings.state_dir)
+    pauses.look()
+    return pauses.paused(flow.name)
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:

@@ -76,6 +76,7 @@ Exit status:
         help="Translate again at this interval, and replace the output each time.",
     ),
     *OUTPUT,
+    writes_file=True,
 )
 def translate(
     selection: "Selection",
