@@ -305,6 +305,13 @@ def _written_again(records: int) -> tuple[str, str]:
             (42, 43),
             id="others' records lay between the first ones",
         ),
+        pytest.param(
+            f"x1@1 x2@2 x3@3 {PLAIN} x1' p@150 x2' x3' {NEWER} x1'' x2'' x3'' d@399 z@400",
+            f"-x1@1 -x2@2 -x3@3 {PLAIN} -x1' p@150 -x2' -x3' {NEWER} x1'' x2'' x3'' z@400",
+            0,
+            (44, 45, 46),
+            id="a third time, so that the second was out of order, too",
+        ),
         # No lookup finds y, which lies right before the copy of x'.
         pytest.param(
             f"{PLAIN} x@139 r@140 y@5 x' d0@150 d1@151 d2@152 z@160",

@@ -16,7 +16,7 @@ from collections.abc import Generator, Sequence
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Last, Run
-from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.inquiry import Answer, Inquiry, Question, Search
 from tsoffset.rule.log_view import Absent, Found, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
@@ -174,7 +174,7 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
     are passed over backwards (the application may have written those again, too) to the first that
     differs."""
     evidence = inquiry.evidence
-    before = yield from inquiry.previous_data(SOURCE, record.offset)
+    before = yield from _record_before(inquiry, record)
     copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
     reads_left = READ_BACK
     for _ in range(STRETCH):
@@ -192,27 +192,43 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
             return True
         reads_left -= bool(reads)
         copy_before = known or (yield from inquiry.previous_data(TARGET, copy_before.offset))
-        before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
+        before = known_original or (yield from _record_before(inquiry, before))
     else:
         return True
-    if isinstance(before, Unknown) and record.timestamp_ms is not None:
-        # Not seen to differ: the record before the copy may have been written again, too.
-        first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
-        if first is None or first.timestamp_ms != record.timestamp_ms:
-            return False
+    # Otherwise the records before the copy may have been written again, too.
+    in_order = yield from _is_first_of_its_time(inquiry, record)
+    if isinstance(before, Unknown) and not in_order:
+        return False
     for _ in range(NEIGHBORS):
         if not isinstance(copy_before, Record):
             return copy_before is Absent.LOG_START
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
-        if is_of_earlier is not None:
+        if is_of_earlier is False or (is_of_earlier and in_order):
             return is_of_earlier
         previous = yield from inquiry.previous_data(TARGET, copy_before.offset)
         earlier = before if previous is Absent.LOG_START else previous
-        if evidence.failback or _is_late(copy_before, earlier):
+        if is_of_earlier is None and (evidence.failback or _is_late(copy_before, earlier)):
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
         copy_before = previous
     return True
+
+
+def _is_first_of_its_time(inquiry: Inquiry, record: Record) -> Test:
+    """True if all target records before the first one with this timestamp are older."""
+    if record.timestamp_ms is None:
+        return False
+    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+    return first is not None and first.timestamp_ms == record.timestamp_ms
+
+
+def _record_before(inquiry: Inquiry, record: Record) -> Search:
+    """The source record before another one. The partition pays once the offset's budget has ended:
+    where a stretch ends is what a proof rests on."""
+    before = yield from inquiry.previous_data(SOURCE, record.offset)
+    if isinstance(before, Unknown):
+        before = yield from inquiry.previous_data(SOURCE, record.offset, shared=True)
+    return before
 
 
 def _is_late(copy: Record, earlier: Found | None) -> bool:
