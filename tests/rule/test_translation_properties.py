@@ -459,6 +459,23 @@ def test_a_first_answer_is_not_kept_once_a_later_duplicate_is_known():
     assert world.is_safe(20, answer.target_offset), answer
 
 
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        # In a walk: records with a known duplicate, of which the target may have a later copy.
+        pytest.param(Kind(replays=0.05, unfinished_repeats=2), 79, id="in a walk"),
+        # The copy of a later duplicate is as far from the record as a pair below it.
+        pytest.param(Kind(records=90, replays=0.05, keys=1_000), 223, id="at a pair's distance"),
+    ],
+)
+def test_stretches_that_were_written_again_skip_nothing(kind, seed):
+    """Compaction has taken the first ones from the target."""
+    kind = replace(kind, padding=3_000, batch=1, dropped=0.3, target_compacted=True)
+    world, way = build(replace(kind, target_trimmed=0.6), seed), Way(held=1)
+    for committed, found in translations(world, asked(world, seed), way).items():
+        assert_holds(world, committed, found, way)
+
+
 def test_proofs_by_time_of_one_walk_compare_no_record_anew(monkeypatch):
     """Each record of a walk needs two such proofs, of all target records before it: the next proof
     begins where the last one ended, or failed."""

@@ -110,6 +110,13 @@ def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
     )
 
 
+def _between_pairs(inquiry: Inquiry, record: Record, copy: Record) -> bool:
+    """True if the pairs below and above are both as far apart as the record and its copy."""
+    pairs = inquiry.evidence.pairs
+    near = pairs.below(record.offset), pairs.above(record.offset)
+    return all(pair and pair.distance == copy.offset - record.offset for pair in near)
+
+
 def _begins(inquiry: Inquiry, side: Side, record: Record) -> bool:
     """True if the record is known to be the first of its log."""
     view = inquiry.evidence.view(side)
@@ -123,13 +130,17 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
     evidence = inquiry.evidence
     if evidence.names(copy, record):
         return True
+    # Between two pairs of one distance no lookup was needed to find the copy, and none is made. One
+    # pair may be as far from a later duplicate's copy by chance.
+    if not _between_pairs(inquiry, record, copy) and not (
+        yield from _follows_nothing_later(inquiry, record, copy)
+    ):
+        return False
     if _as_far_as_a_pair(inquiry, record, copy) and (
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    return (yield from _follows_nothing_later(inquiry, record, copy)) and (
-        yield from _follows_earlier_records(inquiry, record, copy)
-    )
+    return (yield from _follows_earlier_records(inquiry, record, copy))
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:

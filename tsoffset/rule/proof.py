@@ -62,8 +62,8 @@ def prove(
     safety = by_another or timed
     if safety is None:
         safety = yield from prove_safety(inquiry, record, copy)
-    if safety is None or evidence.copies(record)[0] < copy.offset:
-        return None  # a lower copy that was read on the way is the one to prove
+    if safety is None:
+        return None
     earliest = yield from earliest_equal(inquiry, record, copy)
     pair = Pair(record.offset, copy.offset, earliest, safety)
     evidence.prove(pair)
