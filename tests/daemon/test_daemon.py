@@ -815,10 +815,12 @@ def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
     """A disk that is full: the flow is paused all the same, and once there is room the pause
     outlives the process."""
     state = tmp_path / "state"
-    state.write_text("no folder")
+    state.mkdir()
     lines = (f"state.dir = {state}", "B->A.enabled = true")
     with running(tmp_path, *lines) as now:
         now.gate.wait("A->B", 1)
+        state.rmdir()
+        state.write_text("no folder")
         now.daemon.pause("A->B")
         now.wait_for(lambda: now.told("pause_not_written"))
         now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)

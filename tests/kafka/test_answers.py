@@ -19,9 +19,9 @@ from tests.hostile_broker import (
     Asked,
     Brokers,
     Lie,
+    broker,
 )
 from tests.hostile_cases import (
-    at,
     change,
     closed,
     coordinators,
@@ -36,7 +36,6 @@ from tests.hostile_cases import (
     throttled,
     throttled_emptily,
 )
-from tests.hostile_cases import brokers as brokers_named
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -546,7 +545,8 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     another.log(TP.topic).append([Message(1, b"key", b"value")])
     theirs = Brokers(another)
     with theirs.open():
-        brokers.lies = [(None, METADATA, brokers_named(at(theirs.ports[1])))]
+        nodes = [broker(0, brokers.ports[0]), broker(1, theirs.ports[1])]
+        brokers.lies = [(None, METADATA, change(set_to(brokers=nodes)))]
         failed = read(connect(admin_timeout_ms=2_000), 0)
     assert failed.kind is FailureKind.UNREACHABLE
     assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
