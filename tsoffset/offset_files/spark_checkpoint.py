@@ -18,6 +18,7 @@ from pyarrow import fs
 from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import (
     LOG_START,
+    Document,
     StoredOffset,
     Targets,
     malformed,
@@ -73,26 +74,13 @@ class SparkCheckpoint:
         """The offsets of all these files."""
         return _offsets(self.files)
 
-    def translated(self, targets: Targets) -> str:
-        """As `Document.translated`: a line of `startingOffsets` for each Kafka source."""
-        return StartingOffsets(self).translated(targets)
-
-
-@dataclass(frozen=True, slots=True)
-class StartingOffsets:
-    """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
-    batch that was not committed is read again."""
-
-    checkpoint: SparkCheckpoint
-
-    @property
-    def offsets(self) -> tuple[StoredOffset, ...]:
-        return _offsets(self.checkpoint.resumes)
-
-    def translated(self, targets: Targets) -> str:
-        files = self.checkpoint.resumes
-        return "".join(
-            spark_json(some, targets) + "\n" for file in files for some in file.offsets.values()
+    def starting_offsets(self) -> Document:
+        """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
+        batch that was not committed is read again."""
+        sources = [some for file in self.resumes for some in file.offsets.values()]
+        return Document(
+            _offsets(self.resumes),
+            lambda targets: "".join(spark_json(some, targets) + "\n" for some in sources),
         )
 
 
