@@ -48,21 +48,11 @@ _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 # Options of Java's Kerberos login: some are the only way of this client, others have no effect on
 # it.
-_KERBEROS_OPTIONS = frozenset(
-    [
-        "useKeyTab",
-        "keyTab",
-        "principal",
-        "storeKey",
-        "useTicketCache",
-        "doNotPrompt",
-        "refreshKrb5Config",
-        "renewTGT",
-        "isInitiator",
-        "debug",
-        "serviceName",
-    ]
-)
+_KERBEROS_WORDS = """
+    useKeyTab keyTab principal storeKey useTicketCache doNotPrompt refreshKrb5Config renewTGT
+    isInitiator debug serviceName
+"""
+_KERBEROS_OPTIONS = frozenset(_KERBEROS_WORDS.split())
 
 
 def security_of(
