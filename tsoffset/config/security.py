@@ -56,10 +56,7 @@ _KERBEROS_OPTIONS = frozenset(_KERBEROS_WORDS.split())
 
 
 def security_of(
-    settings: Mapping[str, Setting],
-    brokers: tuple[str, ...],
-    missing: Refuse,
-    findings: Findings,
+    settings: Mapping[str, Setting], brokers: tuple[str, ...], missing: Refuse, findings: Findings
 ) -> Security:
     """How a cluster's connections are secured by these settings, which have names without prefix.
 

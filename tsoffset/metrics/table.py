@@ -169,10 +169,7 @@ CYCLES = _counter(
     " reason).",
 )
 CYCLES_LATE = _counter(
-    "cycles_late",
-    "flow",
-    "Cycles skipped because the previous one was still running.",
-    "cycles",
+    "cycles_late", "flow", "Cycles skipped because the previous one was still running.", "cycles"
 )
 CYCLE_DURATION = _histogram("cycle_duration_seconds", "flow", "Duration of cycles, in seconds.")
 STAGE_DURATION = _histogram(
@@ -230,9 +227,7 @@ READ_BYTES = _counter(
 )
 REQUESTS = _counter("requests", "flow side", "Requests sent to the cluster.")
 RETRIES = _counter(
-    "retries",
-    "flow side",
-    "Retries of requests that got no answer or a retriable error.",
+    "retries", "flow side", "Retries of requests that got no answer or a retriable error."
 )
 THROTTLE = _counter(
     "throttle_seconds",
@@ -269,14 +264,8 @@ _OF_PAIRS = {
         " last cycle, from the target groups' committed offsets: the sum over the"
         " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
     ),
-    "lag_records_max": (
-        "lag_max_records",
-        "Highest lag_records of a single group-partition {of}.",
-    ),
-    "lag_records_min": (
-        "lag_min_records",
-        "Lowest lag_records of a single group-partition {of}.",
-    ),
+    "lag_records_max": ("lag_max_records", "Highest lag_records of a single group-partition {of}."),
+    "lag_records_min": ("lag_min_records", "Lowest lag_records of a single group-partition {of}."),
     "age_max": (
         "lag_max_seconds",
         "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"

@@ -269,8 +269,7 @@ class _Routes:
         lags = replication_lags(status)
         topics = [
             answers.TopicAnswer(
-                **entry_fields(entry, now, no_step),
-                replication_lag_records=lags.get(entry.name),
+                **entry_fields(entry, now, no_step), replication_lag_records=lags.get(entry.name)
             )
             for entry in summary.entries(places[paging.part])
         ]
@@ -282,8 +281,7 @@ class _Routes:
         response: Response,
         flow: str,
         since: Annotated[
-            float,
-            Query(alias="from", allow_inf_nan=False, description="Seconds since 1970 UTC."),
+            float, Query(alias="from", allow_inf_nan=False, description="Seconds since 1970 UTC.")
         ] = 0.0,
         until: Annotated[
             float | None,

@@ -31,11 +31,7 @@ from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
 from tsoffset.lab.demo.topics import GROUPS, ORDERS, PARTITIONS
-from tsoffset.lab.demo.verdict import (
-    GroupResult,
-    conclusion,
-    way,
-)
+from tsoffset.lab.demo.verdict import GroupResult, conclusion, way
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
 from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 from tsoffset.spark.dataflow import run_cycle
