@@ -4,6 +4,7 @@ Times are seconds since 1970 UTC, durations seconds. No answer has a cluster's a
 settings.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -23,20 +24,9 @@ def _sentence(text: str) -> str:
     return fit_to_be_shown(well_formed(text))
 
 
-def _clean(value: Any) -> Any:
-    """The value of a log field as JSON."""
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case dict():
-            return {well_formed(str(name)): _clean(inner) for name, inner in value.items()}
-        case list() | tuple():
-            return [_clean(inner) for inner in value]
-    return _sentence(str(value))
-
-
 def _facts(facts: Mapping[str, Any]) -> Any:
-    return _clean(redacted(facts))
+    """The fields of a log event without secrets, as JSON that is well-formed."""
+    return json.loads(well_formed(json.dumps(redacted(facts), ensure_ascii=False)))
 
 
 Name = Annotated[str, AfterValidator(well_formed)]

@@ -196,7 +196,7 @@ class _Routes:
 
     def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
         """All flows of this process."""
-        statuses = [(status, self._lead(status.name)) for status in self._board.statuses()]
+        statuses = [self._known(status.name) for status in self._board.statuses()]
         _tag(request, response, _state(self._board, *statuses))
         return flows_answer(self._board, statuses, self._summaries)
 
@@ -209,8 +209,7 @@ class _Routes:
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, messages, last cycle and totals."""
-        status = self._known(unquote(flow))
-        lead = self._lead(status.name)
+        status, lead = self._known(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         return flow_answer(status, lead, self._summaries, self._board.now())
 
@@ -295,8 +294,7 @@ class _Routes:
         ] = 500,
     ) -> answers.HistoryAnswer:
         """A point for each past cycle of a flow, the oldest first."""
-        status = self._known(unquote(flow))
-        lead = self._lead(status.name)
+        status, lead = self._known(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
@@ -340,7 +338,7 @@ class _Routes:
         """Resume a flow, with a cycle at once. Only the leader can do this, or an instance on which
         the flow is paused."""
         name = unquote(flow)
-        paused = self._known(name).state is FlowState.PAUSED
+        paused = self._known(name)[0].state is FlowState.PAUSED
         return self._asked(self._controls.resume, name, request, anywhere=paused)
 
     def sync(self, request: Request, flow: str) -> answers.Done:
@@ -351,27 +349,21 @@ class _Routes:
     def _asked(
         self, ask: Callable[[str], None], name: str, request: Request, *, anywhere: bool = False
     ) -> answers.Done:
-        lead = self._lead(name)
+        _, lead = self._known(name)
         if not (lead.here or anywhere):
             raise _led_elsewhere(name, lead, request, "does not run")
         try:
             ask(name)
         except KeyError:
             raise self._no_flow(name) from None
-        return answers.Done(flow=name, state=self._known(name).state)
-
-    def _lead(self, name: str) -> Lead:
-        try:
-            return self._controls.lead(name)
-        except KeyError:
-            raise self._no_flow(name) from None
+        return answers.Done(flow=name, state=self._known(name)[0].state)
 
     def _informed(
         self, request: Request, response: Response, name: str
     ) -> tuple[FlowStatus, float]:
         """The flow's status, and the time now. Refuses if another instance runs the flow and no
         cycle is known here: an empty answer would be wrong."""
-        status, lead = self._known(name), self._lead(name)
+        status, lead = self._known(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
             raise _led_elsewhere(name, lead, request, "knows of no cycle of")
@@ -380,11 +372,15 @@ class _Routes:
     def _steps(self, status: FlowStatus) -> StepOf:
         return step_of(self._board.config, status.name)
 
-    def _known(self, name: str) -> FlowStatus:
+    def _known(self, name: str) -> tuple[FlowStatus, Lead]:
         status = self._board.status(name)
+        try:
+            lead = self._controls.lead(name)
+        except KeyError:
+            status = None
         if status is None:
             raise self._no_flow(name)
-        return status
+        return status, lead
 
     def _settings(self, name: str) -> FlowSettings:
         self._known(name)
