@@ -25,7 +25,7 @@ from tsoffset.offset_files.document import (
     without_repeated_keys,
 )
 from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of, sync_folder
 
 _VERSION = "v1"
 # Spark reads the first byte of a source's beginning without looking at it.
@@ -247,7 +247,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
             _sync(half)
             half.chmod(0o755)
             half.rename(output)
-            _sync_folder(output.parent)
+            sync_folder(output.parent)
         except BaseException:
             shutil.rmtree(half, ignore_errors=True)
             raise
@@ -330,12 +330,4 @@ def _sync(folder: Path) -> None:
         for name in names:
             with (Path(here) / name).open("rb+") as file:
                 os.fsync(file.fileno())
-        _sync_folder(Path(here))
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync_folder(Path(here))
