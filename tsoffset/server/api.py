@@ -205,7 +205,7 @@ class _Routes:
         new answers at most every few seconds."""
         known = self._remotes.known()
         _tag(request, response, known)
-        return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
+        return answers.RemotesAnswer(remotes=list(known))
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, messages, last cycle and totals."""
