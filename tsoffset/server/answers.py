@@ -34,13 +34,13 @@ Sentence = Annotated[str, AfterValidator(_sentence)]
 """A text for a person; contains no secrets."""
 
 
-class Answer(BaseModel):
+class AnswerModel(BaseModel):
     """A description that does not fit beside its field is the field's docstring."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class InstanceAnswer(Answer):
+class InstanceAnswer(AnswerModel):
     """A tsoffset process."""
 
     id: Name = Field(description="New at each start.")
@@ -52,7 +52,7 @@ class InstanceAnswer(Answer):
     """URL at which other machines reach its API; null if it has none."""
 
 
-class CycleAnswer(Answer):
+class CycleAnswer(AnswerModel):
     """A cycle that has ended."""
 
     number: int = Field(description="Number of the cycle in this process, from 1.")
@@ -69,7 +69,7 @@ class CycleAnswer(Answer):
     """The fields of the log event `cycle_finished`; see docs/commands.md."""
 
 
-class TotalsAnswer(Answer):
+class TotalsAnswer(AnswerModel):
     """The sums over all groups of a flow, of the last cycle that reached both clusters."""
 
     groups: int = Field(description="Groups with a row.")
@@ -101,7 +101,7 @@ class TotalsAnswer(Answer):
     """Group-partitions whose log end the cycle did not read."""
 
 
-class FlowAnswer(Answer):
+class FlowAnswer(AnswerModel):
     """One flow."""
 
     name: Name = Field(description="`A->B`.")
@@ -150,7 +150,7 @@ class FlowAnswer(Answer):
     totals: TotalsAnswer
 
 
-class FlowsAnswer(Answer):
+class FlowsAnswer(AnswerModel):
     """All flows of this process, in the order of the configuration file."""
 
     instance: InstanceAnswer
@@ -159,7 +159,7 @@ class FlowsAnswer(Answer):
     flows: list[FlowAnswer]
 
 
-class RemoteAnswer(Answer):
+class RemoteAnswer(AnswerModel):
     """Another instance of `status.remote.urls`."""
 
     url: Name = Field(description="Address of the instance, without user and password.")
@@ -171,20 +171,20 @@ class RemoteAnswer(Answer):
     """Why it did not answer the last request, and what to do."""
 
 
-class RemotesAnswer(Answer):
+class RemotesAnswer(AnswerModel):
     """The other instances of `status.remote.urls`, in that order."""
 
     remotes: list[RemoteAnswer] = Field(description="Empty if the key is not set.")
 
 
-class ReasonCount(Answer):
+class ReasonCount(AnswerModel):
     """How many rows have a reason."""
 
     reason: str = Field(description="Why the rows were skipped or failed; see docs/commands.md.")
     rows: int
 
 
-class NextStepAnswer(Answer):
+class NextStepAnswer(AnswerModel):
     """What to do about a group."""
 
     when: str = Field(description="When to run the command, as the beginning of a sentence.")
@@ -193,7 +193,7 @@ class NextStepAnswer(Answer):
     and the group."""
 
 
-class EntryAnswer(Answer):
+class EntryAnswer(AnswerModel):
     """The group-partitions of one group or one source topic, summarized."""
 
     name: Name = Field(description="Name of the group or the source topic.")
@@ -229,7 +229,7 @@ class EntryAnswer(Answer):
     """Group-partitions whose log end the cycle did not read."""
 
 
-class Page(Answer):
+class Page(AnswerModel):
     """A part of a list."""
 
     at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
@@ -264,7 +264,7 @@ class TopicsAnswer(Page):
     topics: list[TopicAnswer]
 
 
-class TranslatedRow(Answer):
+class TranslatedRow(AnswerModel):
     """A source offset with its translation."""
 
     source_topic: Name | None
@@ -313,7 +313,7 @@ class GroupAnswer(Page):
     rows: list[PairRow]
 
 
-class PointAnswer(Answer):
+class PointAnswer(AnswerModel):
     """A past cycle."""
 
     at: float = Field(description="End time (seconds since 1970 UTC).")
@@ -333,14 +333,14 @@ class PointAnswer(Answer):
     lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")
 
 
-class HistoryAnswer(Answer):
+class HistoryAnswer(AnswerModel):
     """Past cycles of a flow, the oldest first."""
 
     flow: Name
     points: list[PointAnswer]
 
 
-class Resumption(Answer):
+class Resumption(AnswerModel):
     """Where a consumer of one partition resumes if it fails over now."""
 
     source_topic: Name
@@ -365,7 +365,7 @@ class Resumption(Answer):
     """What to do, if the row was skipped or failed."""
 
 
-class TranslationAnswer(Answer):
+class TranslationAnswer(AnswerModel):
     """What a failover of one group would use now."""
 
     flow: Name
@@ -380,7 +380,7 @@ class TranslationAnswer(Answer):
     partitions: list[Resumption]
 
 
-class Done(Answer):
+class Done(AnswerModel):
     """The request was accepted."""
 
     flow: Name
@@ -388,7 +388,7 @@ class Done(Answer):
     """The flow's state now. A pause begins when the running cycle has ended."""
 
 
-class Health(Answer):
+class Health(AnswerModel):
     """Whether the process is alive or ready."""
 
     ok: bool
