@@ -35,9 +35,10 @@ Sentence = Annotated[str, AfterValidator(_sentence)]
 
 
 class AnswerModel(BaseModel):
-    """A description that does not fit beside its field is the field's docstring."""
+    """A description that does not fit beside its field is the field's docstring. Values of the
+    daemon are read by their attributes."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True, from_attributes=True)
 
 
 class InstanceAnswer(AnswerModel):

@@ -5,6 +5,7 @@ Names in paths are percent-encoded; `/` in a group's name may be unencoded.
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
@@ -32,13 +33,13 @@ from tsoffset.server.flows import (
     resumptions,
     row_answers,
     seconds_since,
-    step_of,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
 from tsoffset.server.problems import Refused, Unchanged, add_problems, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
+from tsoffset.terminal.next_step import next_step
 from tsoffset.version import __version__
 
 # As many as this process has in memory: an answer without reading files takes 10 ms.
@@ -225,11 +226,11 @@ class _Routes:
         status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, SummaryKey.GROUP)
         places = choice.of(summary)
-        entries = [
-            answers.EntryAnswer(**entry_fields(entry, now, self._steps(status)))
-            for entry in summary.entries(places[paging.part])
-        ]
-        return answers.GroupsAnswer(**paging.fields(status, now, len(places)), groups=entries)
+        entries = summary.entries(places[paging.part])
+        groups = [entry_fields(entry, now, self._steps(status)) for entry in entries]
+        return answers.GroupsAnswer.model_validate(
+            {**paging.fields(status, now, len(places)), "groups": groups}
+        )
 
     def group(
         self,
@@ -300,12 +301,7 @@ class _Routes:
         points = self._history.points(status.name, since, end, limit)
         if not points and status.known_at is None and not lead.here:
             raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of")
-        return answers.HistoryAnswer(
-            flow=status.name,
-            points=[
-                answers.PointAnswer.model_validate(point, from_attributes=True) for point in points
-            ],
-        )
+        return answers.HistoryAnswer.model_validate({"flow": status.name, "points": points})
 
     def translate(
         self,
@@ -370,7 +366,7 @@ class _Routes:
         return status, self._board.now()
 
     def _steps(self, status: FlowStatus) -> StepOf:
-        return step_of(self._board.config, status.name)
+        return partial(next_step, self._board.config, status.name)
 
     def _known(self, name: str) -> tuple[FlowStatus, Lead]:
         status = self._board.status(name)

@@ -12,7 +12,7 @@ from tsoffset.daemon.freshness import on_target
 from tsoffset.daemon.status import Board, FlowStatus, Lead
 from tsoffset.daemon.summary import Summary, SummaryEntry, SummaryKey
 from tsoffset.server import answers
-from tsoffset.terminal.next_step import next_step
+from tsoffset.terminal.next_step import SuggestedCommand
 
 
 class Summaries:
@@ -38,7 +38,7 @@ def flows_answer(
     now = board.now()
     flows = [flow_answer(status, lead, summaries, now) for status, lead in statuses]
     told = {"instance": board.instance, "at": now, "warnings": board.warnings, "flows": flows}
-    return answers.FlowsAnswer.model_validate(told, from_attributes=True)
+    return answers.FlowsAnswer.model_validate(told)
 
 
 def flow_answer(
@@ -70,21 +70,11 @@ def flow_answer(
         "totals": asdict(totals)
         | {"groups": totals.entries, "lag_seconds": seconds_since(totals.in_sync_at, now)},
     }
-    return answers.FlowAnswer.model_validate(told, from_attributes=True)
+    return answers.FlowAnswer.model_validate(told)
 
 
-StepOf = Callable[[str | None, str | None], answers.NextStepAnswer | None]
+StepOf = Callable[[str | None, str | None], SuggestedCommand | None]
 """From a group and a reason to the next step."""
-
-
-def step_of(config: str, flow: str) -> StepOf:
-    """The next steps of a flow; their commands name this configuration file."""
-
-    def step(group: str | None, reason: str | None) -> answers.NextStepAnswer | None:
-        found = next_step(config, flow, group, reason)
-        return None if found is None else answers.NextStepAnswer(**asdict(found))
-
-    return step
 
 
 def no_step(_group: str | None, _reason: str | None) -> None:
@@ -96,7 +86,7 @@ def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any
     return {
         **asdict(entry),
         "next_step": step(entry.name, entry.reason),
-        "reasons": [answers.ReasonCount(reason=name, rows=rows) for name, rows in reasons],
+        "reasons": [{"reason": name, "rows": rows} for name, rows in reasons],
         "lag_seconds": seconds_since(entry.in_sync_at, now),
     }
 
@@ -116,10 +106,12 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
 
 def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRow]:
     return [
-        answers.PairRow(
-            **row,
-            next_step=step(row["group"], row["reason"]),
-            lag_seconds=seconds_since(row["in_sync_at"], now),
+        answers.PairRow.model_validate(
+            {
+                **row,
+                "next_step": step(row["group"], row["reason"]),
+                "lag_seconds": seconds_since(row["in_sync_at"], now),
+            }
         )
         for row in rows.to_pylist()
     ]
