@@ -168,10 +168,7 @@ def redact_event(
 def _for_a_person(*, colors: bool) -> list[structlog.typing.Processor]:
     # structlog's default formatter shows the variables of each frame.
     traceback = structlog.dev.plain_traceback
-    return [
-        _spell_out,
-        structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback),
-    ]
+    return [_spell_out, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback)]
 
 
 def _spell_out(

@@ -124,7 +124,7 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
-                _keep_names(self.folder)
+                sync_folder(self.folder)
             except (OSError, KeyboardInterrupt):
                 with suppress(OSError):
                     Path(file.name).unlink()
@@ -181,7 +181,7 @@ def _regular(path: Path) -> Path:
     return path
 
 
-def _keep_names(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Write the folder's entries to the disk: fsync of a file does not include its name."""
     opened = os.open(folder, os.O_RDONLY)
     try:

@@ -9,7 +9,7 @@ from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import StoredOffset, TargetOffset, Targets
 from tsoffset.offset_files.flink import read_flink
 from tsoffset.offset_files.reading import parse, read_file, require_other_file, write_file
-from tsoffset.offset_files.spark_checkpoint import StartingOffsets, migrate, read_checkpoint
+from tsoffset.offset_files.spark_checkpoint import migrate, read_checkpoint
 
 
 def moved(offsets: tuple[StoredOffset, ...]) -> Targets:
@@ -147,7 +147,7 @@ def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path):
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}'], 1: ['{"o":{"0":40}}']}, commits=[0])
     read = read_checkpoint(str(made))
     assert [one.offset for one in read.offsets] == [20, 40]
-    assert [one.offset for one in StartingOffsets(read).offsets] == [20]
+    assert [one.offset for one in read.starting_offsets().offsets] == [20]
     migrate(read, moved(read.offsets), str(tmp_path / "new"))
     ends = [(tmp_path / f"new/offsets/{n}").read_text().split("\n")[2] for n in (0, 1)]
     assert ends == ['{"A.o":{"0":15}}', '{"A.o":{"0":35}}']

@@ -19,7 +19,7 @@ from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.model import Precision
 from tsoffset.offset_files.document import LOG_END, Document, StoredOffset
 from tsoffset.offset_files.reading import read_file
-from tsoffset.offset_files.spark_checkpoint import StartingOffsets, read_checkpoint
+from tsoffset.offset_files.spark_checkpoint import read_checkpoint
 from tsoffset.offset_files.translation import translate_stored
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
@@ -223,7 +223,7 @@ def test_a_planned_batch_is_migrated_only_with_both_its_ends(translate, estate, 
     assert translate(read, tmp_path / "new")[0] == 1
     assert "Trigger.AvailableNow" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "new").exists()
-    assert translate(StartingOffsets(read), tmp_path / "starting.json")[0] == 0
+    assert translate(read.starting_offsets(), tmp_path / "starting.json")[0] == 0
     assert json.loads((tmp_path / "starting.json").read_text()) == {"A.orders": {"0": 440}}
     estate.mirror("orders")
     assert translate(read, tmp_path / "new")[0] == 0

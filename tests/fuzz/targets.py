@@ -42,7 +42,7 @@ from tsoffset.kafka.wire.share_offsets_codec import (
 )
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
-from tsoffset.offset_files.csv_offsets import CsvOffsets, read_csv
+from tsoffset.offset_files.csv_offsets import read_csv
 from tsoffset.offset_files.document import Document, StoredOffset, TargetOffset
 from tsoffset.offset_files.flink import read_flink
 from tsoffset.offset_files.reading import parse as parse_offsets
@@ -160,7 +160,7 @@ def offset_files(data: bytes) -> None:
     with suppress(UsageError):
         if kind == 0:
             document = parse_offsets("in", text)
-            again = read_csv if isinstance(document, CsvOffsets) else parse_offsets
+            again = parse_offsets if text.lstrip().startswith(("{", "[")) else read_csv
             assert again("out", _written(document)).offsets == document.offsets
         elif kind == 1:
             document = read_flink("orders", text)

@@ -11,9 +11,11 @@ import pytest
 
 from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
+from tsoffset.flow.security import keeps_secrets
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import remotes
-from tsoffset.server.remotes import Remote, Remotes
+from tsoffset.server.answers import RemoteAnswer
+from tsoffset.server.remotes import Remotes
 
 ANY = "http://127.0.0.1:0"
 SECRET = "s3cr3t-canary"
@@ -67,7 +69,7 @@ def of(*urls: str, token: str | None = None, fresh: float = 0.0) -> Remotes:
     return Remotes(settings, lambda: 7.0, fresh)
 
 
-def asked(one: Remotes) -> Remote:
+def asked(one: Remotes) -> RemoteAnswer:
     """What is known of the first when it has answered, or not."""
     one.known()
     wait_until(lambda: one.known()[0].error is not None or one.known()[0].answer is not None)
@@ -108,7 +110,8 @@ def test_nobody_waits_for_others():
         known = of(f"http://127.0.0.1:{silent.getsockname()[1]}", address)
         assert [one.answer for one in known.known()] == [None, None]
         wait_until(lambda: known.known()[1].answer is not None)
-        assert known.known()[0] == Remote(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert known.known()[0].error is None
+        assert known.known()[0].url == f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
 def test_others_are_asked_only_every_few_seconds():
@@ -151,7 +154,7 @@ def test_one_token_to_read_serves_all_instances():
 )
 def test_a_token_never_goes_over_a_network_in_the_clear(url, sent):
     """By https, or to this machine alone."""
-    assert remotes._keeps_secrets(url) is sent
+    assert keeps_secrets(url) is sent
 
 
 def test_the_address_is_shown_without_what_may_be_secret():

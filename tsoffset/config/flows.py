@@ -125,10 +125,7 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
     topics."""
     if not origin.dedicated:
         return
-    for key, alias in (
-        (keys.SOURCE_ALIAS, origin.source),
-        (keys.TARGET_ALIAS, origin.target),
-    ):
+    for key, alias in ((keys.SOURCE_ALIAS, origin.source), (keys.TARGET_ALIAS, origin.target)):
         setting = origin.settings.get(key.name)
         if setting is not None and setting.value != alias:
             findings.problem(

@@ -26,84 +26,64 @@ _NO_NAMES: tuple[str, ...] = ()
 # --- of a flow: at the top level or after `A->B.` -------------------------------------------
 
 FLOW_KEYS = Keys()
+_flow = FLOW_KEYS.declare
+_POSITIVE = values.integer(1)
 
-ENABLED = FLOW_KEYS.declare("enabled", False, values.boolean)
-SOURCE_ALIAS = FLOW_KEYS.declare("source.cluster.alias", None, values.alias)
-TARGET_ALIAS = FLOW_KEYS.declare("target.cluster.alias", "target", values.alias)
-GROUPS = FLOW_KEYS.declare("groups", policy.DEFAULT_GROUPS, values.names)
-GROUPS_EXCLUDE = FLOW_KEYS.declare("groups.exclude", policy.DEFAULT_GROUPS_EXCLUDE, values.names)
-TOPICS = FLOW_KEYS.declare("topics", policy.DEFAULT_TOPICS, values.names)
-TOPICS_EXCLUDE = FLOW_KEYS.declare("topics.exclude", policy.DEFAULT_TOPICS_EXCLUDE, values.names)
+ENABLED = _flow("enabled", False, values.boolean)
+SOURCE_ALIAS = _flow("source.cluster.alias", None, values.alias)
+TARGET_ALIAS = _flow("target.cluster.alias", "target", values.alias)
+GROUPS = _flow("groups", policy.DEFAULT_GROUPS, values.names)
+GROUPS_EXCLUDE = _flow("groups.exclude", policy.DEFAULT_GROUPS_EXCLUDE, values.names)
+TOPICS = _flow("topics", policy.DEFAULT_TOPICS, values.names)
+TOPICS_EXCLUDE = _flow("topics.exclude", policy.DEFAULT_TOPICS_EXCLUDE, values.names)
 LISTS = (GROUPS, GROUPS_EXCLUDE, TOPICS, TOPICS_EXCLUDE)
-GROUP_FILTER = FLOW_KEYS.declare(
-    "group.filter.class", f"{MIRROR_PACKAGE}DefaultGroupFilter", values.text
-)
-TOPIC_FILTER = FLOW_KEYS.declare(
-    "topic.filter.class", f"{MIRROR_PACKAGE}DefaultTopicFilter", values.text
-)
-POLICY = FLOW_KEYS.declare(
-    "replication.policy.class", f"{MIRROR_PACKAGE}DefaultReplicationPolicy", values.text
-)
-POLICY_SEPARATOR = FLOW_KEYS.declare(
-    "replication.policy.separator", policy.DEFAULT_SEPARATOR, values.name_part
-)
-FLOW_KEYS.declare("replication.policy.internal.topic.separator.enabled", True, values.boolean)
-FLOW_KEYS.declare(
+GROUP_FILTER = _flow("group.filter.class", f"{MIRROR_PACKAGE}DefaultGroupFilter", values.text)
+TOPIC_FILTER = _flow("topic.filter.class", f"{MIRROR_PACKAGE}DefaultTopicFilter", values.text)
+POLICY = _flow("replication.policy.class", f"{MIRROR_PACKAGE}DefaultReplicationPolicy", values.text)
+POLICY_SEPARATOR = _flow("replication.policy.separator", policy.DEFAULT_SEPARATOR, values.name_part)
+_flow("replication.policy.internal.topic.separator.enabled", True, values.boolean)
+_flow(
     "default.replication.policy.heartbeats.topic.name", policy.DEFAULT_HEARTBEATS, values.name_part
 )
-FLOW_KEYS.declare("sync.group.offsets.enabled", Field(FlowSettings, "sync_enabled"), values.boolean)
-FLOW_KEYS.declare(
-    "sync.group.offsets.interval.seconds",
-    Field(FlowSettings, "sync_interval_seconds"),
-    values.integer(1),
+_flow("sync.group.offsets.enabled", Field(FlowSettings, "sync_enabled"), values.boolean)
+_flow(
+    "sync.group.offsets.interval.seconds", Field(FlowSettings, "sync_interval_seconds"), _POSITIVE
 )
-FLOW_KEYS.declare(
-    "cycle.limit.seconds", Field(FlowSettings, "cycle_limit_seconds"), values.integer(1)
-)
-FLOW_KEYS.declare("leader.election.enabled", Field(FlowSettings, "leader_election"), values.boolean)
-FLOW_KEYS.declare(
-    "refresh.groups.enabled", Field(FlowSettings, "refresh_groups_enabled"), values.boolean
-)
-FLOW_KEYS.declare(
+_flow("cycle.limit.seconds", Field(FlowSettings, "cycle_limit_seconds"), _POSITIVE)
+_flow("leader.election.enabled", Field(FlowSettings, "leader_election"), values.boolean)
+_flow("refresh.groups.enabled", Field(FlowSettings, "refresh_groups_enabled"), values.boolean)
+_flow(
     "refresh.groups.interval.seconds",
     Field(FlowSettings, "refresh_groups_interval_seconds"),
-    values.integer(1),
+    _POSITIVE,
 )
-FLOW_KEYS.declare("tasks.max", Field(FlowSettings, "tasks_max"), values.integer(1))
-ASSIGNED_GROUPS = FLOW_KEYS.declare("task.assigned.groups", None, values.names)
-FLOW_KEYS.declare(
-    "consumer.poll.timeout.ms", Field(ClusterSettings, "poll_timeout_ms"), values.integer(1)
-)
-FLOW_KEYS.declare("admin.timeout.ms", Field(ClusterSettings, "admin_timeout_ms"), values.integer(1))
-ISOLATION = FLOW_KEYS.declare(
-    "consumer.isolation.level", Field(FlowSettings, "isolation"), values.isolation
-)
-PROOF = FLOW_KEYS.declare(
+_flow("tasks.max", Field(FlowSettings, "tasks_max"), _POSITIVE)
+ASSIGNED_GROUPS = _flow("task.assigned.groups", None, values.names)
+_flow("consumer.poll.timeout.ms", Field(ClusterSettings, "poll_timeout_ms"), _POSITIVE)
+_flow("admin.timeout.ms", Field(ClusterSettings, "admin_timeout_ms"), _POSITIVE)
+ISOLATION = _flow("consumer.isolation.level", Field(FlowSettings, "isolation"), values.isolation)
+PROOF = _flow(
     "translation.proof", Field(TranslationSettings, "proof"), values.one_of("content", "timestamps")
 )
-FLOW_KEYS.declare(
+_flow(
     "translation.match", Field(TranslationSettings, "match"), values.match, "timestamp, key, value"
 )
-FLOW_KEYS.declare("translation.budget", Field(TranslationSettings, "budget"), values.integer(1))
-FLOW_KEYS.declare(
-    "translation.scan.bytes", Field(TranslationSettings, "scan_bytes"), values.integer(1)
-)
-FLOW_KEYS.declare(
-    "translation.floor", Field(TranslationSettings, "floor"), values.one_of("none", "log_start")
-)
-FLOW_KEYS.declare("translation.verify", Field(TranslationSettings, "verify"), values.integer(0))
-FLOW_KEYS.declare(
+_flow("translation.budget", Field(TranslationSettings, "budget"), _POSITIVE)
+_flow("translation.scan.bytes", Field(TranslationSettings, "scan_bytes"), _POSITIVE)
+_flow("translation.floor", Field(TranslationSettings, "floor"), values.one_of("none", "log_start"))
+_flow("translation.verify", Field(TranslationSettings, "verify"), values.integer(0))
+_flow(
     "translation.offset.header", Field(TranslationSettings, "offset_header"), values.offset_header
 )
-EXPECT = FLOW_KEYS.declare(
+EXPECT = _flow(
     "translation.expect", Field(TranslationSettings, "expect"), values.one_of(SAME_OFFSETS)
 )
-FLOW_KEYS.declare(
+_flow(
     "source.fetch.max.bytes.per.second",
     Field(ClusterSettings, "fetch_max_bytes_per_second"),
     values.integer(1, 2**63 - 1),
 )
-FLOW_KEYS.declare(
+_flow(
     "source.fetch.max.requests.in.flight",
     Field(ClusterSettings, "fetch_max_in_flight"),
     values.integer(1, 10_000),
@@ -146,28 +126,23 @@ CLUSTER_KEYS.update(SECURITY_KEYS)
 # --- of the file: only at the top level -----------------------------------------------------
 
 FILE_KEYS = Keys()
+_file = FILE_KEYS.declare
 
-CLUSTERS = FILE_KEYS.declare("clusters", _NO_NAMES, values.aliases)
-PROVIDERS = FILE_KEYS.declare("config.providers", _NO_NAMES, values.names)
-UNKNOWN_KEYS = FILE_KEYS.declare("config.unknown.keys", "warn", values.one_of("warn", "error"))
-FILE_KEYS.declare("config.providers.*", None, values.text)
-FILE_KEYS.declare("spark.*", None, values.text)
-STATE_DIR = FILE_KEYS.declare("state.dir", None, values.text)
-FILE_KEYS.declare("history.dir", Field(HistorySettings, "directory"), values.text)
-FILE_KEYS.declare("history.full.every", Field(HistorySettings, "full_every"), values.integer(1))
-FILE_KEYS.declare(
-    "history.retention.days", Field(HistorySettings, "retention_days"), values.integer(1)
-)
-FILE_KEYS.declare("listeners", Field(ServerSettings, "listeners"), values.listeners)
-FILE_KEYS.declare("listeners.hosts", Field(ServerSettings, "hosts"), values.hosts)
-FILE_KEYS.declare(
-    "listeners.https.ssl.keystore.location", Field(ServerSettings, "key_store"), values.text
-)
-FILE_KEYS.declare(
-    "listeners.https.ssl.key.password", Field(ServerSettings, "key_password"), values.text
-)
-FILE_KEYS.declare("listeners.token", Field(ServerSettings, "token"), values.token)
-FILE_KEYS.declare("listeners.read.token", Field(ServerSettings, "read_token"), values.token)
-FILE_KEYS.declare("metrics.groups.max", Field(MetricsSettings, "groups_max"), values.integer(0))
-FILE_KEYS.declare("metrics.topics.max", Field(MetricsSettings, "topics_max"), values.integer(0))
-FILE_KEYS.declare("status.remote.urls", Field(ServerSettings, "remote_urls"), values.urls)
+CLUSTERS = _file("clusters", _NO_NAMES, values.aliases)
+PROVIDERS = _file("config.providers", _NO_NAMES, values.names)
+UNKNOWN_KEYS = _file("config.unknown.keys", "warn", values.one_of("warn", "error"))
+_file("config.providers.*", None, values.text)
+_file("spark.*", None, values.text)
+STATE_DIR = _file("state.dir", None, values.text)
+_file("history.dir", Field(HistorySettings, "directory"), values.text)
+_file("history.full.every", Field(HistorySettings, "full_every"), _POSITIVE)
+_file("history.retention.days", Field(HistorySettings, "retention_days"), _POSITIVE)
+_file("listeners", Field(ServerSettings, "listeners"), values.listeners)
+_file("listeners.hosts", Field(ServerSettings, "hosts"), values.hosts)
+_file("listeners.https.ssl.keystore.location", Field(ServerSettings, "key_store"), values.text)
+_file("listeners.https.ssl.key.password", Field(ServerSettings, "key_password"), values.text)
+_file("listeners.token", Field(ServerSettings, "token"), values.token)
+_file("listeners.read.token", Field(ServerSettings, "read_token"), values.token)
+_file("metrics.groups.max", Field(MetricsSettings, "groups_max"), values.integer(0))
+_file("metrics.topics.max", Field(MetricsSettings, "topics_max"), values.integer(0))
+_file("status.remote.urls", Field(ServerSettings, "remote_urls"), values.urls)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
@@ -32,7 +31,7 @@ from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import ConfigFormat, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
-from tsoffset.flow.security import is_local
+from tsoffset.flow.security import keeps_secrets
 from tsoffset.flow.settings import HistorySettings, MetricsSettings, ServerSettings, Settings
 
 _SPARK = "spark."
@@ -123,7 +122,7 @@ def settings_of(
         secured = [side.security for flow in flows for side in (flow.source, flow.target)]
         warn_of_unused(top, secured, findings)
     server = ServerSettings(**fields_of(ServerSettings, keys.FILE_KEYS, top))
-    if (server.token or server.read_token) and not all(map(_is_safe, server.listeners)):
+    if (server.token or server.read_token) and not all(map(keeps_secrets, server.listeners)):
         findings.warning(
             top["listeners"].entry,
             "clients send bearer tokens to it unencrypted; use https, or allow connections only "
@@ -139,12 +138,6 @@ def settings_of(
         metrics=MetricsSettings(**fields_of(MetricsSettings, keys.FILE_KEYS, top)),
         warnings=findings.warnings,
     )
-
-
-def _is_safe(listener: str) -> bool:
-    """True if the listener is encrypted or only for this machine."""
-    parts = urlsplit(listener)
-    return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
 def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
 from tsoffset.config.findings import Entry, Findings
@@ -51,14 +51,7 @@ _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 class UnknownKey(str):
     """A sentence about a key that is unknown in its scope; `near` is the key that may be meant."""
 
-    __slots__ = ("near",)
-
-    def __new__(cls, text: str, near: str | None = None) -> Self:
-        made = super().__new__(cls, text)
-        made.near = near
-        return made
-
-    near: str | None
+    near: str | None = None
 
 
 # A key that is read; a sentence about one that is not; None if there is nothing to say.
@@ -253,6 +246,8 @@ def _alias_before(name: str) -> str | None:
 
 def _nearest(name: str, candidates: Collection[str], prefix: str) -> str:
     close = difflib.get_close_matches(name, sorted(candidates), n=1)
-    if close:
-        return UnknownKey(f"unknown key. Did you mean `{prefix}{close[0]}`?", close[0])
-    return UnknownKey("unknown key; it has no effect")
+    if not close:
+        return UnknownKey("unknown key; it has no effect")
+    found = UnknownKey(f"unknown key. Did you mean `{prefix}{close[0]}`?")
+    found.near = close[0]
+    return found

@@ -27,6 +27,7 @@ from tsoffset.flow.security import (
     TokenFile,
     TokenLogin,
     is_local,
+    keeps_secrets,
 )
 
 Refuse = Callable[[str, str], None]
@@ -48,28 +49,15 @@ _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 # Options of Java's Kerberos login: some are the only way of this client, others have no effect on
 # it.
-_KERBEROS_OPTIONS = frozenset(
-    [
-        "useKeyTab",
-        "keyTab",
-        "principal",
-        "storeKey",
-        "useTicketCache",
-        "doNotPrompt",
-        "refreshKrb5Config",
-        "renewTGT",
-        "isInitiator",
-        "debug",
-        "serviceName",
-    ]
-)
+_KERBEROS_WORDS = """
+    useKeyTab keyTab principal storeKey useTicketCache doNotPrompt refreshKrb5Config renewTGT
+    isInitiator debug serviceName
+"""
+_KERBEROS_OPTIONS = frozenset(_KERBEROS_WORDS.split())
 
 
 def security_of(
-    settings: Mapping[str, Setting],
-    brokers: tuple[str, ...],
-    missing: Refuse,
-    findings: Findings,
+    settings: Mapping[str, Setting], brokers: tuple[str, ...], missing: Refuse, findings: Findings
 ) -> Security:
     """How a cluster's connections are secured by these settings, which have names without prefix.
 
@@ -91,7 +79,9 @@ def security_of(
         if _family(name) not in protocol and name != setting.entry.key:
             findings.warning(setting.entry, f"has no effect with security.protocol = {protocol}")
     login = _login(texts, brokers, refuse) if "SASL" in protocol else None
-    if isinstance(login, TokenLogin) and _sends_openly(login):
+    origin = login.origin if isinstance(login, TokenLogin) else None
+    endpoint = origin if isinstance(origin, TokenEndpoint) else None
+    if endpoint is not None and not keeps_secrets(endpoint.url):
         findings.warning(
             settings[keys.TOKEN_ADDRESS.name].entry,
             "the client's secret is sent there unencrypted; use https",
@@ -105,7 +95,7 @@ def security_of(
         )
     for name, secured in (
         (keys.HOST_NAME_CHECK.name, tls),
-        (keys.JAAS.name, _tls_of_tokens(login)),
+        (keys.JAAS.name, None if endpoint is None else endpoint.tls),
     ):
         if secured is not None and not secured.verify_host_name:
             findings.warning(
@@ -131,23 +121,11 @@ def _family(name: str) -> str:
     return family if family in ("SSL", "SASL") else ""
 
 
-def _sends_openly(login: TokenLogin) -> bool:
-    origin = login.origin
-    if not isinstance(origin, TokenEndpoint) or not origin.url.startswith("http:"):
-        return False
-    return not is_local(urlsplit(origin.url).hostname or "")
-
-
 def _shows_secrets(login: Login | None) -> bool:
     """True if brokers get credentials that another party could use."""
     return isinstance(login, TokenLogin) or (
         isinstance(login, PasswordLogin) and login.mechanism == "PLAIN"
     )
-
-
-def _tls_of_tokens(login: Login | None) -> Tls | None:
-    origin = login.origin if isinstance(login, TokenLogin) else None
-    return origin.tls if isinstance(origin, TokenEndpoint) else None
 
 
 def _is_loopback(broker: str) -> bool:

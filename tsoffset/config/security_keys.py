@@ -124,19 +124,11 @@ REFRESH_LEAST = _key(
 REFRESH_BUFFER = _key(
     "sasl.login.refresh.buffer.seconds", "300", values.as_text(values.integer(0, 3600))
 )
-for _name in (
-    "algorithm",
-    "claim.aud",
-    "claim.exp.seconds",
-    "claim.iss",
-    "claim.jti.include",
-    "claim.nbf.seconds",
-    "claim.sub",
-    "file",
-    "private.key.file",
-    "private.key.passphrase",
-    "template.file",
-):
+_ASSERTIONS = """
+    algorithm claim.aud claim.exp.seconds claim.iss claim.jti.include claim.nbf.seconds claim.sub
+    file private.key.file private.key.passphrase template.file
+"""
+for _name in _ASSERTIONS.split():
     _key(
         f"sasl.oauthbearer.assertion.{_name}",
         "none",
@@ -144,24 +136,16 @@ for _name in (
     )
 KERBEROS_SERVICE = _key("sasl.kerberos.service.name", "none")
 # For parts of Java's login that tsoffset does not have, or for checks that brokers make.
-for _name in (
-    "sasl.kerberos.kinit.cmd",
-    "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.ticket.renew.jitter",
-    "sasl.kerberos.ticket.renew.window.factor",
-    "sasl.login.refresh.window.jitter",
-    "sasl.login.retry.backoff.max.ms",
-    "sasl.login.retry.backoff.ms",
-    "sasl.oauthbearer.clock.skew.seconds",
-    "sasl.oauthbearer.expected.audience",
-    "sasl.oauthbearer.expected.issuer",
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-    "sasl.oauthbearer.jwks.endpoint.url",
-    "sasl.oauthbearer.jwt.validator.class",
-    "sasl.oauthbearer.scope.claim.name",
-    "sasl.oauthbearer.sub.claim.name",
-):
+_WITHOUT_EFFECT = """
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.window.jitter
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope.claim.name
+    sasl.oauthbearer.sub.claim.name
+"""
+for _name in _WITHOUT_EFFECT.split():
     _key(_name, "Kafka's")
 del _name

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tsoffset.errors import UsageError
 from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, name_written
@@ -37,10 +37,11 @@ class AssignedGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingGroups:
-    """The groups that `inner` selects and whose whole name matches."""
+class MatchingNames:
+    """The groups or topics that `inner` selects and whose whole name (of a topic: on the source)
+    matches."""
 
-    inner: GroupFilter
+    inner: Any
     pattern: re.Pattern[str]
 
     def configure(self, settings: dict[str, str]) -> None:
@@ -48,17 +49,6 @@ class MatchingGroups:
 
     def should_replicate_group(self, group: str) -> bool:
         return matches(self.pattern, group) and self.inner.should_replicate_group(group)
-
-
-@dataclass(frozen=True, slots=True)
-class MatchingTopics:
-    """The topics that `inner` selects and whose whole name (on the source) matches."""
-
-    inner: TopicFilter
-    pattern: re.Pattern[str]
-
-    def configure(self, settings: dict[str, str]) -> None:
-        self.inner.configure(settings)
 
     def should_replicate_topic(self, topic: str) -> bool:
         return matches(self.pattern, topic) and self.inner.should_replicate_topic(topic)
@@ -90,9 +80,9 @@ class Narrowing:
         groups = expression("--groups", self.groups)
         topics = expression("--topics", self.topics)
         if groups is not None:
-            flow = replace(flow, group_filter=MatchingGroups(flow.group_filter, groups))
+            flow = replace(flow, group_filter=MatchingNames(flow.group_filter, groups))
         if topics is not None:
-            flow = replace(flow, topic_filter=MatchingTopics(flow.topic_filter, topics))
+            flow = replace(flow, topic_filter=MatchingNames(flow.topic_filter, topics))
         return flow
 
 
@@ -103,34 +93,25 @@ def whole_name(name: str) -> str:
 
 def written_groups(chooser: GroupFilter) -> WrittenNames:
     """The group names that a filter lists literally; none for a custom class."""
-    if isinstance(chooser, DefaultGroupFilter):
-        return chooser.written_names()
-    if isinstance(chooser, AssignedGroups):
-        passing = filter(chooser.should_replicate_group, sorted(chooser.groups))
-        return WrittenNames(tuple(passing), only=True)
-    if isinstance(chooser, MatchingGroups):
-        inner = written_groups(chooser.inner)
-        return _narrowed(inner, chooser.pattern, chooser.should_replicate_group)
-    return WrittenNames()
+    return _written(chooser, chooser.should_replicate_group)
 
 
 def written_topics(chooser: TopicFilter) -> WrittenNames:
     """The same for topics."""
-    if isinstance(chooser, DefaultTopicFilter):
+    return _written(chooser, chooser.should_replicate_topic)
+
+
+def _written(chooser: object, passes: Callable[[str], bool]) -> WrittenNames:
+    if isinstance(chooser, DefaultGroupFilter | DefaultTopicFilter):
         return chooser.written_names()
-    if isinstance(chooser, MatchingTopics):
-        inner = written_topics(chooser.inner)
-        return _narrowed(inner, chooser.pattern, chooser.should_replicate_topic)
+    if isinstance(chooser, AssignedGroups):
+        return WrittenNames(tuple(filter(passes, sorted(chooser.groups))), only=True)
+    if isinstance(chooser, MatchingNames):
+        inner, own = _written(chooser.inner, passes), name_written(chooser.pattern.pattern)
+        names = inner.names if own is None else (*inner.names, own)
+        passing = tuple(filter(passes, dict.fromkeys(names)))
+        return WrittenNames(passing, inner.only or own is not None)
     return WrittenNames()
-
-
-def _narrowed(
-    inner: WrittenNames, pattern: re.Pattern[str], passes: Callable[[str], bool]
-) -> WrittenNames:
-    own = name_written(pattern.pattern)
-    names = inner.names if own is None else (*inner.names, own)
-    passing = tuple(filter(passes, dict.fromkeys(names)))
-    return WrittenNames(passing, inner.only or own is not None)
 
 
 def expression(option: str, text: str | None) -> re.Pattern[str] | None:

@@ -11,13 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from tsoffset.flow.patterns import (
-    InvalidPattern,
-    compile_list,
-    matches,
-    name_written,
-    split_list,
-)
+from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, name_written, split_list
 
 DEFAULT_GROUPS: tuple[str, ...] = (".*",)
 DEFAULT_GROUPS_EXCLUDE: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")

@@ -8,6 +8,7 @@ connection. No repr contains a secret.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,12 @@ class Security:
         if self.login is None:
             return "PLAINTEXT" if self.tls is None else "SSL"
         return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"
+
+
+def keeps_secrets(url: str) -> bool:
+    """Whether what is sent to the address is encrypted, or does not leave this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
 def is_local(host: str) -> bool:

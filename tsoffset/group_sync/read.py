@@ -57,13 +57,16 @@ def source_commits(
     source: Cluster,
     groups: pl.DataFrame,
     competing_flows: Sequence[CompetingFlow] = (),
+    found: CommittedColumns | None = None,
 ) -> pl.DataFrame:
     """The commits of GROUPS that the flow syncs, as SOURCE_COMMITS in the order of group, topic and
-    partition. A group that cannot be read is one row without a topic."""
+    partition. A group that cannot be read is one row without a topic. `found` are the committed
+    offsets if they are not to be fetched."""
     names_of_groups, share_groups = groups["group"].to_list(), share_groups_of(groups)
-    found = committed_columns(
-        source, names_of_groups, share_groups=share_groups, require_stable=False
-    )
+    if found is None:
+        found = committed_columns(
+            source, names_of_groups, share_groups=share_groups, require_stable=False
+        )
     failures = _failures(found)
     there = pl.Series(list(found.topics), dtype=pl.String)
     names = pl.concat([there, failures["source_topic"].drop_nulls()]).unique()

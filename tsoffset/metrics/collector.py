@@ -8,7 +8,7 @@ import platform
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -23,7 +23,7 @@ from tsoffset.daemon.status import Board, Cycle, FlowState, FlowStatus
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.metrics import table as metrics
 from tsoffset.metrics.sums import Sum, Sums, sums_of
-from tsoffset.metrics.table import METRICS, Declared, Freshness, Replication
+from tsoffset.metrics.table import METRICS, Declared
 from tsoffset.model import OutcomeKind, Side
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -196,9 +196,9 @@ class Families:
     def __init__(self) -> None:
         self._families = {name: metric.family() for name, metric in METRICS.items()}
 
-    def put(self, metric: Declared | None, value: float | None, *labels: str) -> None:
-        """Add a sample, if there is a value and a metric."""
-        if metric is not None and value is not None:
+    def put(self, metric: Declared, value: float | None, *labels: str) -> None:
+        """Add a sample, if there is a value."""
+        if value is not None:
             (series,) = metric.series
             self._add(metric, series, value, labels)
 
@@ -251,43 +251,35 @@ def _put_sums(families: Families, flow: str, sums: Sums, now: float, *, known: b
         families.put(metrics.PRECISION, number, flow, precision)
     families.put(metrics.GROUPS_LEFT_OUT, sums.groups_left_out, flow)
     families.put(metrics.TOPICS_LEFT_OUT, sums.topics_left_out, flow)
-    _put_freshness(families, metrics.OF_FLOW, sums.pairs, now, flow, known=known)
-    for one in sums.topics:
-        _put_freshness(families, metrics.OF_TOPIC, one, now, flow, one["name"], known=known)
-    for one in sums.groups:
-        _put_freshness(families, metrics.OF_GROUP, one, now, flow, one["name"], known=known)
+    _put_level(families, metrics.OF_FLOW, _of_pairs(sums.pairs, now, known=known), flow)
+    for level, some in ((metrics.OF_TOPIC, sums.topics), (metrics.OF_GROUP, sums.groups)):
+        for one in some:
+            _put_level(families, level, _of_pairs(one, now, known=known), flow, one["name"])
     if not known:
         return
-    _put_replication(families, metrics.REPLICATION_OF_FLOW, sums.replication, flow)
+    _put_level(families, metrics.REPLICATION_OF_FLOW, _with_unknown(sums.replication), flow)
     for one in sums.replication_of_topics:
-        _put_replication(families, metrics.REPLICATION_OF_TOPIC, one, flow, one["name"])
+        _put_level(families, metrics.REPLICATION_OF_TOPIC, _with_unknown(one), flow, one["name"])
 
 
-def _put_freshness(
-    families: Families, level: Freshness, one: Sum, now: float, *labels: str, known: bool
-) -> None:
-    pairs = one["partition_count"]
-    never = pairs - one["in_sync_at_count"]
-    families.put(level.pairs, pairs, *labels)
-    families.put(level.unknown, pairs - one["lag_records_count"], *labels)
-    if known:
-        families.put(level.lag, one["lag_records_sum"], *labels)
-        families.put(level.lag_max, one["lag_records_max"], *labels)
-        families.put(level.lag_min, one["lag_records_min"], *labels)
-    families.put(level.age_max, _age(one["in_sync_at_min"], now), *labels)
-    families.put(level.age_mean, _age(one["in_sync_at_mean"], now), *labels)
-    families.put(level.age_min, _age(one["in_sync_at_max"], now), *labels)
-    families.put(level.never, never, *labels)
-    families.put(level.bound, one["reread_bound_sum"], *labels)
-    if not never:
-        families.put(level.success, one["in_sync_at_min"], *labels)
+def _put_level(families: Families, level: Mapping[str, Declared], one: Sum, *labels: str) -> None:
+    for column, metric in level.items():
+        families.put(metric, one.get(column), *labels)
 
 
-def _age(since: float | None, now: float) -> float | None:
-    return None if since is None else max(0.0, now - since)
+def _with_unknown(one: Sum) -> Sum:
+    return {**one, "unknown": one["partition_count"] - one["lag_records_count"]}
 
 
-def _put_replication(families: Families, level: Replication, one: Sum, *labels: str) -> None:
-    families.put(level.lag, one["lag_records_sum"], *labels)
-    families.put(level.bound, one["lag_bound_records_sum"], *labels)
-    families.put(level.unknown, one["partition_count"] - one["lag_records_count"], *labels)
+def _of_pairs(one: Sum, now: float, *, known: bool) -> Sum:
+    """The sum with what is computed at a scrape, and without lags that are not known now."""
+    never = one["partition_count"] - one["in_sync_at_count"]
+    last = {"age_max": "in_sync_at_min", "age_mean": "in_sync_at_mean", "age_min": "in_sync_at_max"}
+    ages = {age: max(0.0, now - one[at]) for age, at in last.items() if one[at] is not None}
+    success = None if never else one["in_sync_at_min"]
+    values = {**_with_unknown(one), **ages, "never": never, "success": success}
+    return {
+        column: value
+        for column, value in values.items()
+        if known or not column.startswith("lag_records_")
+    }

@@ -4,6 +4,7 @@ Names end in their unit. `flow` is `A->B`, `side` is `source` or `target`, and a
 group-partition. Timestamps are seconds since 1970 UTC.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,10 +50,18 @@ METRICS: dict[str, Declared] = {}
 """All metrics by name, in the order of the documentation."""
 
 
+# Units that the name of a metric may end in.
+_UNIT_WORDS = """
+    bytes cycles fetches groups pairs partitions positions records requests retries rows seconds
+    warnings
+"""
+_UNITS = frozenset(_UNIT_WORDS.split())
+
+
 def _declare(name: str, kind: MetricKind, labels: str, meaning: str, unit: str = "") -> Declared:
     assert name not in METRICS, name
-    known = [word for word in ("seconds", "bytes", "records") if name.endswith(f"_{word}")]
-    found = Declared(name, kind, tuple(labels.split()), known[0] if known else unit, meaning)
+    last = name.rpartition("_")[2]
+    found = Declared(name, kind, tuple(labels.split()), last if last in _UNITS else unit, meaning)
     METRICS[name] = found
     return found
 
@@ -81,7 +90,6 @@ WARNINGS = _gauge(
     "configuration_warnings",
     "",
     "Number of configuration warnings, including a changed file that was rejected.",
-    "warnings",
 )
 
 # --- how a flow is ----------------------------------------------------------------------
@@ -159,13 +167,9 @@ CYCLES = _counter(
     "Finished cycles by `result`: `succeeded`, `rows_failed`, `unreachable` (a cluster was"
     " unreachable), `over_limit` (stopped at the time limit), `failed` (no rows for another"
     " reason).",
-    "cycles",
 )
 CYCLES_LATE = _counter(
-    "cycles_late",
-    "flow",
-    "Cycles skipped because the previous one was still running.",
-    "cycles",
+    "cycles_late", "flow", "Cycles skipped because the previous one was still running.", "cycles"
 )
 CYCLE_DURATION = _histogram("cycle_duration_seconds", "flow", "Duration of cycles, in seconds.")
 STAGE_DURATION = _histogram(
@@ -185,21 +189,18 @@ ROWS = _gauge(
     "flow outcome reason",
     "Rows of the last cycle by outcome and reason (empty if there is none): one row for each"
     " group-partition, and one for each group, broker or cluster that failed as a whole.",
-    "rows",
 )
 GROUPS = _gauge(
     "groups",
     "flow outcome reason",
     "Groups by their worst outcome and its reason in the last cycle that reached both clusters."
     " From worst to best: `failed`, `skipped`, `would_commit`, `committed`, `unchanged`.",
-    "groups",
 )
 PRECISION = _gauge(
     "translated_pairs",
     "flow precision",
     "Group-partitions with a translation in the last cycle that reached both clusters, by"
     " precision: `exact`, `bounded`, `frontier`, `unproven`.",
-    "pairs",
 )
 
 # --- what cycles cost -------------------------------------------------------------------
@@ -210,7 +211,6 @@ POSITIONS = _counter(
     "flow answer",
     "Distinct source offsets translated, by answer: `remembered` (from the cache) or `looked_up`"
     " (on the clusters).",
-    "positions",
 )
 ROUNDS = _counter(
     "rounds",
@@ -218,19 +218,16 @@ ROUNDS = _counter(
     "Network round trips that translation waited for, one after the other.",
     "round trips",
 )
-FETCHES = _counter("fetches", "flow side", "Fetch requests of translation.", "fetches")
+FETCHES = _counter("fetches", "flow side", "Fetch requests of translation.")
 TIME_LOOKUPS = _counter(
     "time_lookups", "flow", "Lookups of an offset by timestamp, on both clusters.", "lookups"
 )
 READ_BYTES = _counter(
     "read_bytes", "flow side", "Bytes of record batches fetched, compressed as in the log."
 )
-REQUESTS = _counter("requests", "flow side", "Requests sent to the cluster.", "requests")
+REQUESTS = _counter("requests", "flow side", "Requests sent to the cluster.")
 RETRIES = _counter(
-    "retries",
-    "flow side",
-    "Retries of requests that got no answer or a retriable error.",
-    "retries",
+    "retries", "flow side", "Retries of requests that got no answer or a retriable error."
 )
 THROTTLE = _counter(
     "throttle_seconds",
@@ -241,86 +238,66 @@ THROTTLE = _counter(
 # --- target offsets that a failover would use ----------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """The metrics of the target offsets of a flow, topic or group. Groups have fewer."""
-
-    pairs: Declared
-    unknown: Declared
-    lag: Declared
-    lag_max: Declared | None
-    lag_min: Declared | None
-    age_max: Declared
-    age_mean: Declared | None
-    age_min: Declared | None
-    never: Declared
-    bound: Declared
-    success: Declared | None
+def _level(
+    level: str, labels: str, columns: Mapping[str, tuple[str, str]], without: Sequence[str] = ()
+) -> dict[str, Declared]:
+    """The metrics of a flow, topic or group by the columns of its `Sum` that have their values."""
+    return {
+        column: _gauge(f"{level}_{name}", labels, meaning.format(of=f"of the {level}"))
+        for column, (name, meaning) in columns.items()
+        if column not in without
+    }
 
 
-def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
-    of = "of the flow" if level == "flow" else f"of the {level}"
+# The name and the meaning of each metric by its column.
+_OF_PAIRS = {
+    "partition_count": ("pairs", "Group-partitions {of}."),
+    "unknown": (
+        "unknown_lag_pairs",
+        "Group-partitions {of} without a usable offset on the target: none, one past the"
+        " translation, or one whose distance to the translation is unknown. Lag metrics in"
+        " records do not include them.",
+    ),
+    "lag_records_sum": (
+        "lag_records",
+        "Upper bound of the records that consumers re-read if they fail over right after the"
+        " last cycle, from the target groups' committed offsets: the sum over the"
+        " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
+    ),
+    "lag_records_max": ("lag_max_records", "Highest lag_records of a single group-partition {of}."),
+    "lag_records_min": ("lag_min_records", "Lowest lag_records of a single group-partition {of}."),
+    "age_max": (
+        "lag_max_seconds",
+        "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"
+        " the target group's committed offset in sync with its translation, or committed it.",
+    ),
+    "age_mean": ("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
+    "age_min": ("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),
+    "never": (
+        "never_in_sync_pairs",
+        "Group-partitions {of} that have never been in sync. Lag metrics in seconds do not"
+        " include them.",
+    ),
+    "reread_bound_sum": (
+        "reread_bound_records",
+        "Records that consumers may re-read even if every target group has committed its"
+        " translation: the sum of the re-read bounds of the translations {of}.",
+    ),
+    "success": (
+        "last_success_timestamp_seconds",
+        "When all group-partitions {of} were last known to be in sync, in seconds since 1970"
+        " UTC; absent if one has never been in sync.",
+    ),
+}
 
-    def one(name: str, meaning: str, unit: str = "") -> Declared:
-        return _gauge(f"{level}_{name}", labels, meaning.format(of=of), unit)
-
-    def more(name: str, meaning: str) -> Declared | None:
-        return one(name, meaning) if whole else None
-
-    return Freshness(
-        one("pairs", "Group-partitions {of}.", "pairs"),
-        one(
-            "unknown_lag_pairs",
-            "Group-partitions {of} without a usable offset on the target: none, one past the"
-            " translation, or one whose distance to the translation is unknown. Lag metrics in"
-            " records do not include them.",
-            "pairs",
-        ),
-        one(
-            "lag_records",
-            "Upper bound of the records that consumers re-read if they fail over right after the"
-            " last cycle, from the target groups' committed offsets: the sum over the"
-            " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
-        ),
-        more(
-            "lag_max_records",
-            "Highest lag_records of a single group-partition {of}.",
-        ),
-        more(
-            "lag_min_records",
-            "Lowest lag_records of a single group-partition {of}.",
-        ),
-        one(
-            "lag_max_seconds",
-            "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"
-            " the target group's committed offset in sync with its translation, or committed it.",
-        ),
-        more("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
-        more("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),
-        one(
-            "never_in_sync_pairs",
-            "Group-partitions {of} that have never been in sync. Lag metrics in seconds do not"
-            " include them.",
-            "pairs",
-        ),
-        one(
-            "reread_bound_records",
-            "Records that consumers may re-read even if every target group has committed its"
-            " translation: the sum of the re-read bounds of the translations {of}.",
-        ),
-        one(
-            "last_success_timestamp_seconds",
-            "When all group-partitions {of} were last known to be in sync, in seconds since 1970"
-            " UTC; absent if one has never been in sync.",
-        )
-        if level != "flow"
-        else None,
-    )
-
-
-OF_FLOW = _freshness("flow", "flow", whole=True)
-OF_TOPIC = _freshness("topic", "flow topic", whole=True)
-OF_GROUP = _freshness("group", "flow group", whole=False)
+OF_FLOW = _level("flow", "flow", _OF_PAIRS, without=["success"])
+OF_TOPIC = _level("topic", "flow topic", _OF_PAIRS)
+OF_GROUP = _level(
+    "group",
+    "flow group",
+    _OF_PAIRS,
+    without=["lag_records_max", "lag_records_min", "age_mean", "age_min"],
+)
 GROUPS_LEFT_OUT = _gauge(
     "groups_without_metrics",
     "flow",
@@ -338,41 +315,24 @@ TOPICS_LEFT_OUT = _gauge(
 
 # --- how far the replicator is ----------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class Replication:
-    """The metrics of one level: of a flow or of a topic."""
-
-    lag: Declared
-    bound: Declared
-    unknown: Declared
-
-
-def _replication(level: str, labels: str) -> Replication:
-    return Replication(
-        _gauge(
-            f"{level}_replication_lag_records",
-            labels,
-            "Replication lag: about how many records the target lacks, estimated from the offsets"
-            " after the last record pair on both clusters. Counts offsets without a record"
-            " (control records, compaction); does not count partitions that no group reads.",
-        ),
-        _gauge(
-            f"{level}_replication_lag_bound_records",
-            labels,
-            "Upper bound of the replication lag: source offsets after the last record pair that a"
-            " cycle proved. It also grows while the replicator keeps up, until a cycle proves a"
-            " later pair.",
-        ),
-        _gauge(
-            f"{level}_replication_unknown_partitions",
-            labels,
-            "Partitions for which the cache has no record pair; the replication lag metrics do not"
-            " include them.",
-            "partitions",
-        ),
-    )
-
-
-REPLICATION_OF_FLOW = _replication("flow", "flow")
-REPLICATION_OF_TOPIC = _replication("topic", "flow topic")
+_OF_PARTITIONS = {
+    "lag_records_sum": (
+        "replication_lag_records",
+        "Replication lag: about how many records the target lacks, estimated from the offsets"
+        " after the last record pair on both clusters. Counts offsets without a record"
+        " (control records, compaction); does not count partitions that no group reads.",
+    ),
+    "lag_bound_records_sum": (
+        "replication_lag_bound_records",
+        "Upper bound of the replication lag: source offsets after the last record pair that a"
+        " cycle proved. It also grows while the replicator keeps up, until a cycle proves a"
+        " later pair.",
+    ),
+    "unknown": (
+        "replication_unknown_partitions",
+        "Partitions for which the cache has no record pair; the replication lag metrics do not"
+        " include them.",
+    ),
+}
+REPLICATION_OF_FLOW = _level("flow", "flow", _OF_PARTITIONS)
+REPLICATION_OF_TOPIC = _level("topic", "flow topic", _OF_PARTITIONS)

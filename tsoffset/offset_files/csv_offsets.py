@@ -2,12 +2,12 @@
 hand, or of `kafka-consumer-groups --export`."""
 
 import csv
-from dataclasses import dataclass
 from io import StringIO
 
 from tsoffset.offset_files.document import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
+    Document,
     StoredOffset,
     Targets,
     is_topic,
@@ -21,23 +21,7 @@ _FOUR = ["group", *_THREE]
 _EXPECTED = "topic,partition,offset or group,topic,partition,offset, the same on every line"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvOffsets:
-    """The lines in their order."""
-
-    header: tuple[str, ...]
-    offsets: tuple[StoredOffset, ...]
-
-    def translated(self, targets: Targets) -> str:
-        lines = [csv_line(self.header)] if self.header else []
-        for one in self.offsets:
-            target = targets[one]
-            group = () if one.group is None else (one.group,)
-            lines.append(csv_line((*group, target.topic, one.partition, target.offset)))
-        return "".join(lines)
-
-
-def read_csv(place: str, text: str) -> CsvOffsets:
+def read_csv(place: str, text: str) -> Document:
     """The offsets of the lines. Raises UsageError."""
     header: tuple[str, ...] = ()
     found: list[StoredOffset] = []
@@ -61,7 +45,16 @@ def read_csv(place: str, text: str) -> CsvOffsets:
     if not found:
         raise malformed(place, None, "no offset", _EXPECTED)
     require_distinct(place, found, found_at)
-    return CsvOffsets(header, tuple(found))
+
+    def translated(targets: Targets) -> str:
+        lines = [csv_line(header)] if header else []
+        for one in found:
+            target = targets[one]
+            group = () if one.group is None else (one.group,)
+            lines.append(csv_line((*group, target.topic, one.partition, target.offset)))
+        return "".join(lines)
+
+    return Document(tuple(found), translated)
 
 
 def _offset(place: str, line: int, values: list[str]) -> StoredOffset:

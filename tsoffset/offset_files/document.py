@@ -1,9 +1,9 @@
 """What all formats share: offsets to translate, and the same text with target offsets."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tsoffset.errors import UsageError
 
@@ -41,16 +41,14 @@ class TargetOffset:
 Targets = Mapping[StoredOffset, TargetOffset]
 
 
-class Document(Protocol):
-    """A text that holds offsets."""
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The offsets of a text, in its order. `translated` returns the text with each offset replaced
+    by its translation, and raises UsageError where two source partitions become one target
+    partition."""
 
-    @property
-    def offsets(self) -> tuple[StoredOffset, ...]:
-        """The offsets, in the order of the text."""
-
-    def translated(self, targets: Targets) -> str:
-        """The text with each offset replaced by its translation. Raises UsageError where two
-        source partitions become one target partition."""
+    offsets: tuple[StoredOffset, ...]
+    translated: Callable[[Targets], str]
 
 
 def malformed(place: str, line: int | None, found: str, expected: str) -> UsageError:

@@ -5,12 +5,12 @@ there (`topic`).
 """
 
 import re
-from dataclasses import dataclass
 
 from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
+    Document,
     StoredOffset,
     Targets,
     is_topic,
@@ -22,24 +22,8 @@ _ENTRY = re.compile(r"partition:([0-9]{1,10}),offset:([0-9]{1,19})", re.ASCII)
 _EXPECTED = "partition:0,offset:42;partition:1,offset:300"
 
 
-@dataclass(frozen=True, slots=True)
-class FlinkOffsets:
-    """The offsets of one topic."""
-
-    offsets: tuple[StoredOffset, ...]
-
-    def translated(self, targets: Targets) -> str:
-        """As `Document.translated`, without the topic."""
-        if len({targets[one].topic for one in self.offsets}) > 1:
-            raise UsageError("--flink: the topic becomes several topics on the target")
-        entries = (
-            f"partition:{one.partition},offset:{targets[one].offset}" for one in self.offsets
-        )
-        return ";".join(entries) + "\n"
-
-
-def read_flink(topic: str, text: str) -> FlinkOffsets:
-    """The offsets of `text`. Raises UsageError."""
+def read_flink(topic: str, text: str) -> Document:
+    """The offsets of `text`, which is translated without the topic. Raises UsageError."""
     if not is_topic(topic):
         raise malformed("--flink", None, f"the topic {topic!r}", "a topic's name")
     found = []
@@ -50,4 +34,11 @@ def read_flink(topic: str, text: str) -> FlinkOffsets:
             raise malformed("--flink", None, repr(entry), _EXPECTED)
         found.append(StoredOffset(topic, partition, offset))
     require_distinct("--flink", found)
-    return FlinkOffsets(tuple(found))
+
+    def translated(targets: Targets) -> str:
+        if len({targets[one].topic for one in found}) > 1:
+            raise UsageError("--flink: the topic becomes several topics on the target")
+        entries = (f"partition:{one.partition},offset:{targets[one].offset}" for one in found)
+        return ";".join(entries) + "\n"
+
+    return Document(tuple(found), translated)

@@ -18,13 +18,14 @@ from pyarrow import fs
 from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import (
     LOG_START,
+    Document,
     StoredOffset,
     Targets,
     malformed,
     without_repeated_keys,
 )
 from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of, sync_folder
 
 _VERSION = "v1"
 # Spark reads the first byte of a source's beginning without looking at it.
@@ -73,26 +74,13 @@ class SparkCheckpoint:
         """The offsets of all these files."""
         return _offsets(self.files)
 
-    def translated(self, targets: Targets) -> str:
-        """As `Document.translated`: a line of `startingOffsets` for each Kafka source."""
-        return StartingOffsets(self).translated(targets)
-
-
-@dataclass(frozen=True, slots=True)
-class StartingOffsets:
-    """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
-    batch that was not committed is read again."""
-
-    checkpoint: SparkCheckpoint
-
-    @property
-    def offsets(self) -> tuple[StoredOffset, ...]:
-        return _offsets(self.checkpoint.resumes)
-
-    def translated(self, targets: Targets) -> str:
-        files = self.checkpoint.resumes
-        return "".join(
-            spark_json(some, targets) + "\n" for file in files for some in file.offsets.values()
+    def starting_offsets(self) -> Document:
+        """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
+        batch that was not committed is read again."""
+        sources = [some for file in self.resumes for some in file.offsets.values()]
+        return Document(
+            _offsets(self.resumes),
+            lambda targets: "".join(spark_json(some, targets) + "\n" for some in sources),
         )
 
 
@@ -259,7 +247,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
             _sync(half)
             half.chmod(0o755)
             half.rename(output)
-            _sync_folder(output.parent)
+            sync_folder(output.parent)
         except BaseException:
             shutil.rmtree(half, ignore_errors=True)
             raise
@@ -342,12 +330,4 @@ def _sync(folder: Path) -> None:
         for name in names:
             with (Path(here) / name).open("rb+") as file:
                 os.fsync(file.fileno())
-        _sync_folder(Path(here))
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync_folder(Path(here))

@@ -3,7 +3,6 @@ query's progress, and the lines of a checkpoint."""
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from tsoffset.errors import UsageError
@@ -11,6 +10,7 @@ from tsoffset.offset_files.document import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
     LOG_START,
+    Document,
     StoredOffset,
     Targets,
     is_topic,
@@ -27,22 +27,12 @@ EXPECTED = (
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
-@dataclass(frozen=True, slots=True)
-class SparkJson:
-    """One JSON object of offsets by partition by topic."""
-
-    offsets: tuple[StoredOffset, ...]
-
-    def translated(self, targets: Targets) -> str:
-        return spark_json(self.offsets, targets) + "\n"
-
-
-def read_spark_json(place: str, text: str, value: dict[str, Any]) -> SparkJson:
+def read_spark_json(place: str, text: str, value: dict[str, Any]) -> Document:
     """The offsets of the parsed `text`. Raises UsageError."""
     found = tuple(spark_offsets(place, text, value))
     if not found:
         raise malformed(place, 1, "no offset", EXPECTED)
-    return SparkJson(found)
+    return Document(found, lambda targets: spark_json(found, targets) + "\n")
 
 
 def spark_offsets(

@@ -4,10 +4,10 @@
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from tsoffset.offset_files.document import (
+    Document,
     StoredOffset,
     Targets,
     is_offset,
@@ -20,22 +20,7 @@ from tsoffset.offset_files.document import (
 _EXPECTED = '{"partitions":[{"topic":"orders","partition":0,"offset":23}]}'
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsJson:
-    """The parsed object, and the offsets of its entries in their order."""
-
-    value: dict[str, Any]
-    offsets: tuple[StoredOffset, ...]
-
-    def translated(self, targets: Targets) -> str:
-        entries = [
-            {**entry, "topic": targets[one].topic, "offset": targets[one].offset}
-            for entry, one in zip(self.value["partitions"], self.offsets, strict=True)
-        ]
-        return json.dumps({**self.value, "partitions": entries}, ensure_ascii=False) + "\n"
-
-
-def read_tools_json(place: str, value: dict[str, Any]) -> ToolsJson:
+def read_tools_json(place: str, value: dict[str, Any]) -> Document:
     """The offsets of a parsed text. Raises UsageError."""
     found = []
     for number, entry in enumerate(value["partitions"], start=1):
@@ -51,4 +36,12 @@ def read_tools_json(place: str, value: dict[str, Any]) -> ToolsJson:
     if not found:
         raise malformed(place, None, "`partitions` is empty", _EXPECTED)
     require_distinct(place, found)
-    return ToolsJson(value, tuple(found))
+
+    def translated(targets: Targets) -> str:
+        entries = [
+            {**entry, "topic": targets[one].topic, "offset": targets[one].offset}
+            for entry, one in zip(value["partitions"], found, strict=True)
+        ]
+        return json.dumps({**value, "partitions": entries}, ensure_ascii=False) + "\n"
+
+    return Document(tuple(found), translated)

@@ -5,8 +5,7 @@ are those of groups. No group is read or made on either cluster.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -19,7 +18,6 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.commit_rule import decide
 from tsoffset.group_sync.cycle import StepsHere, cycle_tables, join_cache
-from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.read import groups_frame, source_commits, with_current
 from tsoffset.group_sync.rows import rows_table
 from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
@@ -85,33 +83,29 @@ def translate_stored(
     target.describe()
     source.describe()
     of_records = [one for one in offsets if one.offset >= 0]
-    answers = _FileAsCluster(of_records).columns()
+    found = _committed(of_records)
     # Competing flows count for groups alone: they merge committed offsets, a file has no others'.
-    works = [GroupWork(name) for name in answers.groups]
-    commits = source_commits(flow, cast(Cluster, _FileAsCluster(of_records)), groups_frame(works))
-    steps = _FileSteps(StepsHere(flow, source, target), commits)
+    works = [GroupWork(name) for name in found.groups]
+    commits = source_commits(flow, source, groups_frame(works), found=found)
+    steps = _FileSteps(flow, source, target, commits=commits)
     done = cycle_tables(flow.name, steps, works, carry_over)
     carry_over.learn(done.carry_over)
     rows = {
         (row.group, row.source_topic, row.partition): row for row in rows_of(rows_table(done.rows))
     }
-    found = []
+    translated = []
     for one in offsets:
         row = rows.get((_key(one), one.topic, one.partition))
         row = _without_translation(flow, one) if row is None else row
-        found.append(StoredTranslation(one, replace(row, group=one.group or group)))
-    return found
+        translated.append(StoredTranslation(one, replace(row, group=one.group or group)))
+    return translated
 
 
 @dataclass(frozen=True, slots=True)
-class _FileSteps:
+class _FileSteps(StepsHere):
     """The steps of a cycle whose commits are those of a file, and which commits nothing."""
 
-    here: StepsHere
-    commits: pl.DataFrame
-
-    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        return self.here.log_ranges(partitions)
+    commits: pl.DataFrame = field(kw_only=True)
 
     def read(
         self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
@@ -119,41 +113,20 @@ class _FileSteps:
         """As `Steps.read`, from the file."""
         return join_cache(self.commits, cached, ranges, empty(TARGET_COMMITS))
 
-    def translate(
-        self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
-        return self.here.translate(offsets, partitions)
-
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
         """As `Steps.decide_and_commit`, as if the target had no offset of the application."""
         rows = with_current(work, empty(TARGET_COMMITS))
-        decided = decide(rows, self.here.flow.translation.floor)
+        decided = decide(rows, self.flow.translation.floor)
         return select(decided, COMMIT_RESULTS), Cost()
 
 
-@dataclass(frozen=True, slots=True)
-class _FileAsCluster:
-    """In the place of the source where committed offsets are fetched: those of the file."""
-
-    offsets: Sequence[StoredOffset]
-
-    def columns(self) -> CommittedColumns:
-        """The offsets, each log as a group."""
-        groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        for one in self.offsets:
-            place = TopicPartition(one.topic, one.partition)
-            groups.setdefault(_key(one), {})[place] = CommittedOffset(one.offset)
-        return CommittedColumns.of({name: groups[name] for name in sorted(groups)})
-
-    def committed(
-        self,
-        groups: Collection[str],
-        *,
-        share_groups: Collection[str] = (),
-        require_stable: bool,
-        within_seconds: float | None = None,
-    ) -> CommittedColumns:
-        return self.columns()
+def _committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
+    """The offsets as if they were committed, each log as a group."""
+    groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+    for one in offsets:
+        place = TopicPartition(one.topic, one.partition)
+        groups.setdefault(_key(one), {})[place] = CommittedOffset(one.offset)
+    return CommittedColumns.of({name: groups[name] for name in sorted(groups)})
 
 
 def _key(one: StoredOffset) -> str:

@@ -5,6 +5,7 @@ Names in paths are percent-encoded; `/` in a group's name may be unencoded.
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
@@ -32,13 +33,13 @@ from tsoffset.server.flows import (
     resumptions,
     row_answers,
     seconds_since,
-    step_of,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
 from tsoffset.server.problems import Refused, Unchanged, add_problems, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
+from tsoffset.terminal.next_step import next_step
 from tsoffset.version import __version__
 
 # As many as this process has in memory: an answer without reading files takes 10 ms.
@@ -196,7 +197,7 @@ class _Routes:
 
     def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
         """All flows of this process."""
-        statuses = [(status, self._lead(status.name)) for status in self._board.statuses()]
+        statuses = [self._known(status.name) for status in self._board.statuses()]
         _tag(request, response, _state(self._board, *statuses))
         return flows_answer(self._board, statuses, self._summaries)
 
@@ -205,12 +206,11 @@ class _Routes:
         new answers at most every few seconds."""
         known = self._remotes.known()
         _tag(request, response, known)
-        return answers.RemotesAnswer.model_validate({"remotes": known}, from_attributes=True)
+        return answers.RemotesAnswer(remotes=list(known))
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, messages, last cycle and totals."""
-        status = self._known(unquote(flow))
-        lead = self._lead(status.name)
+        status, lead = self._known(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         return flow_answer(status, lead, self._summaries, self._board.now())
 
@@ -226,11 +226,11 @@ class _Routes:
         status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, SummaryKey.GROUP)
         places = choice.of(summary)
-        entries = [
-            answers.EntryAnswer(**entry_fields(entry, now, self._steps(status)))
-            for entry in summary.entries(places[paging.part])
-        ]
-        return answers.GroupsAnswer(**paging.fields(status, now, len(places)), groups=entries)
+        entries = summary.entries(places[paging.part])
+        groups = [entry_fields(entry, now, self._steps(status)) for entry in entries]
+        return answers.GroupsAnswer.model_validate(
+            {**paging.fields(status, now, len(places)), "groups": groups}
+        )
 
     def group(
         self,
@@ -269,8 +269,7 @@ class _Routes:
         lags = replication_lags(status)
         topics = [
             answers.TopicAnswer(
-                **entry_fields(entry, now, no_step),
-                replication_lag_records=lags.get(entry.name),
+                **entry_fields(entry, now, no_step), replication_lag_records=lags.get(entry.name)
             )
             for entry in summary.entries(places[paging.part])
         ]
@@ -282,8 +281,7 @@ class _Routes:
         response: Response,
         flow: str,
         since: Annotated[
-            float,
-            Query(alias="from", allow_inf_nan=False, description="Seconds since 1970 UTC."),
+            float, Query(alias="from", allow_inf_nan=False, description="Seconds since 1970 UTC.")
         ] = 0.0,
         until: Annotated[
             float | None,
@@ -297,19 +295,13 @@ class _Routes:
         ] = 500,
     ) -> answers.HistoryAnswer:
         """A point for each past cycle of a flow, the oldest first."""
-        status = self._known(unquote(flow))
-        lead = self._lead(status.name)
+        status, lead = self._known(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
         if not points and status.known_at is None and not lead.here:
             raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of")
-        return answers.HistoryAnswer(
-            flow=status.name,
-            points=[
-                answers.PointAnswer.model_validate(point, from_attributes=True) for point in points
-            ],
-        )
+        return answers.HistoryAnswer.model_validate({"flow": status.name, "points": points})
 
     def translate(
         self,
@@ -342,7 +334,7 @@ class _Routes:
         """Resume a flow, with a cycle at once. Only the leader can do this, or an instance on which
         the flow is paused."""
         name = unquote(flow)
-        paused = self._known(name).state is FlowState.PAUSED
+        paused = self._known(name)[0].state is FlowState.PAUSED
         return self._asked(self._controls.resume, name, request, anywhere=paused)
 
     def sync(self, request: Request, flow: str) -> answers.Done:
@@ -353,40 +345,38 @@ class _Routes:
     def _asked(
         self, ask: Callable[[str], None], name: str, request: Request, *, anywhere: bool = False
     ) -> answers.Done:
-        lead = self._lead(name)
+        _, lead = self._known(name)
         if not (lead.here or anywhere):
             raise _led_elsewhere(name, lead, request, "does not run")
         try:
             ask(name)
         except KeyError:
             raise self._no_flow(name) from None
-        return answers.Done(flow=name, state=self._known(name).state)
-
-    def _lead(self, name: str) -> Lead:
-        try:
-            return self._controls.lead(name)
-        except KeyError:
-            raise self._no_flow(name) from None
+        return answers.Done(flow=name, state=self._known(name)[0].state)
 
     def _informed(
         self, request: Request, response: Response, name: str
     ) -> tuple[FlowStatus, float]:
         """The flow's status, and the time now. Refuses if another instance runs the flow and no
         cycle is known here: an empty answer would be wrong."""
-        status, lead = self._known(name), self._lead(name)
+        status, lead = self._known(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
             raise _led_elsewhere(name, lead, request, "knows of no cycle of")
         return status, self._board.now()
 
     def _steps(self, status: FlowStatus) -> StepOf:
-        return step_of(self._board.config, status.name)
+        return partial(next_step, self._board.config, status.name)
 
-    def _known(self, name: str) -> FlowStatus:
+    def _known(self, name: str) -> tuple[FlowStatus, Lead]:
         status = self._board.status(name)
+        try:
+            lead = self._controls.lead(name)
+        except KeyError:
+            status = None
         if status is None:
             raise self._no_flow(name)
-        return status
+        return status, lead
 
     def _settings(self, name: str) -> FlowSettings:
         self._known(name)

@@ -1,18 +1,18 @@
 """Making the API's answers from the daemon's status."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, fields
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
-from tsoffset.daemon.status import Board, FlowStatus, Instance, Lead
+from tsoffset.daemon.status import Board, FlowStatus, Lead
 from tsoffset.daemon.summary import Summary, SummaryEntry, SummaryKey
 from tsoffset.server import answers
-from tsoffset.terminal.next_step import next_step
+from tsoffset.terminal.next_step import SuggestedCommand
 
 
 class Summaries:
@@ -36,12 +36,9 @@ def flows_answer(
     board: Board, statuses: Iterable[tuple[FlowStatus, Lead]], summaries: Summaries
 ) -> answers.FlowsAnswer:
     now = board.now()
-    return answers.FlowsAnswer(
-        instance=instance_answer(board.instance),
-        at=now,
-        warnings=list(board.warnings),
-        flows=[flow_answer(status, lead, summaries, now) for status, lead in statuses],
-    )
+    flows = [flow_answer(status, lead, summaries, now) for status, lead in statuses]
+    told = {"instance": board.instance, "at": now, "warnings": board.warnings, "flows": flows}
+    return answers.FlowsAnswer.model_validate(told)
 
 
 def flow_answer(
@@ -49,63 +46,35 @@ def flow_answer(
 ) -> answers.FlowAnswer:
     flow = status.flow
     totals = summaries.of(status, SummaryKey.GROUP).totals()
-    return answers.FlowAnswer(
-        name=status.name,
-        source=flow.source.alias,
-        target=flow.target.alias,
-        state=status.state,
-        state_since=status.state_since,
+    named = {
+        field.name: getattr(status, field.name)
+        for field in fields(status)
+        if field.name in answers.FlowAnswer.model_fields
+    }
+    told = {
+        **named,
+        "name": status.name,
+        "source": flow.source.alias,
+        "target": flow.target.alias,
         # While the flow's thread hangs, its own messages are old.
-        messages=[*dict.fromkeys(filter(None, (lead.problem, *status.messages)))],
-        commits=flow.commits,
-        interval_seconds=flow.sync_interval_seconds,
-        limit_seconds=flow.longest_cycle_seconds,
-        cycles=status.cycles,
-        failures=status.failures,
-        failures_in_a_row=status.failures_in_a_row,
-        late=status.late,
-        over_limit=status.over_limit,
-        unknown_since=status.unknown_since(now),
-        lag_estimate_records=status.lag_estimate(totals.lag_records, now),
-        last_cycle=None
-        if status.last is None
-        else answers.CycleAnswer.model_validate(status.last, from_attributes=True),
-        last_success_at=status.last_success_at,
-        running_since=status.running_since,
-        next_at=status.next_at,
-        lists=list(status.lists),
-        others=[instance_answer(other) for other in status.others],
-        leads=lead.here,
-        leader=None if lead.leader is None else instance_answer(lead.leader),
-        age_seconds=seconds_since(status.known_at, now),
-        totals=answers.TotalsAnswer(
-            groups=totals.entries,
-            lag_seconds=seconds_since(totals.in_sync_at, now),
-            **_without(asdict(totals), "entries", "in_sync_at"),
-        ),
-    )
+        "messages": [*dict.fromkeys(filter(None, (lead.problem, *status.messages)))],
+        "commits": flow.commits,
+        "interval_seconds": flow.sync_interval_seconds,
+        "limit_seconds": flow.longest_cycle_seconds,
+        "unknown_since": status.unknown_since(now),
+        "lag_estimate_records": status.lag_estimate(totals.lag_records, now),
+        "last_cycle": status.last,
+        "leads": lead.here,
+        "leader": lead.leader,
+        "age_seconds": seconds_since(status.known_at, now),
+        "totals": asdict(totals)
+        | {"groups": totals.entries, "lag_seconds": seconds_since(totals.in_sync_at, now)},
+    }
+    return answers.FlowAnswer.model_validate(told)
 
 
-def instance_answer(instance: Instance) -> answers.InstanceAnswer:
-    return answers.InstanceAnswer(**asdict(instance))
-
-
-StepOf = Callable[[str | None, str | None], answers.NextStepAnswer | None]
+StepOf = Callable[[str | None, str | None], SuggestedCommand | None]
 """From a group and a reason to the next step."""
-
-
-def step_of(config: str, flow: str) -> StepOf:
-    """The next steps of a flow; their commands name this configuration file."""
-
-    def step(group: str | None, reason: str | None) -> answers.NextStepAnswer | None:
-        found = next_step(config, flow, group, reason)
-        return (
-            None
-            if found is None
-            else answers.NextStepAnswer(when=found.when, command=found.command)
-        )
-
-    return step
 
 
 def no_step(_group: str | None, _reason: str | None) -> None:
@@ -115,9 +84,9 @@ def no_step(_group: str | None, _reason: str | None) -> None:
 def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any]:
     reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
     return {
-        **_without(asdict(entry), "reasons", "reason"),
+        **asdict(entry),
         "next_step": step(entry.name, entry.reason),
-        "reasons": [answers.ReasonCount(reason=name, rows=rows) for name, rows in reasons],
+        "reasons": [{"reason": name, "rows": rows} for name, rows in reasons],
         "lag_seconds": seconds_since(entry.in_sync_at, now),
     }
 
@@ -137,10 +106,12 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
 
 def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRow]:
     return [
-        answers.PairRow(
-            **row,
-            next_step=step(row["group"], row["reason"]),
-            lag_seconds=seconds_since(row["in_sync_at"], now),
+        answers.PairRow.model_validate(
+            {
+                **row,
+                "next_step": step(row["group"], row["reason"]),
+                "lag_seconds": seconds_since(row["in_sync_at"], now),
+            }
         )
         for row in rows.to_pylist()
     ]
@@ -150,19 +121,14 @@ def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resump
     """Where the consumers of a group would resume; rows without a partition are left out."""
     rows = rows.append_column("offset", on_target(rows)).filter(pc.is_valid(rows["source_topic"]))
     return [
-        answers.Resumption(
-            source_topic=row["source_topic"],
-            partition=row["partition"],
-            source_offset=row["source_offset"],
-            target_topic=row["target_topic"],
-            offset=row["offset"],
-            precision=row["precision"] if row["offset"] == row["target_offset"] else None,
-            reread_bound=row["lag_records"],
-            age_seconds=seconds_since(row["in_sync_at"], now),
-            outcome=row["outcome"],
-            reason=row["reason"],
-            message=row["message"],
-            next_step=step(row["group"], row["reason"]),
+        answers.Resumption.model_validate(
+            {
+                **row,
+                "precision": row["precision"] if row["offset"] == row["target_offset"] else None,
+                "reread_bound": row["lag_records"],
+                "age_seconds": seconds_since(row["in_sync_at"], now),
+                "next_step": step(row["group"], row["reason"]),
+            }
         )
         for row in rows.to_pylist()
     ]
@@ -171,7 +137,3 @@ def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resump
 def seconds_since(at: float | None, now: float) -> float | None:
     """Seconds since a time; 0 for a future time, since clocks may be set back."""
     return None if at is None else max(0.0, now - at)
-
-
-def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in names}

@@ -8,7 +8,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,9 +15,9 @@ import truststore
 import urllib3
 from pydantic import ValidationError
 
-from tsoffset.flow.security import is_local
+from tsoffset.flow.security import keeps_secrets
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.answers import FlowsAnswer
+from tsoffset.server.answers import FlowsAnswer, RemoteAnswer
 
 FRESH_SECONDS = 5.0
 CONNECT_SECONDS = 3.0
@@ -27,21 +26,6 @@ LARGEST_ANSWER = 8_000_000
 _PIECE = 65_536
 _PATH = "/api/v1/flows"
 _UNREACHABLE = "it cannot be reached; check that it runs, and the network to it"
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """One instance.
-
-    `url` is its address without secrets. `answer` is its last answer, and `answered_at` the time of
-    that (seconds since 1970 UTC); both are None before the first one. `error` says why the last
-    request had no answer.
-    """
-
-    url: str
-    answer: FlowsAnswer | None = None
-    answered_at: float | None = None
-    error: str | None = None
 
 
 class NoAnswer(Exception):
@@ -59,11 +43,14 @@ class Remotes:
     ) -> None:
         self._token, self._now, self._fresh_seconds = settings.read_token, now, fresh_seconds
         self._lock = threading.Lock()
-        self._known = [Remote(_shown(url)) for url in settings.remote_urls]
+        self._known = [
+            RemoteAnswer(url=_shown(url), answer=None, answered_at=None, error=None)
+            for url in settings.remote_urls
+        ]
         # When each may be requested again, by the monotonic clock; infinity while a request runs.
         self._due = [0.0] * len(self._known)
 
-    def known(self) -> tuple[Remote, ...]:
+    def known(self) -> tuple[RemoteAnswer, ...]:
         """What is known now. Returns at once, and requests outdated ones in the background."""
         with self._lock:
             for place, due in enumerate(self._due):
@@ -75,9 +62,11 @@ class Remotes:
     def _ask(self, place: int) -> None:
         before = self._known[place]
         try:
-            after = Remote(before.url, flows_of(before.url, self._token), self._now())
+            found = flows_of(before.url, self._token)
+            now = self._now()
+            after = RemoteAnswer(url=before.url, answer=found, answered_at=now, error=None)
         except NoAnswer as error:
-            after = replace(before, error=str(error))
+            after = RemoteAnswer(**{**dict(before), "error": str(error)})
         finally:
             with self._lock:
                 self._due[place] = time.monotonic() + self._fresh_seconds
@@ -92,16 +81,10 @@ def _shown(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
 
-def _keeps_secrets(url: str) -> bool:
-    """True if what is sent to the address cannot be read on the network."""
-    parts = urlsplit(url)
-    return parts.scheme == "https" or is_local(parts.hostname or "")
-
-
 def flows_of(url: str, token: str | None) -> FlowsAnswer:
     """The flows of the instance at this address. Raises NoAnswer."""
     headers = {"Accept": "application/json"}
-    safe = _keeps_secrets(url)
+    safe = keeps_secrets(url)
     if token is not None and safe:
         headers["Authorization"] = f"Bearer {token}"
     timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)

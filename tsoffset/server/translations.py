@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated
 
@@ -94,6 +93,4 @@ def add_translations(
             rows = [failed_row(settings.name, all_failed(error))]
         finally:
             busy.release()
-        return Translations(
-            flow=settings.name, rows=[TranslatedRow.model_validate(asdict(row)) for row in rows]
-        )
+        return Translations.model_validate({"flow": settings.name, "rows": rows})

@@ -58,10 +58,7 @@ class Output:
         return None if self._wide or not self._console.is_terminal else self._console.width
 
     def show(
-        self,
-        kind: type,
-        records: Iterable[Any],
-        lines: Callable[[int | None], Iterable[Text]],
+        self, kind: type, records: Iterable[Any], lines: Callable[[int | None], Iterable[Text]]
     ) -> None:
         """Write the records, or for a table the lines for a person."""
         if self.format is Format.TABLE:

@@ -142,12 +142,7 @@ def elided(text: str, width: int) -> str:
 
 
 def wrapped(
-    text: str,
-    width: int | None,
-    indent: str = "  ",
-    hanging: str | None = None,
-    *,
-    style: str = "",
+    text: str, width: int | None, indent: str = "  ", hanging: str | None = None, *, style: str = ""
 ) -> Iterator[Text]:
     """The text with an `indent`, wrapped on a terminal; further lines have the indent `hanging`, if
     given."""

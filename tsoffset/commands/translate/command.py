@@ -102,11 +102,7 @@ def translate(
     from tsoffset.offset_files.document import Document
     from tsoffset.offset_files.flink import read_flink
     from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
-    from tsoffset.offset_files.spark_checkpoint import (
-        StartingOffsets,
-        new_folder,
-        read_checkpoint,
-    )
+    from tsoffset.offset_files.spark_checkpoint import SparkCheckpoint, new_folder, read_checkpoint
 
     if sum(one is not None for one in (file, checkpoint, flink)) != 1:
         raise UsageError("translate: give one input: FILE, --spark-checkpoint or --flink")
@@ -126,10 +122,10 @@ def translate(
     if file is not None and written is not None:
         require_other_file(file, written)
 
-    def read() -> Document:
+    def read() -> Document | SparkCheckpoint:
         if checkpoint is not None:
             found = read_checkpoint(checkpoint)
-            return StartingOffsets(found) if starting_offsets else found
+            return found.starting_offsets() if starting_offsets else found
         if flink is not None:
             return read_flink(*flink)
         assert file is not None

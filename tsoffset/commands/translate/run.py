@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 def run_translate(
     selection: Selection,
-    read: Callable[[], Document],
+    read: Callable[[], Document | SparkCheckpoint],
     output: Output,
     notices: Notices,
     *,
@@ -52,7 +52,7 @@ def run_translate(
             config = selection.configuration.path
             output.show(Row, rows, partial(cycle_lines, flow.name, rows, lambda: summary, config))
 
-    def once(document: Document) -> int:
+    def once(document: Document | SparkCheckpoint) -> int:
         offsets = document.offsets
         try:
             with (
@@ -106,7 +106,9 @@ def _reread(found: Sequence[StoredTranslation]) -> str:
     return f"at most {counted(bound, 'record')} re-read"
 
 
-def _not_written(document: Document, output: str, refused: Sequence[StoredTranslation]) -> str:
+def _not_written(
+    document: Document | SparkCheckpoint, output: str, refused: Sequence[StoredTranslation]
+) -> str:
     first = refused[0]
     where = f"{first.stored.topic}-{first.stored.partition} at {first.stored.offset}"
     row = first.row

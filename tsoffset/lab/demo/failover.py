@@ -9,12 +9,7 @@ from tsoffset.lab.demo.consumers import Reads
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.story import Story
 from tsoffset.lab.demo.topics import GROUPS
-from tsoffset.lab.demo.verdict import (
-    GroupResult,
-    Resumed,
-    conclusion,
-    way,
-)
+from tsoffset.lab.demo.verdict import GroupResult, Resumed, conclusion, way
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask

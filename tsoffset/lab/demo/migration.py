@@ -31,12 +31,7 @@ from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
 from tsoffset.lab.demo.topics import GROUPS, ORDERS, PARTITIONS
-from tsoffset.lab.demo.verdict import (
-    GroupResult,
-    Resumed,
-    conclusion,
-    way,
-)
+from tsoffset.lab.demo.verdict import GroupResult, conclusion, way
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
 from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
 from tsoffset.spark.dataflow import run_cycle
@@ -44,7 +39,6 @@ from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.row_columns import tally_of
-from tsoffset.terminal.tables import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -240,22 +234,19 @@ class MigrationStory(Story):
         resumed, verdicts = self._judged(rows, reads)
         self._narrator.say(
             f"A real consumer of each group reads on {TARGET} to the end. RE-READ counts records "
-            "that the group had already processed, by content; BEFORE is the same for the offsets "
-            "before the sync: MirrorMaker 2's offsets, except for two groups that have read there "
-            "(- if there was none).",
+            "that the group had already processed, by content.",
             apart=True,
         )
-        before = {name: _before(name, found) for name, found in resumed.items()}
-        name, stood, read, *others = verdict_columns({each.name: each.stands for each in GROUPS})
-        before_column: Column[GroupResult] = Column(
-            "BEFORE", lambda one: before[one.group], right=True
-        )
-        self._narrator.table((name, stood, read, before_column, *others), verdicts)
+        self._narrator.table(verdict_columns({one.name: one.stands for one in GROUPS}), verdicts)
         moved = [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]]
         self._narrator.table(
             WAY_COLUMNS,
             [
-                way("as MirrorMaker 2 had set them", moved, _as_found),
+                way(
+                    "as MirrorMaker 2 had set them",
+                    moved,
+                    lambda one: one.row.current_target_offset,
+                ),
                 way("as tsoffset has set them", moved, lambda one: one.stands_at),
             ],
         )
@@ -328,15 +319,6 @@ class _Heard(Notices):
 
     def note(self, sentence: str) -> None:
         self.sentences.append(sentence)
-
-
-def _as_found(resumed: Resumed) -> int | None:
-    return resumed.row.current_target_offset
-
-
-def _before(group: str, resumed: Sequence[Resumed]) -> str:
-    found = way(group, resumed, _as_found)
-    return "-" if found.silent == found.positions else f"{found.count.reread:,}"
 
 
 def _wait_for_checkpoints(clusters: Clusters, flow: FlowSettings) -> int:

@@ -73,9 +73,7 @@ def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupResult], ...
         Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
         Column("RE-READ", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
         Column(
-            "BOUND",
-            lambda verdict: f"{verdict.announced:,}" if verdict.moved else None,
-            right=True,
+            "BOUND", lambda verdict: f"{verdict.announced:,}" if verdict.moved else None, right=True
         ),
         Column("SKIPPED", lambda verdict: _counted(verdict.count.skipped, "bold red"), right=True),
     )

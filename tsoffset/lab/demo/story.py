@@ -161,10 +161,7 @@ class Story:
 
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; returns a function that waits until everything is copied."""
-        both, its = (
-            "MirrorMaker 2 and tsoffset read the same file",
-            "MirrorMaker 2's own file",
-        )
+        both, its = ("MirrorMaker 2 and tsoffset read the same file", "MirrorMaker 2's own file")
         self._narrator.step(both if self.shares_file else its)
         telling = self._clusters.write_configuration(self.settings, shared=self.shares_file)
         self._narrator.say(f"{self._clusters.configuration} holds:")

@@ -13,13 +13,7 @@ from tsoffset.lab.embedded.jars import KAFKA_VERSION
 from tsoffset.lab.embedded.ports import HOST, free_port, is_free
 from tsoffset.lab.embedded.process import JavaProcess
 from tsoffset.lab.embedded.readiness import serving
-from tsoffset.lab.embedded.security import (
-    ADMIN,
-    ADMIN_LISTENER,
-    PLAINTEXT,
-    Access,
-    BrokerSecurity,
-)
+from tsoffset.lab.embedded.security import ADMIN, ADMIN_LISTENER, PLAINTEXT, Access, BrokerSecurity
 from tsoffset.lab.embedded.server import Server, write_private
 
 START_SECONDS = 90.0

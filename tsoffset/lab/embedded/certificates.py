@@ -33,9 +33,7 @@ class Certificate:
         """The key as PEM (PKCS #8), encrypted (PBES2) if there is a password: Kafka on Java 17
         cannot read an encrypted one, and needs it plain or in another kind of store."""
         return self.key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            _encryption(password),
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, _encryption(password)
         ).decode()
 
     def chain_pem(self) -> str:

@@ -4,12 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from tsoffset.lab.embedded.copying import (
-    Log,
-    copies_missing,
-    partitions_with_leader,
-    topic_missing,
-)
+from tsoffset.lab.embedded.copying import Log, copies_missing, partitions_with_leader, topic_missing
 from tsoffset.lab.embedded.security import Access
 from tsoffset.lab.embedded.server import Server
 

@@ -1,11 +1,4 @@
 "use strict";
-// The colours that were chosen on the status page.
-try {
-  const theme = localStorage.getItem("tsoffset-theme");
-  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
-} catch {
-  // Those of the system.
-}
 SwaggerUIBundle({
   url: "../openapi.json",
   dom_id: "#swagger-ui",
