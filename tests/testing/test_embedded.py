@@ -196,6 +196,20 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(repository, tmp_pa
     assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
 
 
+def test_mirror_of_mavens_own_settings_is_used(repository, monkeypatch, tmp_path):
+    """A machine that is set up for Maven needs no setting of ours."""
+    settings = tmp_path / "home" / ".m2" / "settings.xml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        f"<settings><mirrors><mirror><mirrorOf>external:*,!own</mirrorOf>"
+        f"<url>{os.environ[REPOSITORY_VARIABLE]}</url></mirror></mirrors></settings>"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv(REPOSITORY_VARIABLE)
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+
+
 # --- Brokers
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from xml.etree import ElementTree
 
 import platformdirs
 import pooch
@@ -103,7 +104,7 @@ def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
 
 
 def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], product: str) -> None:
-    repository = os.environ.get(REPOSITORY_VARIABLE, "").rstrip("/") or _MAVEN_CENTRAL
+    repository = _repository().rstrip("/")
     jars = pooch.create(
         folder,
         repository,
@@ -145,3 +146,21 @@ def _system_authorities() -> Iterator[None]:
         yield
     finally:
         truststore.extract_from_ssl()
+
+
+def _repository() -> str:
+    """The Maven repository that this machine is configured for, else Maven Central."""
+    told = os.environ.get(REPOSITORY_VARIABLE)
+    if told:
+        return told
+    try:
+        settings = ElementTree.parse(Path.home() / ".m2" / "settings.xml")  # noqa: S314 (the user's)
+        mirrors = settings.findall("{*}mirrors/{*}mirror")
+    except (OSError, RuntimeError, ElementTree.ParseError):
+        mirrors = []
+    for mirror in mirrors:
+        mirrored = {word.strip() for word in mirror.findtext("{*}mirrorOf", "").split(",")}
+        url = mirror.findtext("{*}url", "").strip()
+        if mirrored & {"*", "external:*", "central"} and "!central" not in mirrored and url:
+            return url
+    return _MAVEN_CENTRAL
