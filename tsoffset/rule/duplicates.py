@@ -161,11 +161,13 @@ def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Te
     if record.timestamp_ms is None:
         return True
     first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
-    if first is None or first.offset >= copy.offset or first.timestamp_ms == record.timestamp_ms:
+    if first is None or first.offset >= copy.offset:
         return True
-    younger = yield from inquiry.next_data(TARGET, first.offset)
+    younger = yield from inquiry.next_data(TARGET, first.offset, shared=True)
     if not isinstance(younger, Record):
         return False
+    if first.timestamp_ms == record.timestamp_ms:
+        return not evidence.equal(record, younger)  # that is the copy to prove
     if younger.offset >= copy.offset:
         return True
     is_of_earlier = yield from _is_of_earlier(inquiry, younger, record)
