@@ -113,8 +113,8 @@ class Topology:
         self._asking += 1
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
-                if deadline.over and node in causes:
-                    continue  # its earlier failure says more than a timeout
+                if deadline.over and (node in causes or node not in addresses):
+                    continue  # an earlier failure says more than a timeout
                 pace = deadline.within(wait_ms)
                 try:
                     response = await connections.ask(
