@@ -543,20 +543,20 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     another = MemoryCluster("another")
     another.create_topic(TP.topic)
     another.log(TP.topic).append([Message(1, b"key", b"value")])
-    theirs = Brokers(another)
-    with theirs.open():
-        nodes = [broker(0, brokers.ports[0]), broker(1, theirs.ports[1])]
+    others = Brokers(another)
+    with others.open():
+        nodes = [broker(0, brokers.ports[0]), broker(1, others.ports[1])]
         brokers.lies = [(None, METADATA, change(set_to(brokers=nodes)))]
         failed = read(connect(admin_timeout_ms=2_000), 0)
     assert failed.kind is FailureKind.UNREACHABLE
     assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
-    assert theirs.requests[FETCH] == 0
+    assert others.requests[FETCH] == 0
 
 
 def test_an_address_of_another_cluster_is_no_address_of_this_one(brokers, connect):
     """As after a mistake in `bootstrap.servers`: `check` and each cycle name it."""
-    theirs = Brokers(MemoryCluster("another"))
-    with theirs.open() as address:
+    others = Brokers(MemoryCluster("another"))
+    with others.open() as address:
         settings = ClusterSettings("A", (f"127.0.0.1:{brokers.ports[0]}", address))
         with KafkaCluster(settings) as cluster:
             found = cluster.describe()
