@@ -628,10 +628,12 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monke
     assert row_of(agrees(world), "g0").target_offset == 340
 
 
+@pytest.mark.parametrize("describable", [True, False])
 @pytest.mark.parametrize("proof", ["content", "timestamps"])
-def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, monkeypatch):
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, describable, monkeypatch):
     """Between the translation and the commit, whether anything of it is to be remembered or not:
-    the translated offset lies in the new log, too, after records that the group has not read."""
+    the translated offset lies in the new log, too, after records that the group has not read. A
+    topic that cannot be described may be such a one."""
     world = Remembering.of(40, records=200)
     world.settings = flow(translation=TranslationSettings(proof=proof))
     translate = StepsHere.translate
@@ -639,6 +641,9 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, monkeypatch):
     def meanwhile(*given: object) -> object:
         found = translate(*given)
         remake_copy(world.estate, 200)
+        if not describable:
+            late = Failed(FailureKind.TIMEOUT, "made to fail")
+            world.estate["B"].fail(late, verb=Verb.TOPICS, topic=COPY.topic, times=1)
         return found
 
     monkeypatch.setattr(StepsHere, "translate", meanwhile)

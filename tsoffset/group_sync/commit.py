@@ -145,15 +145,20 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
 
 
 def _of_same_topics(target: Cluster, work: pl.DataFrame) -> pl.DataFrame:
-    """The work; rows fail whose target topic was recreated since they were translated: their offset
-    may lie within the new log, after records that the group has not read."""
+    """The work; rows fail whose target topic was recreated since they were translated, or cannot be
+    described: their offset may lie within a new log, after records that the group has not read. A
+    missing topic is the commit's to tell."""
     asked = work.filter(pl.col("target_topic_id").is_not_null() & ~pl.col("target_active"))
     names = asked["target_topic"].unique(maintain_order=True).to_list()
     found: Mapping[str, TopicDescription | Failed] = {}
     with suppress(ClusterUnreachable):  # then nothing can be committed
         found = target.topics(names) if names else {}
     now = pl.DataFrame(
-        [(topic, one.topic_id) for topic, one in found.items() if not isinstance(one, Failed)],
+        [
+            (topic, "" if isinstance(one, Failed) else one.topic_id)
+            for topic, one in found.items()
+            if not (isinstance(one, Failed) and one.missing)
+        ],
         {"target_topic": pl.String, "id_now": pl.String},
         orient="row",
     )
