@@ -72,6 +72,7 @@ class MigrationStory(Story):
         "sync.group.offsets.interval.seconds": "1",
     }
     shares_file = False
+    _checkpoints = 0
 
     @property
     def file(self) -> Path:
@@ -107,14 +108,26 @@ class MigrationStory(Story):
 
     # --- what MirrorMaker 2 has ------------------------------------------------------------
 
+    def _start_mirror(self) -> Callable[[], None]:
+        """The mirror is complete when all checkpoints are committed, too.
+
+        MirrorMaker 2 compares a checkpoint with the target's offset as it was up to an interval
+        ago. While it still commits, it can move a group back that read on the target meanwhile.
+        """
+        mirrored = super()._start_mirror()
+
+        def wait() -> None:
+            mirrored()
+            (flow,) = self._configuration().resolve().select((FLOW,))
+            self._checkpoints = _wait_for_checkpoints(self._clusters, flow)
+
+        return wait
+
     def _show_mirror_maker_offsets(self) -> None:
-        self._narrator.step(f"MirrorMaker 2 commits for the groups on {TARGET}")
-        (flow,) = self._configuration().resolve().select((FLOW,))
-        with progress("waiting for checkpoints"):
-            pairs = self._aside(lambda: _wait_for_checkpoints(self._clusters, flow))
+        self._narrator.step(f"MirrorMaker 2 has committed for the groups on {TARGET}")
         self._narrator.say(
-            f"Its checkpoint connector has translated {pairs} commits, and set those of idle "
-            f"groups on {TARGET}: this is what consumers would resume from."
+            f"Its checkpoint connector has translated {self._checkpoints} commits, and set those "
+            f"of idle groups on {TARGET}: this is what consumers would resume from."
         )
 
     def _migrate(self) -> None:
@@ -325,20 +338,20 @@ def _wait_for_checkpoints(clusters: Clusters, flow: FlowSettings) -> int:
     """Wait until MirrorMaker 2 has written and committed all checkpoints; returns the number of
     group-partitions with a checkpoint. Raises EmbeddedError."""
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
-    counts: list[int] = []
+    seen: list[dict[CheckpointKey, int]] = []
 
     def missing() -> str | None:
         with KafkaCluster(flow.target) as target:
             found = read_checkpoints(target, topic, wanted=lambda _: True, committed={})
             behind = _behind(target, found)
-        counts.append(len(found.newest))
-        still = len(counts) >= _CHECKS and counts[-1] and len({*counts[-_CHECKS:]}) == 1
-        if still and not behind:
+        newest = {key: one.target_offset for key, one in found.newest.items()}
+        seen.append(newest)
+        if newest and not behind and seen[-_CHECKS:] == [newest] * _CHECKS:
             return None
-        return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed yet"
+        return f"{len(newest)} pairs have a checkpoint, {behind} of them are not committed yet"
 
     clusters.target.wait_until(missing, seconds=_CHECKPOINTS_SECONDS, doing=f"wait for {topic}")
-    return counts[-1]
+    return len(seen[-1])
 
 
 def _behind(target: KafkaCluster, found: Checkpoints) -> int:
