@@ -17,6 +17,7 @@ from tsoffset.errors import UsageError
 from tsoffset.extras import name_missing_extra
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import FailureKind, OutcomeKind, Reason
+from tsoffset.terminal.interrupts import INTERRUPTED, raise_on_interrupt
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.streams import write_failure
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-INTERRUPTED = 130
 EXIT_STATUS = """\b
 Exit status:
     0  success (skipped rows count as success)
@@ -67,8 +67,9 @@ def command(
             wide = given.pop("wide", False)
             output = Output(sys.stdout, given.pop("format", format), wide=wide)
             try:
-                chosen = (select(given, notices),) if selects else ()
-                status = work(*chosen, output, notices, **given)
+                with raise_on_interrupt():
+                    chosen = (select(given, notices),) if selects else ()
+                    status = work(*chosen, output, notices, **given)
             except (KeyboardInterrupt, click.Abort):
                 notices.note("interrupted")
                 status = INTERRUPTED
