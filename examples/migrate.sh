@@ -15,4 +15,5 @@ echo "$steps" >"$tsoffset_file.steps"
 "$tsoffset" check -c "$tsoffset_file"
 "$tsoffset" plan -c "$tsoffset_file"
 "$tsoffset" compare -c "$tsoffset_file"
-echo "nothing was changed; go on with step 4 of $tsoffset_file.steps"
+next=$(grep -m 1 -E '^[0-9]+\. Switch' "$tsoffset_file.steps")
+echo "nothing was changed; go on in $tsoffset_file.steps with: $next"

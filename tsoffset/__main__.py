@@ -9,6 +9,6 @@ from pathlib import Path
 if not sys.flags.safe_path and sys.path[0] == str(Path.cwd()):
     del sys.path[0]
 
-from tsoffset.cli.main import main
+from tsoffset.cli.start import main
 
 main()

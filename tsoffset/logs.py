@@ -18,20 +18,15 @@ from typing import Any, TextIO, cast
 
 import structlog
 
-from tsoffset.printable import printable, shortened
+from tsoffset.printable import HIDDEN, SENSITIVE, names_secret, printable, shortened
 
-HIDDEN = "[hidden]"
 _LONGEST_VALUE = 4_000
 _LONGEST_SEARCHED = 64_000
 
-_SENSITIVE = (
-    "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
-)
-_SECRET_NAME = re.compile(f"{_SENSITIVE}|jaas", re.IGNORECASE)
 # As in properties (a = b), JSON ("a": b) and Python's form of a mapping ('a': 'b'). The text is
 # foreign, so the time has to be linear: a word is tried from its beginning only, and as a whole.
 _SECRET_IN_TEXT = re.compile(
-    rf"""(?<![\w.\-])(?P<name>(?=[\w.\-]*?(?:{_SENSITIVE}))[\w.\-]++"""
+    rf"""(?<![\w.\-])(?P<name>(?=[\w.\-]*?(?:{SENSITIVE}))[\w.\-]++"""
     r"""(?:\s*+=|"\s*+:|'\s*+:(?=\s*+b?["']))\s*+)"""
     r"""(?:b?"(?:[^"\\]|\\.)*+"|b?'(?:[^'\\]|\\.)*+'|[^\s;,]++)""",
     re.IGNORECASE,
@@ -186,7 +181,7 @@ def _spell_out(
 
 
 def _redacted_value(name: str, value: Any) -> Any:
-    if value is not None and _SECRET_NAME.search(name):
+    if value is not None and names_secret(name):
         return HIDDEN
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no such number.

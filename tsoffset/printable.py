@@ -1,10 +1,17 @@
 """Foreign text, as it is shown to a person.
 
 Names of groups, topics and hosts are foreign: a name must not steer a terminal, look like a
-separate line, or fill a screen.
+separate line, or fill a screen. Values whose names sound like secrets are not shown.
 """
 
+import re
 import unicodedata
+
+HIDDEN = "[hidden]"
+SENSITIVE = (
+    "passw|passphrase|secret|token|credential|private|keystore[._-]key|api[._-]?key|user[._-]?info"
+)
+_SECRET_NAME = re.compile(f"{SENSITIVE}|jaas", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
@@ -12,6 +19,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c.encode("unicode_escape").decode("ascii") if _steers(c) else c for c in text)
+
+
+def names_secret(name: str) -> bool:
+    """True for a key or a field whose value is likely to be a secret."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def shortened(text: str, most: int) -> str:

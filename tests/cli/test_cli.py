@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke
+from tests.memory_flows import mirrored_estate
 from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset.cli.main import cli
 from tsoffset.commands.plan_sync import exit_status, print_cycle
@@ -188,6 +189,19 @@ def test_a_bad_expression_is_bad_usage(command, option, away):
     assert result.stderr.startswith(f"error: {option} (: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["failover --timeout", "translate in.json --every", "compare --every", "history --since"],
+)
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "0s", "-1", "1e3", "9" * 5000, "99999999w"])
+def test_a_duration_that_ends_never_or_at_once_is_bad_usage(words, value, away):
+    """In every option that takes one; a number alone is seconds where the help says so."""
+    command, *more = words.split()
+    result = invoke(command, "-c", str(away), *more, value)
+    assert result.exit_code == 2
+    assert "is not a duration. Write for example" in " ".join(result.stderr.split())
+
+
 def test_all_that_is_wrong_in_a_file_is_told_at_once(tmp_path):
     """Exit 2, one sentence for each problem with file and line, and no traceback."""
     file = properties_file(tmp_path, "a", "b:1", "tasks.max = none")
@@ -275,7 +289,9 @@ def test_a_traceback_comes_with_debug_only(away):
 @pytest.mark.parametrize("command", ["sync", "run"])
 def test_a_machine_without_java_is_told_so(command, away):
     """Spark needs Java: one sentence that says so, exit 1."""
-    result = invoke(command, "-c", str(away), env={"JAVA_HOME": None, "PATH": "/nowhere"})
+    connect = mirrored_estate(10, billing=6).connect
+    without = {"JAVA_HOME": None, "PATH": "/nowhere"}
+    result = invoke(command, "-c", str(away), env=without, connect=connect)
     assert result.exit_code == 1
     assert "Java" in result.stderr
     assert "Traceback" not in result.stderr

@@ -24,6 +24,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
@@ -40,6 +41,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
@@ -86,22 +88,25 @@ def test_what_is_read_again_is_added_up():
 
 def test_what_stands_in_the_way_is_named():
     """Consumers on either side, a commit that has no translation, one on the target that is
-    further, and answers that nothing proves: not ready, each with its reason."""
+    further, and answers that nothing proves: not ready, each with its reason. What a group re-reads
+    is counted from where it is, so it is not known where there is no commit, or one too far."""
     estate = mirrored()
     estate.write("lost", 10)
-    for group in ("active", "busy", "ahead", "lost", "both"):
+    for group in ("active", "busy", "ahead", "behind", "lost", "both"):
         estate.commit(group, "orders", 60)
     estate.commit("lost", "lost", 5)
     estate.commit("both", "lost", 5)
     estate.commit("ahead", "A.orders", 130, on="B")
-    estate["B"].group("busy").state = "Stable"
+    estate.commit("behind", "A.orders", 70, on="B")
+    estate["B"].group("busy").state = estate["B"].group("behind").state = "Stable"
     not_ready = FailoverVerdict.NOT_READY
     assert judged(estate, "active", "both") == {
         "active": (not_ready, 0, "SOURCE_ACTIVE"),
-        "ahead": (not_ready, 0, "TARGET_AHEAD"),
+        "ahead": (not_ready, None, "TARGET_AHEAD"),
+        "behind": (not_ready, 30, "GROUP_ACTIVE"),
         "billing": (FailoverVerdict.READY, 0, None),
         "both": (not_ready, None, "SOURCE_ACTIVE TARGET_MISSING"),
-        "busy": (not_ready, 0, "GROUP_ACTIVE"),
+        "busy": (not_ready, None, "GROUP_ACTIVE"),
         "lost": (not_ready, None, "TARGET_MISSING"),
     }
     (ahead,) = [one for one in verdicts("A->B", estate.sync(), (), "now") if one.group == "ahead"]
@@ -295,11 +300,16 @@ def test_it_does_not_wait_for_what_does_not_move(failing_over):
 
 
 def test_a_pause_is_of_the_whole_flow(failing_over):
-    """So it is left out where some groups alone move over, and where it is not wanted."""
+    """So it is left out where some groups alone move over, and where it is not wanted. One that an
+    earlier failover has made is told."""
     assert failing_over.run(pause=False) == 0
     failing_over.narrowing = Narrowing("billing")
     assert failing_over.run() == 0
     assert not failing_over.directory.exists()
+    Pauses(str(failing_over.directory)).set("A->B", True)
+    for options in ({}, {"dry_run": True}):
+        assert failing_over.run(format=Format.TABLE, **options) == 0
+        assert "A->B is paused, so a running daemon" in failing_over.out.getvalue()
 
 
 def test_a_dry_run_says_all_and_changes_nothing(failing_over):
@@ -341,7 +351,8 @@ def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over):
 
 
 def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):
-    """A wrong password is no lost cluster: the first step is to correct it."""
+    """A wrong password is no lost cluster: the first step is to correct it, and the flow is not
+    paused."""
     estate = failing_over.estate
     estate.sync()
     source = estate["A"]
@@ -352,7 +363,9 @@ def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):
     monkeypatch.setattr(source, "describe", refuse)
     assert failing_over.run(format=Format.TABLE) == 3
     text = " ".join(failing_over.out.getvalue().split())
-    assert "1. A refuses this user or has another cluster id, but may be running" in text
+    assert "1. A refuses this user, so it may be running" in text
+    assert "A->B is not paused, and a running daemon continues to sync it: A may be running" in text
+    assert not failing_over.directory.exists()
     monkeypatch.setattr(estate["B"], "describe", refuse)
     assert failing_over.run(format=Format.TABLE) == 3
     assert "1. Follow the message about B" in " ".join(failing_over.out.getvalue().split())
@@ -454,7 +467,8 @@ def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failin
 
 def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over, tmp_path):
     """Its consumers skip what they have not read on the target. A rewound group is one of these, if
-    the last cycle ran without state."""
+    the last cycle ran without state. The next step needs no source: Kafka's own tool sets the
+    translations of the last cycle."""
     past = Past(tmp_path / "history")
     failing_over.estate.commit("billing", "A.orders", 130, on="B")
     past.keep(*failing_over.estate.sync())
@@ -462,6 +476,21 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     failing_over.estate["A"].unreachable = True
     assert failing_over.run() == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
+    assert failing_over.run(format=Format.TABLE) == 3
+    assert (
+        "target: printf '%s\\n' A.orders,0,100 | kafka-consumer-groups.sh --bootstrap-server"
+        " 127.0.0.1:2 --group billing --reset-offsets --from-file /dev/stdin --execute\n"
+    ) in failing_over.out.getvalue()
+
+
+@pytest.mark.parametrize("reason", [*Reason, *FailureKind, "NO_COMMIT"])
+def test_no_next_step_needs_a_lost_source_at_once(reason):
+    """Only `failover` works without it."""
+    step = next_step("f", "A->B", "billing", reason, source_lost=True)
+    assert step is None or (
+        step.command.startswith("tsoffset failover ")
+        or step.when == "Once the source can be reached again"
+    )
 
 
 def test_without_history_the_state_tells_of_which_commits_they_are(failing_over, capsys):

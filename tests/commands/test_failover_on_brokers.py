@@ -40,7 +40,7 @@ def test_a_group_moves_over_goes_back_and_is_restored(source, target, unique, tm
     file = configuration(source.bootstrap)
     json_rows = "--format", "json"
     with member(source, group, topic):
-        status, rows, _ = run("failover", "-c", file, "--timeout", "0", *json_rows)
+        status, rows, _ = run("failover", "-c", file, "--timeout", "1", *json_rows)
     assert (status, rows[0]["reason"]) == (1, "SOURCE_ACTIVE")
     assert not list(state.glob("*.paused"))
     source.commit_offsets(group, {(topic, 0): 70})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -23,8 +23,10 @@ from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection, Selector
-from tsoffset.errors import UsageError
+from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.spark import session
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import MemoryCluster
@@ -156,6 +158,47 @@ def test_a_cluster_that_hangs_is_waited_for_with_progress(command, estate, tmp_p
     monkeypatch.setattr(Notices, "progress", progress)
     outcome(command, estate, tmp_path, groups="biling")
     assert unseen == []
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spark_session(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("Spark is started")
+
+    monkeypatch.setattr(session, "spark_session", spark_session)
+
+
+@pytest.mark.parametrize("command", [plan, sync, export, compare, failover])
+def test_a_cluster_that_hangs_is_waited_for_once(command, estate, tmp_path, monkeypatch, no_spark):
+    """The answer that it cannot be reached holds for the whole command, so Spark is not started."""
+    estate["A"].unreachable = True
+    connected: list[str] = []
+
+    def connect(_: Estate, settings: ClusterSettings) -> MemoryCluster:
+        connected.append(settings.alias)
+        return estate[settings.alias]
+
+    monkeypatch.setattr(Estate, "connect", connect)
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
+    assert command(selection, estate, Output(io.StringIO(), Format.TABLE), tmp_path) == 3
+    assert connected.count("A") == 1
+
+
+@pytest.mark.parametrize("command", [sync, failover])
+def test_unreadable_lists_are_refused_before_spark_is_started(
+    command, estate, tmp_path, capsys, no_spark
+):
+    """They may exclude groups, so nothing is committed."""
+    (tmp_path / "A-%3EB.lists.json").write_text("{")
+    file = properties_file(tmp_path, "a:1", "b:1", f"state.dir = {tmp_path}")
+    try:
+        status = command(
+            Selector(file).select(), estate, Output(io.StringIO(), Format.TABLE), tmp_path
+        )
+        said = capsys.readouterr().err
+    except CycleFailed as error:
+        status, said = error.exit_status, str(error)
+    assert (status, "nothing is committed until then" in said) == (1, True)
 
 
 @pytest.mark.parametrize("command", [*OF_SOURCE, restore])

@@ -44,7 +44,7 @@ def run(
 def test_a_result_that_may_lack_groups_is_none_that_is_well(
     command: Command, alias: str, estate: Estate, tmp_path: Path
 ) -> None:
-    """Exit 1 and the sentence, though the flow's only group is in sync."""
+    """Exit 1 and the sentence, though the flow's only group is ready."""
     assert run(command, estate, tmp_path)[0] == 0
     estate[alias].elect_leader(unused_partition(estate[alias], {"billing"}), None)
     status, out = run(command, estate, tmp_path)

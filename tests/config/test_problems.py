@@ -440,7 +440,10 @@ def test_addresses_of_other_instances_hold_no_password():
     assert CANARY not in str(problem)
 
 
-@pytest.mark.parametrize("key", ["admin.token.secret", "my.password", "oauth.credentials"])
+@pytest.mark.parametrize(
+    "key",
+    ["admin.token.secret", "my.password", "oauth.credentials", "my.passphrase", "tls-keystore-key"],
+)
 def test_keys_that_sound_secret_do_not_show_their_values(key):
     """Not even where the value is what is wrong."""
     (problem,) = problems_of_two_clusters(f"{key} = ${{env:TSOFFSET_TEST_NOT_SET}}c4n4ry")

@@ -572,12 +572,12 @@ class TestInBrowser:
             page.shows("No group has a committed offset", ".failover")
 
     def test_a_flow_that_only_plans_has_synced_nothing(self, page):
-        """Its groups are not in sync."""
+        """Its groups are not ready."""
         daemon = daemon_of("A->B", "B->A", settings=ServerSettings(listeners=ANY))
         daemon.cycle([row("billing", outcome=OutcomeKind.WOULD_COMMIT)], commits=False)
         with served(daemon) as address:
             page.open(address)
-            page.shows("1 group not in sync, of 1")
+            page.shows("1 group not ready, of 1")
             page.open(address, "A-%3EB")
             page.shows("No row was skipped or failed.", "#view")
 

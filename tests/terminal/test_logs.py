@@ -18,7 +18,6 @@ from tests.invoking import logging_kept, run_process, run_program
 from tests.random_examples import scaled
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.logs import (
-    HIDDEN,
     LogFormat,
     LogLevel,
     configure_logs,
@@ -27,6 +26,7 @@ from tsoffset.logs import (
     redacted,
 )
 from tsoffset.model import Failed, FailureKind
+from tsoffset.printable import HIDDEN
 from tsoffset.terminal.notices import Notices
 
 SECRET = "hunter2-canary"
@@ -201,6 +201,8 @@ def test_what_a_command_says_tells_no_secret(format, capsys):
         f'password="with \\" in it {SECRET}"',
         f"{{'api_key': b'{SECRET}'}}",
         f"{{'sasl.password': '{SECRET}', 'ssl.key': None}}",
+        f"refused: schema.registry.basic.auth.user.info = u:{SECRET}",
+        f"my.passwd={SECRET}",
     ],
 )
 def test_a_secret_within_a_text_is_hidden(text):
@@ -224,8 +226,8 @@ def test_redaction_keeps_names_and_never_fails(settings):
 
 
 OLD = re.compile(
-    r"(?P<name>[\w.\-]*(?:password|passphrase|secret|token|credential|private[._-]?key"
-    r"|keystore[._-]key|api[._-]?key)[\w.\-]*"
+    r"(?P<name>[\w.\-]*(?:passw|passphrase|secret|token|credential|private"
+    r"|keystore[._-]key|api[._-]?key|user[._-]?info)[\w.\-]*"
     r"""(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
     r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'|[^\s;,]+)""",
     re.IGNORECASE,

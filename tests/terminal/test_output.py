@@ -403,28 +403,28 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again():
         replace(SKIPPED, group="old", reason=Reason.EXPIRED, partition=4),
     ]
     rest = (
-        "; 3 not in sync (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
+        "; 3 not ready (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
         "records; 3 group-partitions without a usable offset on the target"
     )
     assert (
         tally_of(rows_table(rows))
         .in_words()
-        .endswith(f"0 failed; 1 of 4 groups in sync, re-reading at most 0 records{rest}")
+        .endswith(f"0 failed; 1 of 4 groups ready, re-reading at most 0 records{rest}")
     )
     none = tally_of(rows_table(rows[2:])).in_words()
-    assert "0 of 2 groups in sync; 2 not in sync (1 EXPIRED, 1 TARGET_AHEAD)" in none
+    assert "0 of 2 groups ready; 2 not ready (1 EXPIRED, 1 TARGET_AHEAD)" in none
     away = tally_of(rows_table([CLUSTER_FAILED])).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     whole = tally_of(rows_table([replace(CLUSTER_FAILED, group="locked")])).in_words()
-    assert whole.endswith("0 of 1 group in sync; 1 not in sync (1 UNREACHABLE)")
+    assert whole.endswith("0 of 1 group ready; 1 not ready (1 UNREACHABLE)")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
     assert (
         tally_of(rows_table(rows))
         .in_words()
         .endswith(
-            "0 failed; now 1 of 5 groups in sync, re-reading at most 0 records; 4 not in sync "
+            "0 failed; now 1 of 5 groups ready, re-reading at most 0 records; 4 not ready "
             "(1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD, 1 would_commit), re-reading at most 32 "
             "records; 3 group-partitions without a usable offset on the target. After a sync: 2 "
-            f"of 5 groups in sync, re-reading at most 12 records{rest}"
+            f"of 5 groups ready, re-reading at most 12 records{rest}"
         )
     )

@@ -1,7 +1,7 @@
 """Runs cycles of flows for commands, in one Spark session, or in this process if a small flow is
 only planned."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
+    from tsoffset.errors import ClusterUnreachable
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
 
@@ -33,16 +34,19 @@ def flow_cycles(
     *,
     only_plan: bool,
     state: str | None = None,
+    unreachable: "Mapping[str, ClusterUnreachable] | None" = None,
 ) -> "Iterator[Callable[[FlowSettings], RunCycle]]":
     """Yield a function that opens the cycles of a flow; Spark, if it was started, ends with the
     block.
 
-    Cycles that `only_plan` start Spark only if they are large, or if `spark.master` is set. `state`
-    is a folder or URI for the cache; None means `state.dir`. Raises what keeps Spark from starting.
+    Spark starts with the first cycle that needs it: cycles that `only_plan` need it only if they
+    are large, or if `spark.master` is set. `state` is a folder or URI for the cache; None means
+    `state.dir`. `unreachable` has flows, by name, that have been found unreachable. A cycle raises
+    what keeps Spark from starting.
     """
     from tsoffset.group_sync.state import FlowCarryOver, StateFile
     from tsoffset.kafka.clients import CLIENTS
-    from tsoffset.spark.dataflow import plan_cycle, run_cycle
+    from tsoffset.spark.dataflow import plan_cycle, run_cycle, unreachable_cycle
     from tsoffset.spark.flow import FlowTask
     from tsoffset.spark.session import spark_session
 
@@ -56,10 +60,6 @@ def flow_cycles(
         @cache
         def session() -> "SparkSession":
             return stack.enter_context(spark_session(selection.settings.spark))
-
-        if not plans_here:
-            with notices.progress("starting Spark"):
-                session()
 
         def cycles_of(flow: "FlowSettings") -> RunCycle:
             cached, file = FlowCarryOver(), None
@@ -76,6 +76,11 @@ def flow_cycles(
                 commit = commit and flow.commits
                 if commit:
                     selection.require_known_lists(flow)
+                if (error := (unreachable or {}).get(flow.name)) is not None:
+                    return unreachable_cycle(flow, error)
+                if not plans_here:
+                    with notices.progress("starting Spark"):
+                        session()
                 with notices.progress(flow.name) as report:
                     result = (
                         plan_cycle(session, task, carry_over=cached, progress=report)

@@ -102,9 +102,11 @@ def run_export(
             f"export: the flows have the targets {' and '.join(targets)}, but a file is for one"
             " cluster; choose one flow with --flow A->B"
         )
-    require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices, connect)
     statuses = [0]
-    with flow_cycles(selection, notices, connect, only_plan=True, state=state) as cycles_of:
+    with flow_cycles(
+        selection, notices, connect, only_plan=True, state=state, unreachable=unreachable
+    ) as cycles_of:
         for flow in selection.flows:
             try:
                 result = cycles_of(flow)(commit=False)

@@ -17,6 +17,7 @@ from tsoffset.errors import UsageError
 from tsoffset.extras import name_missing_extra
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import FailureKind, OutcomeKind, Reason
+from tsoffset.terminal.interrupts import INTERRUPTED, raise_on_interrupt
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.streams import write_failure
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-INTERRUPTED = 130
 EXIT_STATUS = """\b
 Exit status:
     0  success (skipped rows count as success)
@@ -67,8 +67,9 @@ def command(
             wide = given.pop("wide", False)
             output = Output(sys.stdout, given.pop("format", format), wide=wide)
             try:
-                chosen = (select(given, notices),) if selects else ()
-                status = work(*chosen, output, notices, **given)
+                with raise_on_interrupt():
+                    chosen = (select(given, notices),) if selects else ()
+                    status = work(*chosen, output, notices, **given)
             except (KeyboardInterrupt, click.Abort):
                 notices.note("interrupted")
                 status = INTERRUPTED
@@ -170,19 +171,25 @@ class _Directory(click.Path):
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_CENTURY = 5_200 * _UNITS["w"]  # No system call waits much longer.
 
 
-def seconds(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """A click callback: the seconds of a duration such as 90m; None without one."""
+def seconds(_context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """A click callback: the seconds of a duration such as 90m, or of a plain number if the option
+    takes SECONDS; None without one."""
     if value is None:
         return None
-    number, unit = value[:-1], value[-1:]
-    known = number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS
-    if not known or int(number) == 0:
+    plain = option.metavar == "SECONDS"
+    text = f"{value}s" if plain and value.isdigit() else value
+    number, unit = text[:-1], _UNITS.get(text[-1:], 0)
+    is_number = number.isascii() and number.isdigit() and len(number) < 12
+    found = int(number) * unit if is_number else 0
+    if not 0 < found < _CENTURY:
+        examples = "60, 90m" if plain else "30s, 90m"
         raise click.BadParameter(
-            f"{value!r} is not a duration. Write for example 30s, 90m, 36h, 7d or 4w."
+            f"{value!r} is not a duration. Write for example {examples}, 36h, 7d or 4w."
         )
-    return float(int(number) * _UNITS[unit])
+    return float(found)
 
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -142,12 +142,14 @@ def run_once(
     from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
-    require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices, connect)
     statuses = [0]
     only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path
     finished: list[tuple[FlowSettings, Sequence[Row]]] = []
-    with flow_cycles(selection, notices, connect, only_plan=not commit, state=state) as cycles_of:
+    with flow_cycles(
+        selection, notices, connect, only_plan=not commit, state=state, unreachable=unreachable
+    ) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:
                 break

@@ -28,13 +28,14 @@ def require_match(
     side: Side = Side.SOURCE,
     *,
     must_have_groups: bool = False,
-) -> None:
+) -> dict[str, ClusterUnreachable]:
     """Raise UsageError if the selection matches no group on one side of any of its flows, or no
     topic on their sources. Clusters without any group are a warning, unless the command
     `must_have_groups` or has --groups or --topics.
 
     A cluster that cannot be reached, or does not list all groups, may have a match: the command
-    reports that itself.
+    reports that itself. Returns the error by the names of the flows of an unreachable cluster, so
+    that the command does not wait for it again.
     """
     reasons = []
     empty = True
@@ -45,12 +46,13 @@ def require_match(
             with notices.progress(f"connecting to {settings.alias}"), connect(settings) as cluster:
                 listings = cluster.groups()
                 topics = tuple(cluster.topics()) if narrows_topics else None
-        except ClusterUnreachable:
-            return
+        except ClusterUnreachable as error:
+            sides = {one.name: (one.source, one.target) for one in selection.flows}
+            return {name: error for name, both in sides.items() if settings in both}
         place = f"Cluster {settings.alias}"
         why = _why_empty(selection, flow, place, listings.groups, topics)
         if listings.failures or why is None:
-            return
+            return {}
         reasons.append(why)
         empty = empty and not listings.groups
     sentence = " ".join(dict.fromkeys(reasons))
@@ -58,6 +60,7 @@ def require_match(
         notices.warning("no_groups", sentence)
     elif reasons:
         raise UsageError(sentence)
+    return {}
 
 
 def warn_of_no_match(

@@ -5,15 +5,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tsoffset.errors import ConfigurationProblem
-from tsoffset.printable import printable
+from tsoffset.printable import HIDDEN, names_secret, printable
 
-_SECRET_KEY = re.compile(
-    r"passw|secret|token|credential|jaas|api[._-]?key|private|user\.?info|keystore\.key$",
-    re.IGNORECASE,
-)
 _URL_PASSWORD = re.compile(r"://[^/@\s]*@")
 _LONGEST_SHOWN = 200
-_HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +59,16 @@ class Findings:
         self._warnings[f"{entry.location}: {printable(entry.key)}: {text}"] = None
 
 
-def names_secret(key: str) -> bool:
-    """True for a key whose value is likely to be a secret."""
-    return _SECRET_KEY.search(key) is not None
-
-
 def shown_value(entry: Entry) -> str:
     """The entry's value to be shown: unresolved, without secrets, at most 200 characters."""
     if names_secret(entry.key):
-        return _HIDDEN
-    text = printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
+        return HIDDEN
+    text = printable(_URL_PASSWORD.sub(f"://{HIDDEN}@", entry.text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def hide_values(text: str, secrets: Collection[str]) -> str:
     """`text` with all `secrets` hidden."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, _HIDDEN)
+        text = text.replace(secret, HIDDEN)
     return text

@@ -101,6 +101,13 @@ class Pauses:
         )
 
 
+def is_paused(directory: str | None, flow: str) -> bool:
+    """Whether the flow has a saved pause."""
+    pauses = Pauses(directory)
+    pauses.look()
+    return pauses.paused(flow)
+
+
 def why_not_kept(directory: str | None) -> str | None:
     """Why a pause cannot be saved there, as far as that is known without writing; else None."""
     if directory is None:

@@ -20,7 +20,7 @@ class CyclePoint:
     """A past cycle.
 
     `at` is its end (seconds since 1970 UTC), `state` the flow's state after it. Counts are rows by
-    outcome. `reread_bound` is the sum of the bounds of translations in sync (records),
+    outcome. `reread_bound` is the sum of the bounds of committed translations (records),
     `lag_records` the most records that a failover would have re-read, `lag_seconds` the age of the
     oldest target offset. All but the first four fields are None if the cycle has no rows.
     """

@@ -227,7 +227,7 @@ class Summary:
 class SummaryTotals:
     """Sums over all entries: entries by their worst outcome and precision, and rows by reason.
     `never_in_sync` counts entries with a group-partition that has never been in sync,
-    `not_in_place` groups that are not in sync now, by reason. The other fields are as in
+    `not_in_place` groups that are not ready now, by reason. The other fields are as in
     `SummaryEntry`."""
 
     entries: int

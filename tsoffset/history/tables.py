@@ -69,7 +69,7 @@ CYCLES = pa.schema(
         ("error", pa.string()),
         *((name, pa.int64()) for name in COUNTS),
         *((name, pa.float64()) for name in SECONDS),
-        # Group-partitions with a translation in sync, by precision.
+        # Group-partitions with a committed translation, by precision.
         *((name, pa.int64()) for name in COUNTED),
         # Sum and maximum of the lag in records, and the age of the oldest target offset.
         ("lag_records", pa.int64()),

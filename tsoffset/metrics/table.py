@@ -269,7 +269,8 @@ _OF_PAIRS = {
     "age_max": (
         "lag_max_seconds",
         "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"
-        " the target group's committed offset in sync with its translation, or committed it.",
+        " the target group's committed offset at its translation or past it, or committed it: then"
+        " the group-partition is in sync.",
     ),
     "age_mean": ("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
     "age_min": ("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),

@@ -79,8 +79,8 @@ class TotalsAnswer(AnswerModel):
     precisions: dict[str, int] = Field(description="Groups by their worst precision.")
     reasons: dict[str, int] = Field(description="Skipped and failed rows by reason.")
     not_in_place: dict[str, int]
-    """Groups that are not in sync on the target now, by the reason of their worst group-partition.
-    All other groups are in sync."""
+    """Groups with a group-partition whose translation is not committed on the target, by the reason
+    of their worst one. All other groups are ready for a failover."""
     lag_records: int
     """Upper bound of the records that consumers would re-read if they failed over right after the
     cycle and resumed from the target groups' committed offsets."""
@@ -328,7 +328,7 @@ class PointAnswer(AnswerModel):
     skipped: int | None = Field(description="Number of rows with this outcome.")
     failed: int | None = Field(description="Number of rows with this outcome.")
     reread_bound: int | None
-    """Sum of the re-read bounds of translations in sync (records)."""
+    """Sum of the re-read bounds of translations that are committed on the target (records)."""
     lag_records: int | None
     """Upper bound of the records that a failover at that time would have re-read."""
     lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")

@@ -75,7 +75,7 @@ def run_cycle(
     try:
         start, done = jobs.run(whole, limit_seconds)
     except ClusterUnreachable as error:
-        return _unreachable(flow, error, time.perf_counter() - started, spent)
+        return unreachable_cycle(flow, error, time.perf_counter() - started, spent)
     return _result(resolved, carry_over, start, done, spent, started)
 
 
@@ -113,8 +113,19 @@ def plan_cycle(
             steps = _on_spark(spark, jobs, task, flow, carry_over, spent, False, 0)
             done = jobs.run(lambda: _spread(flow, steps, groups, carry_over))
     except ClusterUnreachable as error:
-        return _unreachable(flow, error, time.perf_counter() - started, spent)
+        return unreachable_cycle(flow, error, time.perf_counter() - started, spent)
     return _result(resolved, carry_over, start, done, spent, started)
+
+
+def unreachable_cycle(
+    flow: FlowSettings,
+    error: ClusterUnreachable,
+    seconds: float = 0.0,
+    spent: Spent | None = None,
+) -> CycleResult:
+    """The cycle of a flow with a cluster that could not be reached: one failed row."""
+    rows = Rows(rows_table([failed_row(flow.name, all_failed(error))]))
+    return CycleResult(flow.name, rows, (), True, seconds, 0, 0, spent=spent or Spent())
 
 
 def _listed(
@@ -216,13 +227,6 @@ def _silent(_stage: str, _done: int, _total: int) -> None:
 
 def _since(start: float) -> float:
     return round(time.perf_counter() - start, 3)
-
-
-def _unreachable(
-    flow: FlowSettings, error: ClusterUnreachable, seconds: float, spent: Spent
-) -> CycleResult:
-    row = failed_row(flow.name, all_failed(error))
-    return CycleResult(flow.name, Rows(rows_table([row])), (), True, seconds, 0, 0, spent=spent)
 
 
 def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ class SuggestedCommand:
 _EXPLAIN = "To see why", "explain --flow {flow} --group {name}"
 _CHECK = "To see what is wrong", "check --flow {flow} --groups {groups}"
 _SYNC = "sync --flow {flow} --groups {groups}"
-_REWIND = "If its consumers have not read these records on the target", f"{_SYNC} --allow-rewind"
+NOT_READ_THERE = "If its consumers have not read these records on the target"
+_REWIND = NOT_READ_THERE, f"{_SYNC} --allow-rewind"
 _AGAIN = "To try again", _SYNC
 _STEPS: dict[str, tuple[str, str]] = {
     Reason.UNSUPPORTED_GROUP: (
@@ -49,18 +50,33 @@ _STEPS: dict[str, tuple[str, str]] = {
 }
 
 
+# While the source is lost, no command can translate.
+_STEPS_WITHOUT_SOURCE: dict[str, tuple[str, str] | None] = {
+    Reason.DIVERGED: ("Once the source can be reached again", _EXPLAIN[1]),
+    "NO_COMMIT": _STEPS["NO_COMMIT"],
+    Reason.GROUP_ACTIVE: None,
+}
+_FAILOVER_AGAIN = "To try again", "failover --flow {flow}"
+
+
 def next_step(
-    config: str, flow: str, group: str | None, reason: str | None
+    config: str, flow: str, group: str | None, reason: str | None, *, source_lost: bool = False
 ) -> SuggestedCommand | None:
     """The command for a row of the group; None if there is none. `reason` is that of a row or a
     verdict, or several separated by blanks (the first counts); `config` is the file."""
     if reason is None:
         return None
-    when, words = _STEPS.get(reason.split()[0], _EXPLAIN)
-    if group is None:
+    if source_lost:
+        step = _STEPS_WITHOUT_SOURCE.get(reason, _FAILOVER_AGAIN)
+        if step is None:
+            return None
+        when, words = step
+    else:
+        when, words = _STEPS.get(reason.split()[0], _EXPLAIN)
+    if group is None and not source_lost:
         # It failed before groups were known.
         when, words = _CHECK[0], "check --flow {flow}"
-    elif not group.isprintable():
+    elif group is not None and not group.isprintable():
         # A terminal cannot take such a name as it is shown.
         return None
     named = words.format(

@@ -124,17 +124,17 @@ def csv_line(values: Iterable[Any]) -> str:
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
-def reread(row: Row) -> int | None:
+def reread(row: Row, *, after_sync: bool = False) -> int | None:
     """The most records that a consumer of the group-partition re-reads if it moves now, from the
-    target group's offset after the cycle; None if that is missing, past the translation, or without
-    a known bound.
+    target group's offset after the cycle, or after a sync; None if that is missing, past the
+    translation, or without a known bound.
 
     This is the only definition of a re-read, for commands, page, metrics and `compare`;
     `row_columns.reread_of` is the same by columns.
     """
     if row.reread_bound is None:
         return None
-    if is_in_place(row.outcome, after_sync=False):
+    if is_in_place(row.outcome, after_sync=after_sync):
         return row.reread_bound
     current = row.current_target_offset
     if current is None or row.target_offset is None or current > row.target_offset:
@@ -150,7 +150,7 @@ def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """The number of groups, the most records that consumers re-read if they move (`reread`: those
-    of groups in sync, `reread_others`: of the others), the groups not in sync by reason, and their
+    of ready groups, `reread_others`: of the others), the groups not ready by reason, and their
     group-partitions without a usable target offset."""
 
     groups: int
@@ -161,11 +161,11 @@ class Readiness:
 
     def in_words(self) -> str:
         missing = self.not_in_place.total()
-        words = f"{self.groups - missing} of {counted(self.groups, 'group')} in sync"
+        words = f"{self.groups - missing} of {counted(self.groups, 'group')} ready"
         if self.groups > missing:
             words += f", re-reading at most {counted(self.reread, 'record')}"
         if missing:
-            words += f"; {missing} not in sync{by_name(self.not_in_place)}"
+            words += f"; {missing} not ready{by_name(self.not_in_place)}"
             if self.reread_others:
                 words += f", re-reading at most {counted(self.reread_others, 'record')}"
         if self.unusable:

@@ -18,7 +18,7 @@ from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_lin
 
 # A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
-# Why a group is not in sync: of its rows the first in this order counts. An outcome or reason that
+# Why a group is not ready: of its rows the first in this order counts. An outcome or reason that
 # is not listed comes first.
 _OUTCOMES = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
 _REASONS = (*Reason, *FailureKind, "")
@@ -104,17 +104,17 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     sums = [([], "count_all"), ("again_sum", "sum"), ("unusable_sum", "sum")]
     found = groups.group_by("why_min").aggregate(sums)
     reasons_of: Counter[str] = Counter()
-    total = in_sync_reread = others_reread = without = 0
+    total = ready_reread = others_reread = without = 0
     for one in found.to_pylist():
         total += one["count_all"]
         without += one["unusable_sum_sum"]
         if one["why_min"] is None:
-            in_sync_reread += one["again_sum_sum"] or 0
+            ready_reread += one["again_sum_sum"] or 0
         else:
             others_reread += one["again_sum_sum"] or 0
             outcome, _, reason = ordered[one["why_min"]].partition(" ")
             reasons_of[reason or outcome] += one["count_all"]
-    return Readiness(total, in_sync_reread, others_reread, reasons_of, without)
+    return Readiness(total, ready_reread, others_reread, reasons_of, without)
 
 
 def _why_not_rank(why_not: str) -> tuple[int, int]:

@@ -78,14 +78,18 @@ def compare(
     *,
     settings: Settings,
     options: CompareOptions | None = None,
+    unreachable: Mapping[str, ClusterUnreachable] | None = None,
 ) -> Iterator[FlowComparison]:
-    """Compare each of `flows`, one after the other; `settings` have their competing flows. Raises
-    UsageError for a file without checkpoints."""
+    """Compare each of `flows`, one after the other; `settings` have their competing flows, and
+    `unreachable` those, by name, that have been found unreachable. Raises UsageError for a file
+    without checkpoints."""
     options = options or CompareOptions()
     for flow in flows:
         at_ms = int(time.time() * 1000)
         warnings: list[str] = []
         try:
+            if unreachable and flow.name in unreachable:
+                raise unreachable[flow.name]
             with open_flow(flow, connect, settings) as opened:
                 pairs = list(_compared(opened, options, at_ms, warnings))
         except ClusterUnreachable as error:

@@ -50,15 +50,24 @@ def run_compare(
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices, connect)
     past: PastTotals = defaultdict(list)
     # The last comparison's, even if a signal ends the printing of it.
     status = 0
 
     def compare_once() -> None:
         flows = notices.with_progress("comparing", selection.flows)
-        found = list(compare(flows, connect, settings=selection.settings, options=options))
-        nonlocal status
+        nonlocal status, unreachable
+        found = list(
+            compare(
+                flows,
+                connect,
+                settings=selection.settings,
+                options=options,
+                unreachable=unreachable,
+            )
+        )
+        unreachable = {}
         status = max((one.exit_status for one in found), default=0)
         for compared in found:
             for warning in compared.warnings:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsoffset.commands.options import OUTPUT, SELECTION, command, flag
+from tsoffset.commands.options import OUTPUT, SELECTION, command, flag, seconds
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
@@ -33,8 +33,8 @@ Exit status:
     click.option(
         "--timeout",
         "timeout_seconds",
-        type=click.FloatRange(min=0),
-        default=60,
+        callback=seconds,
+        default="60",
         show_default=True,
         metavar="SECONDS",
         help="How long to wait for groups that are not ready, while they still make progress.",

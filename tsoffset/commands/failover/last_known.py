@@ -1,5 +1,6 @@
 """The offsets that consumers would resume from while the source is unreachable, and their age."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import is_written_by, renamings_of, selected_groups
-from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
+from tsoffset.flow.security import Security
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
 from tsoffset.model import (
@@ -24,6 +26,7 @@ from tsoffset.model import (
     Reason,
     TopicPartition,
 )
+from tsoffset.terminal.next_step import NOT_READ_THERE, SuggestedCommand
 from tsoffset.terminal.output import few, in_utc
 
 log = structlog.get_logger(__name__)
@@ -32,14 +35,15 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class KnownOffset:
     """What past cycles know of a group-partition: its target offset, the source offset that this
-    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` is
-    that of the last cycle."""
+    translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` and
+    `translation` (a target offset) are those of the last cycle."""
 
     target_offset: int | None
     source: TopicPartition
     source_offset: int | None
     in_sync_at: float | None
     reason: str | None = None
+    translation: int | None = None
 
 
 KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
@@ -73,6 +77,7 @@ def _of_history(pairs: pa.Table) -> Iterator[tuple[str, KnownOffset]]:
                     pair["synced_source_offset"],
                     pair["in_sync_at"],
                     pair["reason"],
+                    pair["target_offset"],
                 ),
             )
 
@@ -90,10 +95,11 @@ def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
 
 def unverified(
     flow: FlowSettings, target: Cluster, known: KnownPairs, unnamed: Iterable[Failed], now: float
-) -> list[GroupVerdict]:
+) -> tuple[list[GroupVerdict], dict[str, SuggestedCommand | None]]:
     """A verdict for each group that has committed offsets of the flow on the target, or had some
     in past cycles; one without a group for each reason why groups are not listed, and for each of
-    `unnamed`. Raises ClusterUnreachable."""
+    `unnamed`. And for each group that is past its translations the command that moves it back.
+    Raises ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
     names = {*listings, *known}
@@ -115,6 +121,7 @@ def unverified(
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
     found = [_not_ready(flow, None, failed) for failed in (*listed.failures, *unnamed)]
     found += [_not_ready(flow, group, failed) for group, failed in broken.items()]
+    resets = {}
     for group in wanted:
         whole, of_flow, known_of = offsets[group], written.get(group, {}), known.get(group, {})
         refused = [one for one in (whole, *of_flow.values()) if isinstance(one, Failed)]
@@ -130,10 +137,23 @@ def unverified(
             }
             without = sorted((of_flow.keys() | known_of.keys()) - commits.keys())
             is_active = group in listings and listings[group].active
+            # An offset that another client set since then translates another commit, if any.
+            same = {
+                place: known_of[place]
+                for place, offset in commits.items()
+                if place in known_of and known_of[place].target_offset == offset
+            }
             found.append(
-                _verdict(flow, group, commits, known_of, without, now, is_active=is_active)
+                _verdict(flow, group, commits, known_of, same, without, now, is_active=is_active)
             )
-    return found
+            if found[-1].reason in REWINDABLE:
+                back = {
+                    place: one.translation
+                    for place, one in same.items()
+                    if one.reason in REWINDABLE and one.translation is not None
+                }
+                resets[group] = _reset(flow.target, group, back)
+    return found, resets
 
 
 def _is_usable(offset: int, log: LogRange | Failed) -> bool:
@@ -147,23 +167,19 @@ def _verdict(
     group: str,
     commits: Mapping[TopicPartition, int],
     known: Mapping[TopicPartition, KnownOffset],
+    same: Mapping[TopicPartition, KnownOffset],
     without: Sequence[TopicPartition],
     now: float,
     *,
     is_active: bool,
 ) -> GroupVerdict:
-    # An offset that another client set since then translates another commit, if any.
-    same = {
-        place: known[place]
-        for place, offset in commits.items()
-        if place in known and known[place].target_offset == offset
-    }
     times = [same[place].in_sync_at if place in same else None for place in commits]
     dated = [time for time in times if time is not None]
     oldest = min(dated) if dated and len(dated) == len(times) else None
     target, reason = flow.target.alias, None
     if is_active:
-        reason, message = str(Reason.GROUP_ACTIVE), GROUP_ACTIVE.format(group)
+        reason = str(Reason.GROUP_ACTIVE)
+        message = f"it already has active members on {target}, which commit its offsets themselves"
     elif without:
         reason = "NO_COMMIT"
         message = (
@@ -211,6 +227,24 @@ def _verdict(
         None if oldest is None else max(0, round(now - oldest)),
         reason,
         message,
+    )
+
+
+def _reset(
+    target: ClusterSettings, group: str, offsets: Mapping[TopicPartition, int]
+) -> SuggestedCommand | None:
+    """The command of Kafka's own tool that sets the group's offsets on the target; None if a
+    terminal cannot take the group's name."""
+    if not group.isprintable():
+        return None
+    lines = " ".join(f"{one.topic},{one.partition},{offset}" for one, offset in offsets.items())
+    servers = ",".join(target.bootstrap_servers)
+    secured = target.security != Security()
+    config = f" --command-config {shlex.quote(target.alias)}-client.properties" if secured else ""
+    return SuggestedCommand(
+        NOT_READ_THERE,
+        f"printf '%s\\n' {lines} | kafka-consumer-groups.sh --bootstrap-server {servers}{config}"
+        f" --group {shlex.quote(group)} --reset-offsets --from-file /dev/stdin --execute",
     )
 
 

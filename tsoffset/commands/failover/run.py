@@ -7,8 +7,8 @@ committed. Then it pauses the flow, and prints the next steps.
 
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -27,10 +27,11 @@ from tsoffset.commands.failover.verdicts import (
 from tsoffset.commands.options import kafka_cluster, only_flow
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.pauses import Pauses, why_not_kept
+from tsoffset.daemon.pauses import Pauses, is_paused, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import Side
+from tsoffset.terminal.next_step import SuggestedCommand, next_step
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, in_utc
 
@@ -56,6 +57,12 @@ class FailoverResult:
     target_error: ClusterUnreachable | None = None
     # False: groups that never had an offset on the target may be missing.
     lists_all: bool = True
+    resets: Mapping[str, SuggestedCommand | None] = field(default_factory=dict)
+
+    @property
+    def source_refuses(self) -> bool:
+        """The source answers, so it may be running: it is not lost."""
+        return isinstance(self.source_error, ClusterRefused)
 
     @property
     def not_ready(self) -> bool:
@@ -107,20 +114,32 @@ def run_failover(
             " state.dir, stop `tsoffset run` first, or use --no-pause if none runs.",
         )
     found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
-    paused = None
-    if pause and found.target_error is None and not found.still_read:
+    was_paused = is_paused(directory, flow.name)
+    paused = True if was_paused else None
+    if (
+        pause
+        and not was_paused
+        and not (found.target_error or found.source_refuses or found.still_read)
+    ):
         paused = lost_pause is None if dry_run else Pauses(directory).set(flow.name, True)
     for error in filter(None, (found.source_error, found.target_error)):
         notices.warning("cluster_unreachable", str(error))
     config = selection.configuration.path
-    steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
-    lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
+    steps = next_steps(flow, found, config, paused=paused, was_paused=was_paused, dry_run=dry_run)
+
+    def command_for(one: GroupVerdict) -> SuggestedCommand | None:
+        lost = found.source_error is not None
+        return found.resets.get(one.group or "") or next_step(
+            config, flow.name, one.group, one.reason, source_lost=lost
+        )
+
+    lines = partial(failover_lines, flow.name, found.verdicts, steps, command_for)
     output.show(GroupVerdict, found.verdicts, lines)
     log.info(
         "failover_finished",
         flow=flow.name,
         dry_run=dry_run,
-        paused=paused and not dry_run,
+        paused=paused and (was_paused or not dry_run),
         result=in_words(found.verdicts),
     )
     if output.format is not Format.TABLE:
@@ -160,12 +179,12 @@ def _judge(
         return FailoverResult((), source_error, target_error)
     with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
         known, unnamed, lists_all = known_pairs(selection.settings, flow)
-        found = unverified(flow, target, known, unnamed, time.time())
+        found, resets = unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
         require_match(selection, notices, connect, Side.TARGET, must_have_groups=True)
         raise _nothing_committed(flow, flow.target.alias)
-    return FailoverResult(found, source_error, lists_all=lists_all)
+    return FailoverResult(found, source_error, lists_all=lists_all, resets=resets)
 
 
 def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
@@ -217,10 +236,8 @@ def final_cycles(
 
 
 def _resume(directory: str | None, flow: str, notices: Notices) -> int:
-    kept = Pauses(directory)
-    kept.look()
-    was_paused = kept.paused(flow)
-    if not kept.set(flow, False):
+    was_paused = is_paused(directory, flow)
+    if not Pauses(directory).set(flow, False):
         raise UsageError(
             f"failover: the pause of {flow} is kept in state.dir, which is not set or cannot"
             " be written; resume the flow on the status page, or without state.dir restart"
@@ -235,10 +252,16 @@ def _resume(directory: str | None, flow: str, notices: Notices) -> int:
 
 
 def next_steps(
-    flow: FlowSettings, found: FailoverResult, config: str, *, paused: bool | None, dry_run: bool
+    flow: FlowSettings,
+    found: FailoverResult,
+    config: str,
+    *,
+    paused: bool | None,
+    was_paused: bool,
+    dry_run: bool,
 ) -> list[str]:
-    """The next steps. `paused` is whether the flow could be paused (None: that was not wanted),
-    `config` the file that commands take."""
+    """The next steps. `paused` is whether the flow is paused now, or would be (None: that was not
+    wanted), `was_paused` whether it was before, `config` the file that commands take."""
     source, target = flow.source.alias, flow.target.alias
     if found.target_error:
         return [f"Follow the message about {target}, and run this command again."]
@@ -248,10 +271,11 @@ def next_steps(
             "This was a dry run: nothing was committed or paused. Run this command without"
             " --dry-run to fail over; the steps below come after that."
         )
-    if isinstance(found.source_error, ClusterRefused):
+    if found.source_refuses:
         steps.append(
-            f"{source} refuses this user or has another cluster id, but may be running: follow the"
-            " message about it, and run this command again. The steps below are for a lost cluster."
+            f"{source} refuses this user, so it may be running: follow the message about it, and"
+            f" run this command again. Only if no consumer can use {source}, go on with the steps"
+            " below."
         )
     if found.none_ready:
         steps.append(
@@ -285,7 +309,7 @@ def next_steps(
         ]
     match paused:
         case True:
-            state = "would be paused, so that" if dry_run else "is paused, so"
+            state = "would be paused, so that" if dry_run and not was_paused else "is paused, so"
             steps.append(
                 f"{flow.name} {state} a running daemon does not sync it; `tsoffset failover -c"
                 f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."
@@ -298,8 +322,15 @@ def next_steps(
                 " or stop `tsoffset run`."
             )
         case None:
+            why = ""
+            if found.still_read:
+                why = f": groups still have consumers on {source}"
+            elif found.source_refuses:
+                why = (
+                    f": {source} may be running. If you fail over all the same, pause it on the"
+                    " status page, or stop `tsoffset run`"
+                )
             steps.append(
-                f"{flow.name} is not paused, and a running daemon continues to sync it"
-                + (f": groups still have consumers on {source}." if found.still_read else ".")
+                f"{flow.name} is not paused, and a running daemon continues to sync it{why}."
             )
     return steps

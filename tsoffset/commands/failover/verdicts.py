@@ -2,15 +2,15 @@
 verdicts for a person (pure)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
-from tsoffset.terminal.next_step import next_step
-from tsoffset.terminal.output import IN_PLACE, by_name, counted
+from tsoffset.terminal.next_step import SuggestedCommand
+from tsoffset.terminal.output import IN_PLACE, by_name, counted, reread
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
@@ -75,8 +75,10 @@ def _verdict(
     flow: str, group: str | None, rows: Sequence[Row], source_active: bool, as_of: str
 ) -> GroupVerdict:
     obstacles = dict(_obstacles(rows, source_active))
-    bounds = [row.reread_bound for row in rows if row.reread_bound is not None]
-    bound = sum(bounds) if len(bounds) == len(rows) else None
+    # A dry run reports what a failover would leave.
+    again = [reread(row, after_sync=True) for row in rows]
+    known = [bound for bound in again if bound is not None]
+    bound = sum(known) if len(known) == len(rows) else None
     verdict = FailoverVerdict.BOUNDED if bound else FailoverVerdict.READY
     return GroupVerdict(
         flow,
@@ -146,22 +148,21 @@ _STYLES = {
 
 
 def failover_lines(
-    flow: str, found: Sequence[GroupVerdict], steps: Sequence[str], config: str, width: int | None
+    flow: str,
+    found: Sequence[GroupVerdict],
+    steps: Sequence[str],
+    command_for: Callable[[GroupVerdict], SuggestedCommand | None],
+    width: int | None,
 ) -> Iterator[Text]:
-    """The groups as a table, the messages with a command for each, the summary, and the next steps.
-    `config` is the file that commands take."""
+    """The groups as a table, the messages with a command for each, the summary, and the next
+    steps."""
     yield head(f"flow {flow}")
     if found:
         with_age = any(one.verdict is FailoverVerdict.UNVERIFIED for one in found)
         yield from table([one for one in _COLUMNS if with_age or one is not _AGE], found, width)
         yield Text()
         messages = (
-            RowMessage(
-                one.reason or one.verdict,
-                one.message,
-                next_step(config, flow, one.group, one.reason),
-            )
-            for one in found
+            RowMessage(one.reason or one.verdict, one.message, command_for(one)) for one in found
         )
         yield from notes(messages, "group", width)
         yield from total(f"{flow}: {in_words(found)}", width)

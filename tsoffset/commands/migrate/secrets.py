@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tsoffset.commands.migrate.setup import InputKind, MirrorSetting, Setup
 from tsoffset.config import security_keys
-from tsoffset.config.findings import names_secret
 from tsoffset.config.jaas import jaas_text, login_module
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
+from tsoffset.printable import names_secret
 
 _REFERENCE = re.compile(r"\$\{(?:[^$}]|\$(?!\{))*+\}")
 _JAAS = security_keys.JAAS.name

@@ -17,7 +17,7 @@ from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.cycle.source_commits import preflight, selected_groups
-from tsoffset.daemon.pauses import Pauses
+from tsoffset.daemon.pauses import is_paused
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
@@ -126,7 +126,7 @@ def run_restore(
             rows, moving = planned()
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
-        elif moving and not _is_paused(settings, flow):
+        elif moving and not is_paused(settings.state_dir, flow.name):
             notices.warning(
                 "flow_not_paused",
                 f"flow {flow.name} is not paused: the next cycle of a running `tsoffset run` moves"
@@ -159,12 +159,6 @@ def run_restore(
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     only_planned_moves = bool(moving) and not flow.commits and not dry_run
     return int(only_planned_moves or any(row.not_restored for row in rows))
-
-
-def _is_paused(settings: Settings, flow: FlowSettings) -> bool:
-    pauses = Pauses(settings.state_dir)
-    pauses.look()
-    return pauses.paused(flow.name)
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:

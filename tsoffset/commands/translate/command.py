@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, flag
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, flag, seconds
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
 from tsoffset.terminal.notices import Notices
@@ -71,7 +71,7 @@ Exit status:
     click.option(
         "--every",
         "every_seconds",
-        type=click.IntRange(min=1),
+        callback=seconds,
         metavar="SECONDS",
         help="Translate again at this interval, and replace the output each time.",
     ),
@@ -90,7 +90,7 @@ def translate(
     written: str | None,
     accepted: tuple[str, ...],
     group: str | None,
-    every_seconds: int | None,
+    every_seconds: float | None,
 ) -> int:
     """Translate offsets that an application keeps itself, outside of consumer groups.
 

@@ -99,7 +99,7 @@ function failover(flow, answer, now) {
       flow.unknown_since === null
         ? h("li", {}, known ? ["at most ", h("b", {}, many(totals.lag_records, "record")), " would be re-read"] : "the number of records re-read is not known")
         : h("li", {}, h("b", {}, ready), " groups were ready"),
-      not ? h("li", {}, h("b", {}, number(not)), ` not in sync (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
+      not ? h("li", {}, h("b", {}, number(not)), ` not ready (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
       h("li", {}, inPlace === null ? "no group has been in sync yet" : ["the oldest target offset is ", h("b", {}, since(inPlace, now)), " old"]),
       totals.never_in_sync ? h("li", {}, h("b", {}, many(totals.never_in_sync, "group")), " never in sync") : null,
       flow.last_cycle && !flow.last_cycle.reached ? h("li", {}, "as of the last cycle that reached both clusters") : null,

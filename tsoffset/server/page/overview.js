@@ -58,7 +58,7 @@ function attention(flow) {
   const { totals } = flow;
   const away = missing(totals);
   if (!totals.groups) return noGroups(flow);
-  return away ? `${many(away, "group")} not in sync, of ${number(totals.groups)}` : "every group is in sync";
+  return away ? `${many(away, "group")} not ready, of ${number(totals.groups)}` : "every group is ready";
 }
 
 /** Why there are no groups to show. */
