@@ -203,7 +203,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """`leader` and `leader_epoch` are None without a leader."""
+    """`leader` is None without a leader, `leader_epoch` if the broker does not say it."""
 
     partition: int
     leader: int | None

@@ -3,13 +3,24 @@
 On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case that needs it.
 """
 
+import copy
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 import pytest
 
-from tests.memory_flows import Estate, flow, identity_flow, messages, mirrored_estate, row_of
+from tests.memory_flows import (
+    Estate,
+    failed,
+    flow,
+    identity_flow,
+    messages,
+    mirrored_estate,
+    row_of,
+    verdict,
+)
 from tsoffset.cycle.source_commits import preflight
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import ReadGroups, StepsHere, after_read, unread
@@ -31,7 +42,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.rule.carry_over import MOST_PAIRS, PartitionCarryOver
-from tsoffset.testing.memory_cluster import Verb
+from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 ORDERS = TopicPartition("orders", 0)
 COPY = TopicPartition("A.orders", 0)
@@ -340,18 +351,21 @@ def test_a_commit_that_could_not_be_read_keeps_all():
 
 
 def test_of_a_commit_that_is_gone_only_the_last_one_is_kept():
-    """Nothing is known of a position any more; that the group once stood further is."""
+    """Nothing is known of a position any more; that the group once stood further is, for one cycle:
+    topics come and go, and what is kept must not grow with them."""
     world = two_groups()
     del world.estate["A"].group("one").offsets[ORDERS]
     world.sync()
     assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40)
     assert world.pairs()["two", "orders", 0][0] == 70
     assert ORDERS in world.partitions
+    world.sync()
+    assert ("one", "orders", 0) not in world.pairs()
     del world.estate["A"].group("two").offsets[ORDERS]
     world.sync()
     assert ORDERS not in world.partitions
-    world.estate.commit("one", "orders", 30)
-    assert row_of(world.sync(), "one", partition=0).reason is Reason.SOURCE_REWOUND
+    world.estate.commit("two", "orders", 30)
+    assert row_of(world.sync(), "two", partition=0).reason is Reason.SOURCE_REWOUND
 
 
 @pytest.mark.parametrize("alias", ["A", "B"])
@@ -405,6 +419,26 @@ def test_a_log_that_became_shorter_is_another_one():
     assert world.asked_by_sync() > 0
     assert (1, 402) not in world.carry_over.pairs
     assert world.carry_over.ends.target == 500
+
+
+def test_a_former_leader_of_the_source_is_not_believed():
+    """After a restart, a broker that is cut off from its cluster may be the only one that answers.
+    It takes itself for the leader, and its log lacks the newest records: a group would seem to have
+    read all, and skip their copies. What is known of the partition stays."""
+    world = Remembering.synced(40)
+    leader, alone = world.estate["A"], copy.deepcopy(world.estate["A"])
+    leader.elect_leader(ORDERS, 0)
+    world.estate.write("orders", 50)
+    world.estate.mirror("orders")
+    world.sync()
+    before = world.carry_over
+    for cluster in (leader, alone):
+        cluster.group("g1").offsets[ORDERS] = CommittedOffset(100)
+    world.estate.clusters["A"] = alone
+    assert {verdict(row) for row in world.sync()} == {failed(FailureKind.NO_LEADER)}
+    assert world.carry_over == before
+    world.estate.clusters["A"] = leader
+    assert row_of(world.sync(), "g1").target_offset == 500
 
 
 @pytest.mark.parametrize("end", ["source", "source_log", "target"])
@@ -628,9 +662,24 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monke
     assert row_of(agrees(world), "g0").target_offset == 340
 
 
-@pytest.mark.parametrize("describable", [True, False])
+def refuse(cluster: MemoryCluster) -> None:
+    late = Failed(FailureKind.TIMEOUT, "made to fail")
+    cluster.fail(late, verb=Verb.TOPICS, topic=COPY.topic, times=1)
+
+
+def lose_once(cluster: MemoryCluster) -> None:
+    """No address answers the next call that describes topics."""
+
+    def topics(_: object) -> object:
+        del cluster.topics
+        raise ClusterUnreachable("made to fail")
+
+    cluster.topics = topics
+
+
+@pytest.mark.parametrize("then", [None, refuse, lose_once])
 @pytest.mark.parametrize("proof", ["content", "timestamps"])
-def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, describable, monkeypatch):
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, then, monkeypatch):
     """Between the translation and the commit, whether anything of it is to be remembered or not:
     the translated offset lies in the new log, too, after records that the group has not read. A
     topic that cannot be described may be such a one."""
@@ -641,9 +690,8 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, describable, 
     def meanwhile(*given: object) -> object:
         found = translate(*given)
         remake_copy(world.estate, 200)
-        if not describable:
-            late = Failed(FailureKind.TIMEOUT, "made to fail")
-            world.estate["B"].fail(late, verb=Verb.TOPICS, topic=COPY.topic, times=1)
+        if then is not None:
+            then(world.estate["B"])
         return found
 
     monkeypatch.setattr(StepsHere, "translate", meanwhile)

@@ -45,7 +45,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.spark.sessions import Sessions
+from tsoffset.spark.sessions import FAILURES, Sessions
 from tsoffset.stores import Folder
 from tsoffset.testing.memory_cluster import MemoryCluster
 
@@ -652,6 +652,35 @@ def test_a_history_that_cannot_be_read_to_its_end_hangs_the_flow(tmp_path):
         assert now.daemon.alive()
 
 
+def test_a_flow_whose_cycles_keep_failing_gives_way(tmp_path):
+    """Another instance may reach what this one does not: after five in a row the election knows."""
+
+    class Watched(Peers):
+        def give_way_if(self, failing: Callable[[], bool]) -> None:
+            self.failing = failing
+
+    peers = Watched()
+    with running(tmp_path, shut="A->B", peers=lambda _: peers) as now:
+        now.wait_for(lambda: now.daemon._loops)
+        for failures in (4, 5):
+            now.board.update("A->B", failures_in_a_row=failures)
+            assert peers.failing() is (failures == 5)
+
+
+def test_a_start_that_hangs_is_not_well(tmp_path, monkeypatch):
+    """`state.dir` is on a server that is silent: no flow begins, and the probe is told."""
+    opened = threading.Event()
+    monkeypatch.setattr(Pauses, "look", lambda _: opened.wait())
+    monkeypatch.setattr("tsoffset.daemon.daemon._START_SECONDS", 0.0)
+    with running(tmp_path) as now:
+        try:
+            now.wait_for(lambda: not now.daemon.alive())
+        finally:
+            opened.set()
+        now.gate.wait("A->B", 1)
+        now.wait_for(now.daemon.alive)
+
+
 def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
     """The file turned it off and on again meanwhile: no cycle of it would begin any more. When that
     one has ended, it is not told any more, be the flow paused by then."""
@@ -1010,12 +1039,15 @@ def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
 
 
 def test_a_session_in_which_another_flow_works_is_not_taken_from_it():
-    """It is replaced once nobody is at work in it; what ran in an old one says nothing of it."""
+    """It is replaced once nobody is at work in it, and until then nobody begins in it; what ran in
+    an old one says nothing of it."""
     opened = Opened()
     sessions = Sessions(opened)
     with suppress(CycleFailed), sessions.lease() as of_other:
-        for _ in range(4):
+        for _ in range(FAILURES):
             assert leased(sessions, GAVE_UP) is of_other
+        with pytest.raises(CycleFailed, match="have ended"):
+            sessions.lease().__enter__()
         opened.sessions[0].stopped = True
         assert leased(sessions) is opened.sessions[1]
         raise GAVE_UP

@@ -67,9 +67,10 @@ def election(coordinator, time) -> Election:
     return Election(FLOW, NEW, enter=lambda *_: coordinator, now=time.monotonic)
 
 
-def metadata(instance: Instance, *, leads: bool = False) -> bytes:
+def metadata(instance: Instance, *, leads: bool = False, fails: bool = False) -> bytes:
     facts = {name: getattr(instance, name) for name in Instance.__slots__}
-    return json.dumps({"version": 1, "instance": facts, "leads": leads}).encode()
+    said = {"version": 1, "instance": facts, "leads": leads, "fails": fails}
+    return json.dumps(said).encode()
 
 
 # --- who is chosen ------------------------------------------------------------------------
@@ -78,12 +79,12 @@ def metadata(instance: Instance, *, leads: bool = False) -> bytes:
 @pytest.mark.parametrize("there", [(OLD, NEW, NEWEST), (NEWEST, OLD, NEW)])
 def test_the_lead_stays_where_it_is(there):
     """Whoever joins, and in whichever order they are listed."""
-    assert choose_leader([(one, one is OLD) for one in there]) is OLD
+    assert choose_leader([(one, one is OLD, False) for one in there]) is OLD
 
 
 def test_the_one_that_started_last_takes_over():
     """Of instances that are replaced one by one it is the one that stays."""
-    assert choose_leader([(NEW, False), (NEWEST, False), (OLD, False)]) is NEWEST
+    assert choose_leader([(one, False, False) for one in (NEW, NEWEST, OLD)]) is NEWEST
     assert choose_leader([]) is None
 
 
@@ -273,3 +274,25 @@ def test_an_instance_whose_cycle_hangs_does_not_lead(election, coordinator):
     election.step()
     assert (election.leader(), election.problem()) == (OLD, None)
     assert coordinator.said == ["join", "leave", "leave", "join"]
+
+
+def test_an_instance_whose_cycles_fail_gives_way_once(election, coordinator):
+    """It joins without a claim, and another one leads. If those of all fail, the lead does not go
+    round: this one gives way again only after a cycle that had a result."""
+    fails = [True]
+    election.step()
+    election.give_way_if(lambda: fails[-1])
+    coordinator.others = {"x": metadata(OLD)}
+    election.step()
+    assert election.leader() == OLD
+    coordinator.others = {"x": metadata(OLD, fails=True)}
+    coordinator.answers = [MemberState.REBALANCING]
+    for _ in range(4):
+        election.step()
+    assert election.leads()
+    assert coordinator.said == ["join", "join", "beat", "join", "beat", "beat"]
+    coordinator.others = {"x": metadata(OLD)}
+    for now in (False, True):
+        fails.append(now)
+        election.step()
+    assert election.leader() == OLD

@@ -151,7 +151,11 @@ class Place:
             now=self.world.time.monotonic,
         )
         self.election.leave_while(lambda: self.world.troubled and self.world.chance.random() < 0.02)
+        self.election.give_way_if(self.fails)
         self.due = 0.0
+
+    def fails(self) -> bool:
+        return self.world.troubled and self.world.chance.random() < 0.05
 
     def step_if_due(self) -> None:
         world = self.world

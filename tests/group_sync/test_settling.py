@@ -13,6 +13,7 @@ from tests.memory_flows import (
     Estate,
     failed,
     flow,
+    messages,
     mirrored_estate,
     row_of,
     skipped,
@@ -134,6 +135,24 @@ def test_a_group_in_an_open_transaction_is_waited_for_alone(estate, target):
     assert set(target.looks[1:]) == {(("second",), True)}
     assert "a transaction with this offset is open" in (row_of(rows, "second").message or "")
     assert 2.5 <= estate.time.now <= 3.5
+
+
+def test_a_topic_made_anew_between_two_parts_moves_no_further_group(estate, target, monkeypatch):
+    """The translated offset lies in the new log, too, after records that the groups have not
+    read."""
+    monkeypatch.setattr("tsoffset.group_sync.commit.GROUPS_AT_ONCE", 1)
+
+    def remake():
+        target.delete_topic(COPY.topic)
+        target.create_topic(COPY.topic)
+        target.log(COPY.topic).append(messages("orders", range(100)))
+
+    target.after_commits = [remake]
+    rows = sync(estate, target)
+    assert [verdict(row_of(rows, group)) for group in GROUPS] == [
+        COMMITTED,
+        *[failed(FailureKind.NO_LEADER)] * 2,
+    ]
 
 
 def test_a_transaction_that_ends_meanwhile_counts(estate, target):

@@ -565,14 +565,15 @@ def test_an_address_of_another_cluster_is_no_address_of_this_one(brokers, connec
             assert found.dead_addresses == tuple(addresses.values())
 
 
+def led_by(leader: int, epoch: int) -> Lie:
+    """A Metadata answer with this leader of each partition; -1: none."""
+    of_partition = each(lambda answer: (it for one in answer.topics for it in one.partitions))
+    return of_partition(set_to(leader_id=leader, leader_epoch=epoch))
+
+
 def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, cluster):
     """A broker that is cut off from the others takes itself for the leader still, and does not know
     what was written since: a group that has read its log would seem to have read all."""
-
-    def led_by(leader, epoch):
-        of_partition = each(lambda answer: (it for one in answer.topics for it in one.partitions))
-        return of_partition(set_to(leader_id=leader, leader_epoch=epoch))
-
     brokers.lies = [(None, METADATA, led_by(0, 5))]
     cluster.topics([TP.topic])
     brokers.lies = [
@@ -582,6 +583,10 @@ def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, clus
     ]
     assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader == 0
     assert cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED) == {TP: LogRange(0, 10)}
+    # Nor once the partition has had no leader meanwhile.
+    for told in (led_by(-1, 5), led_by(1, 4)):
+        brokers.lies[0] = (None, METADATA, told)
+        assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader is None
 
 
 # --- throttling and limits ------------------------------------------------------------------

@@ -21,7 +21,7 @@ ALL = sorted(
 # What brokers answer to the requests that we send, with what it is called in the protocol.
 MET = [
     # Fetch and ListOffsets.
-    ("OFFSET_OUT_OF_RANGE", 1, FailureKind.INTERNAL, False),
+    ("OFFSET_OUT_OF_RANGE", 1, FailureKind.NO_LEADER, False),
     ("CORRUPT_MESSAGE", 2, FailureKind.CORRUPT_BATCH, False),
     ("UNKNOWN_TOPIC_OR_PARTITION", 3, FailureKind.NO_LEADER, True),
     ("LEADER_NOT_AVAILABLE", 5, FailureKind.NO_LEADER, True),
@@ -153,6 +153,10 @@ def test_the_library_s_words_are_kept_where_they_help():
         (kafka_errors.NotCoordinatorError, 10.0, 20.0),
         (kafka_errors.CoordinatorNotAvailableError, 10.0, 20.0),
         (kafka_errors.KafkaConnectionError, 10.0, 20.0),
+        (kafka_errors.NotLeaderForPartitionError, 10.0, 20.0),
+        (kafka_errors.KafkaStorageError, 10.0, 20.0),
+        (kafka_errors.LeaderNotAvailableError, 10.0, 20.0),
+        (kafka_errors.UnknownTopicOrPartitionError, 10.0, 20.0),
         (kafka_errors.UnknownMemberIdError, 0.0, 0.0),
         (kafka_errors.GroupAuthorizationFailedError, 0.0, 0.0),
     ],
@@ -160,5 +164,6 @@ def test_the_library_s_words_are_kept_where_they_help():
 )
 def test_patience_depends_on_what_may_pass(error, at_least, at_most):
     """A transaction that ends and a coordinator that loads are waited for a few seconds, a broker
-    that is gone until others have its place; what is final is not waited for."""
+    that is gone until others have its place: one bad partition holds up no others for longer. What
+    is final is not waited for."""
     assert at_least <= failure(error, "read offsets of group g", "A").retry_seconds <= at_most

@@ -408,6 +408,14 @@ def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(i
     assert logs.rereads(8, outcome.target_offset) == 0
 
 
+@pytest.mark.parametrize("records", [1, 3, 20])
+def test_a_caught_up_group_passes_no_record_that_the_source_lacks(records):
+    """The broker that answers for the source may be cut off from its cluster, and lack the newest
+    records; or producers write to the target since a failover. The answer lies before them."""
+    newer = " ".join(f"z{n}" for n in range(records))
+    Logs("a b c", f"a b c {newer}").assert_exact(3, 3)
+
+
 SMALL_SCANS = TranslationSettings(scan_bytes=10_000)
 
 

@@ -513,7 +513,7 @@ def test_offsets_outside_the_log_fail(stand, cluster, offset):
     bad = ReadFrom(partition, offset)
     answers = cluster.read([bad, good], UNCOMMITTED)
     failed = answers[bad]
-    assert failed.kind is FailureKind.INTERNAL
+    assert failed.kind is FailureKind.NO_LEADER
     assert not failed.missing
     assert isinstance(answers[good], Stretch)
 

@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from random import random
+from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -31,6 +32,7 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
+    FailureKind,
     FirstAtTime,
     Isolation,
     LogRange,
@@ -43,6 +45,7 @@ from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
+from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
 
@@ -89,7 +92,13 @@ def translate_with_carry_over(
     logs, not_compacted = _described(flow, source, target, work)
     run = _Run(flow, source, target, work)
     blanks = {one.source: logs.blank(one) for one in work}
-    through: dict[TopicPartition, tuple[list[TranslatedPosition], AnsweredPartition, Learned]] = {}
+    through = {
+        one.source: _refused(flow, one)
+        for one in work
+        if one.carry_over is not None
+        and (identity := logs.source.get(one.source)) is not None
+        and identity.precedes(one.carry_over.source_log)
+    }
     parts = (
         Partition(
             flow,
@@ -99,10 +108,11 @@ def translate_with_carry_over(
             not_compacted=one.target.topic in not_compacted,
         )
         for one in work
+        if one.source not in through
     )
     for part in run.converse(parts):
         left = part.left_to_the_next(blanks[part.work.source])
-        through[part.work.source] = [*part.conversed()], part.answered(left), left
+        through[part.work.source] = _Through([*part.conversed()], part.answered(left), left)
     done = [through[one.source] for one in work]
     return TranslatedWork(
         tuple(one for conversed, _, _ in done for one in conversed),
@@ -136,6 +146,32 @@ def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionC
     if carry_over is None or blank is None or not carry_over.same_logs(blank):
         return None
     return carry_over
+
+
+class _Through(NamedTuple):
+    """What comes of a partition."""
+
+    conversed: Sequence[TranslatedPosition]
+    answered: AnsweredPartition
+    left: Learned
+
+
+def _refused(flow: FlowSettings, part: PartitionWork) -> _Through:
+    """For a source partition of which a former leader answers: a broker that is cut off from its
+    cluster still takes itself for the leader. Its log lacks what was written since, and groups
+    would seem to have read all of it."""
+    failed = Failed(
+        FailureKind.NO_LEADER,
+        f"read {part.source}, cluster {flow.source.alias}: the broker that answers has an older "
+        "leader epoch than an earlier cycle saw, so its log may lack records; check that all "
+        f"brokers of {flow.source.alias} reach their controller; if the cluster was restored from "
+        f"a backup, delete the state file of {flow.name} and restart tsoffset",
+    )
+    positions = [
+        TranslatedPosition(part.source, offset, Translation(failed)) for offset in part.offsets
+    ]
+    nothing = AnsweredPartition(NO_ANSWERS, None, False, None, None)
+    return _Through(positions, nothing, Learned(part.carry_over))
 
 
 class _Run:

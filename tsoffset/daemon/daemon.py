@@ -1,6 +1,7 @@
 """The flows of one process: their loops, their controls, and reloads of the configuration."""
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -20,6 +21,9 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.spark.flow import FlowTask
 
 log = structlog.get_logger(__name__)
+
+# A start that takes longer is hung: a read of `state.dir` that does not end.
+_START_SECONDS = 300.0
 
 # Settings of the whole process, with their keys.
 _NEEDS_A_RESTART = {
@@ -62,6 +66,8 @@ class Daemon:
         self._ending: dict[str, FlowLoop] = {}
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         self._rejected: str | None = None
+        # When the flows must have started, by the monotonic clock; None if they have, or need not.
+        self._starts_by: float | None = None
         self._stopping = threading.Event()
         self._wake = threading.Event()
         # So that the API shows the flows as starting while Spark starts.
@@ -74,8 +80,10 @@ class Daemon:
         if self._stopping.is_set():
             return
         log.info("run_started", flows=[flow.name for flow in self._selection.flows])
+        self._starts_by = time.monotonic() + _START_SECONDS
         self._read_pauses()
         self._apply(self._selection)
+        self._starts_by = None
         while not self._stopping.is_set():
             self._wake.wait(self._reload_seconds)
             asked = self._wake.is_set()
@@ -99,8 +107,11 @@ class Daemon:
         self._wake.set()
 
     def alive(self) -> bool:
-        """True if every flow's thread runs and no cycle is hung. Does not depend on Kafka, and does
-        not wait."""
+        """True if every flow's thread runs and neither a cycle nor the start is hung. Does not
+        depend on Kafka, and does not wait."""
+        starts_by = self._starts_by
+        if starts_by is not None and time.monotonic() > starts_by:
+            return False
         return all(loop.alive() and not loop.hung() for loop in list(self._loops.values()))
 
     # --- Controls -------------------------------------------------------------------------

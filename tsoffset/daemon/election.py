@@ -92,6 +92,9 @@ class Election(Peers):
         self._joined = False
         self._logged = False
         self._hung: Callable[[], bool] = lambda: False
+        self._failing: Callable[[], bool] = lambda: False
+        # Whether the group knows that the cycles of this instance fail.
+        self._told_failing = False
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -118,6 +121,9 @@ class Election(Peers):
 
     def leave_while(self, hung: Callable[[], bool]) -> None:
         self._hung = hung
+
+    def give_way_if(self, failing: Callable[[], bool]) -> None:
+        self._failing = failing
 
     def _instances(self) -> tuple[Instance, ...]:
         agreed = self._agreed
@@ -185,9 +191,13 @@ class Election(Peers):
         return pause
 
     def _join(self, membership: Membership) -> float:
+        self._told_failing = self._failing()
+        if self._told_failing:
+            # Another instance leads as soon as it knows.
+            self._void(MemberState.REMOVED)
         # The last leader says so. Unless the coordinator removed it, no other member became leader.
         holds = self._agreed is not None and self._has_lead(self._agreed)
-        facts = {"instance": asdict(self._instance), "leads": holds}
+        facts = {"instance": asdict(self._instance), "leads": holds, "fails": self._told_failing}
         answer = membership.join(json.dumps(facts).encode(), agree)
         if isinstance(answer, Failed):
             return self._missed(answer)
@@ -200,6 +210,12 @@ class Election(Peers):
         return BEAT_SECONDS
 
     def _beat(self, membership: Membership) -> float:
+        if not self._failing():
+            self._told_failing = False
+        elif self.leads() and not self._told_failing:
+            # Once, until a cycle has a result: if those of all instances fail, the lead stays.
+            self._joined = False
+            return self._join(membership)
         asked_at = self._now()
         answer = membership.beat()
         if isinstance(answer, Failed):
@@ -264,24 +280,25 @@ def agree(members: Mapping[str, bytes]) -> bytes:
         facts = _of_json(metadata)
         instance = instance_of(facts.get("instance"))
         if instance is not None:
-            candidates.append((instance, facts.get("leads") is True))
+            candidates.append((instance, facts.get("leads") is True, facts.get("fails") is True))
     found = choose_leader(candidates)
     agreed = {
         "leader": None if found is None else found.id,
-        "instances": [asdict(instance) for instance, _ in candidates],
+        "instances": [asdict(instance) for instance, *_ in candidates],
     }
     return json.dumps(agreed).encode()
 
 
-def choose_leader(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
-    """The leader among these, each with whether it leads already (pure); None for no candidates.
+def choose_leader(candidates: Sequence[tuple[Instance, bool, bool]]) -> Instance | None:
+    """The leader among these, each with whether it leads already and whether its cycles fail
+    (pure); None for no candidates.
 
     The current leader, or else the instance that started last: in a rolling restart that one stays,
-    so the leader changes only once.
+    so the leader changes only once. One whose cycles fail leads only if all others' do.
     """
     if not candidates:
         return None
-    return max(candidates, key=lambda one: (one[1], one[0].started_at, one[0].id))[0]
+    return max(candidates, key=lambda one: (not one[2], one[1], one[0].started_at, one[0].id))[0]
 
 
 def _agreed_of(content: bytes) -> _Agreed | None:

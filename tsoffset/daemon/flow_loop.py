@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 # How often an instance that does not lead a flow checks whether it leads now.
 _STANDBY_SECONDS = 1.0
+# After this many cycles without a result in a row, another instance should lead.
+_FAILURES = 5
 # A cycle is stopped at its time limit. One that still runs this much later is hung.
 _GRACE_SECONDS = 300.0
 
@@ -61,6 +63,9 @@ class Peers:
 
     def leave_while(self, hung: Callable[[], bool]) -> None:
         """Let another instance lead while `hung` returns True."""
+
+    def give_way_if(self, failing: Callable[[], bool]) -> None:
+        """Let another instance lead, if there is one for which `failing` does not return True."""
 
     def close(self) -> None:
         """Leave the election, so that another instance may lead at once."""
@@ -110,6 +115,7 @@ class FlowLoop:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self.run, name=f"flow {name}", daemon=True)
         self._peers.leave_while(self.hung)
+        self._peers.give_way_if(self.failing)
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -138,6 +144,12 @@ class FlowLoop:
             return True
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
+
+    def failing(self) -> bool:
+        """True if the last cycles here had no result, for whatever reason: another instance may
+        reach what this one does not."""
+        status = self._board.status(self.name)
+        return status is not None and status.failures_in_a_row >= _FAILURES
 
     def lead(self) -> Lead:
         here = self._peers.leads()

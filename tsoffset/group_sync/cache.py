@@ -69,10 +69,11 @@ def with_cache(
     if rows["is_known"].sum() == len(cached):
         return rows, cached.clear()
     rest = anti_join(cached, rows, GROUP_PARTITION)
-    # If a committed offset is gone, only its last values are kept; a group that was not read may
-    # still have it.
+    # If a committed offset is gone, only its last values are kept, and for one cycle; a group that
+    # was not read may still have it.
     unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
     is_gone = ~pl.col("group").is_in(unread["group"].implode())
+    rest = rest.filter(~is_gone | pl.col("known_offset").is_not_null())
     return rows, rest.with_columns_seq(null_where(is_gone, KNOWN))
 
 

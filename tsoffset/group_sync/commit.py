@@ -16,7 +16,7 @@ from typing import Protocol
 
 import polars as pl
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -64,8 +64,8 @@ _NO_METADATA = (
 )
 
 _CHANGED_MEANWHILE = (
-    "the partition was recreated, lost records at its end, or could not be reached while "
-    "the cycle ran; nothing is committed, the next cycle reads it again"
+    "the partition was deleted or recreated, lost records at its end, or could not be reached "
+    "while the cycle ran; nothing is committed, the next cycle reads it again"
 )
 
 # Which rows of COMMIT_WORK are still to be decided, and what has happened to each.
@@ -116,8 +116,6 @@ def commit_groups(
     what may be committed, until `until` (seconds since 1970 UTC). Running it again commits nothing
     twice."""
     work = select(work, COMMIT_WORK)
-    if commit:
-        work = _of_same_topics(target, work)
     committer = _Committer(flow, target, work, commit, until, clock)
     done = committer.run()
     # After the commits: no slow answer may come between reading offsets and sending them.
@@ -147,18 +145,16 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
 def _of_same_topics(target: Cluster, work: pl.DataFrame) -> pl.DataFrame:
     """The work; rows fail whose target topic was recreated since they were translated, or cannot be
     described: their offset may lie within a new log, after records that the group has not read. A
-    missing topic is the commit's to tell."""
-    asked = work.filter(pl.col("target_topic_id").is_not_null() & ~pl.col("target_active"))
+    missing topic may be created again before the commit."""
+    asked = work.filter(pl.col("target_topic_id").is_not_null())
     names = asked["target_topic"].unique(maintain_order=True).to_list()
     found: Mapping[str, TopicDescription | Failed] = {}
-    with suppress(ClusterUnreachable):  # then nothing can be committed
+    try:
         found = target.topics(names) if names else {}
+    except ClusterUnreachable as error:
+        found = dict.fromkeys(names, all_failed(error))
     now = pl.DataFrame(
-        [
-            (topic, "" if isinstance(one, Failed) else one.topic_id)
-            for topic, one in found.items()
-            if not (isinstance(one, Failed) and one.missing)
-        ],
+        [(topic, "" if isinstance(one, Failed) else one.topic_id) for topic, one in found.items()],
         {"target_topic": pl.String, "id_now": pl.String},
         orient="row",
     )
@@ -249,6 +245,10 @@ class _Committer:
 
     def _part(self, part: pl.DataFrame) -> pl.DataFrame:
         """Read, decide and send these rows; returns those that are left."""
+        # Always from the original work: deciding changes some of its columns.
+        rows = self._work[part["row"]]
+        if self._commit:
+            rows = _of_same_topics(self._target, rows)
         read_at = self._clock.monotonic()
         names = part["group"].unique(maintain_order=True).to_list()
         found = committed_columns(
@@ -258,8 +258,7 @@ class _Committer:
             require_stable=True,
             within_seconds=READ_SECONDS,
         )
-        # Always from the original work: deciding changes some of its columns.
-        rows = self._work[part["row"]].hstack(part.drop("group"))
+        rows = rows.hstack(part.drop("group"))
         rows = with_current(rows, target_commits(found)).with_columns(
             pl.col("first_read").fill_null(read_at)
         )

@@ -28,7 +28,7 @@ _VOID = {name: LOG_RANGES[name] for name in PARTITION}
 class KnownLogs:
     """`ranges` (LOG_RANGES) of the partitions whose logs are the same ones; `void` are partitions
     whose logs are others now, or shorter: nothing that is cached of them holds. A partition whose
-    logs could not be read is in neither."""
+    logs could not be read, or of which only a former leader answers, is in neither."""
 
     ranges: pl.DataFrame
     void: pl.DataFrame
@@ -65,6 +65,8 @@ def log_ranges(
             target_logs, target_ranges = asked.result()
         for one in cached:
             here, there = source_logs.get(one.source), target_logs.get(one.target)
+            if here is not None and here.precedes(one.source_log):
+                continue
             if here not in (None, one.source_log) or there not in (None, one.target_log):
                 void.add(one.source)
                 continue

@@ -77,12 +77,14 @@ _UNKNOWN_TOPIC = Rule(
     "mirror it, check the replication policy, or exclude it with a filter",
     Remedy.REFRESH,
     missing=True,
+    retry_seconds=_GONE_RETRY_SECONDS,
 )
 _LEADER_MOVED = Rule(
     FailureKind.NO_LEADER,
     "the partition's leader is moving to another broker",
     _IN_A_MOMENT,
     Remedy.REFRESH,
+    retry_seconds=_GONE_RETRY_SECONDS,
 )
 _COORDINATOR_MOVED = Rule(
     FailureKind.COORDINATOR,
@@ -231,6 +233,7 @@ _RULES: dict[type[BaseException], Rule] = {
         "the partition has no leader",
         "restart a broker that has a replica of it",
         Remedy.REFRESH,
+        retry_seconds=_GONE_RETRY_SECONDS,
     ),
     kafka_errors.OffsetNotAvailableError: _LEADER_MOVED.with_cause(
         "the new leader does not know its log's end yet"
@@ -242,9 +245,10 @@ _RULES: dict[type[BaseException], Rule] = {
         "the offset has moved to tiered storage"
     ),
     kafka_errors.OffsetOutOfRangeError: Rule(
-        FailureKind.INTERNAL,
+        FailureKind.NO_LEADER,
         "the offset is outside the log",
-        "the log was trimmed or truncated meanwhile; run again",
+        "retention or a truncation removed records while the log was read; the next cycle reads it "
+        "again",
     ),
     kafka_errors.CorruptRecordError: Rule(
         FailureKind.CORRUPT_BATCH,

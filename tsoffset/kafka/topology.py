@@ -321,7 +321,7 @@ class Topology:
 
 def _partition(partition: Any) -> PartitionDescription:
     leader = None if partition.leader_id < 0 else partition.leader_id
-    epoch = None if leader is None or partition.leader_epoch < 0 else partition.leader_epoch
+    epoch = None if partition.leader_epoch < 0 else partition.leader_epoch
     return PartitionDescription(partition.partition_index, leader, epoch)
 
 

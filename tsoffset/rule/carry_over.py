@@ -64,6 +64,10 @@ class LogIdentity:
     topic_id: str
     leader_epoch: int
 
+    def precedes(self, other: "LogIdentity") -> bool:
+        """True if the leader of this log was replaced by that of the other."""
+        return self.topic_id == other.topic_id and self.leader_epoch < other.leader_epoch
+
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
@@ -133,7 +137,7 @@ def log_identity(topic: object, partition: int) -> LogIdentity | None:
     if not isinstance(topic, TopicDescription) or topic.topic_id is None:
         return None
     described = topic.partitions.get(partition)
-    if described is None or described.leader_epoch is None:
+    if described is None or described.leader is None or described.leader_epoch is None:
         return None
     return LogIdentity(topic.topic_id, described.leader_epoch)
 

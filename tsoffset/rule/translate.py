@@ -167,6 +167,13 @@ class _OffsetTranslation:
         if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
         if isinstance(last, Record) and (pair := (yield from seen_copy(self.inquiry, last))):
+            end = yield from last_copy(self.inquiry)
+            if not (isinstance(end, Last) and end.is_last) and (
+                best := (yield from self._behind_previous())
+            ):
+                # The target ends with records that the source does not have: another producer's,
+                # or those that a broker lacks that is cut off from the source cluster.
+                return best
             # The mirror may have continued since the end was read: the records after the last one
             # before C follow its copy.
             at = max(target.end, pair.target_offset + 1)

@@ -52,11 +52,10 @@ class Sessions:
 
     @contextmanager
     def lease(self) -> Iterator[SparkSession]:
-        """The session for one cycle; a new one if the last has died, or kept failing and no other
-        flow uses it.
+        """The session for one cycle; a new one if the last has died or kept failing.
 
-        Raises what keeps Spark from starting, and CycleFailed while a pause after that lasts, or
-        where another flow has been starting it for too long.
+        Raises what keeps Spark from starting, and CycleFailed while a pause after that lasts, where
+        another flow has been starting it for too long, or still uses one that kept failing.
         """
         session = self._taken()
         gave_up = False
@@ -99,9 +98,16 @@ class Sessions:
             self._lock.release()
 
     def _usable(self, session: SparkSession) -> bool:
-        if self._failures >= FAILURES and not self._at_work:
+        if not is_alive(session):
             return False
-        return is_alive(session)
+        if self._failures >= FAILURES and self._at_work:
+            # Cycles under way end within their limit. Others must not begin meanwhile, or it would
+            # never be replaced.
+            raise CycleFailed(
+                f"use Spark: {self._failures} jobs in a row have failed, and a new session starts "
+                "when the cycles under way have ended; the log says why they failed (cycle_failed)"
+            )
+        return self._failures < FAILURES
 
     def cancel(self) -> None:
         """Cancel all that the session does; waits for nothing but Java."""

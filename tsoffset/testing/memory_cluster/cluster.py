@@ -364,9 +364,7 @@ class MemoryCluster(Cluster):
         if topic is None:
             return self._missing(Verb.TOPICS, f"topic {name}")
         partitions = {
-            number: PartitionDescription(
-                number, state.leader, None if state.leader is None else state.leader_epoch
-            )
+            number: PartitionDescription(number, state.leader, state.leader_epoch)
             for number, state in enumerate(topic.partitions)
         }
         return TopicDescription(name, topic.topic_id, partitions, topic.internal)
@@ -466,7 +464,7 @@ class MemoryCluster(Cluster):
         what = f"read, {request.partition}@{request.offset}, cluster {self.alias}"
         if not log.start <= request.offset <= log.end:
             return Failed(
-                FailureKind.INTERNAL,
+                FailureKind.NO_LEADER,
                 f"{what}: outside the log, which is {log.start}..{log.end}; "
                 "take an offset within it",
             )
