@@ -126,6 +126,14 @@ def test_who_leaves_hands_over_at_once(electing):
     assert (newest.times_led, older.times_led) == (1, 0)
 
 
+def test_whose_cycles_fail_gives_the_lead_to_another(electing):
+    """To one whose cycles do not; if those of both do, to the one that started last."""
+    newer, older = map(electing.begin, (NEW, OLD))
+    for part, then in ((newer, older), (older, newer)):
+        part.give_way_if(lambda: True)
+        electing.wait_for(then)
+
+
 @pytest.mark.thorough
 def test_who_is_cut_off_stops_before_another_begins(electing):
     """It counts its session from an earlier moment than the coordinator, which hears nothing. Back
