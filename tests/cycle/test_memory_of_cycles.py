@@ -677,13 +677,18 @@ def lose_once(cluster: MemoryCluster) -> None:
     cluster.topics = topics
 
 
-@pytest.mark.parametrize("then", [None, refuse, lose_once])
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(None, None), (refuse, None), (lose_once, None), (None, refuse), (None, lose_once)],
+)
 @pytest.mark.parametrize("proof", ["content", "timestamps"])
-def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, then, monkeypatch):
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then, monkeypatch):
     """Between the translation and the commit, whether anything of it is to be remembered or not:
     the translated offset lies in the new log, too, after records that the group has not read. A
-    topic that cannot be described may be such a one."""
+    topic that cannot be described, at first or then, may be such a one."""
     world = Remembering.of(40, records=200)
+    if first is not None:
+        first(world.estate["B"])
     world.settings = flow(translation=TranslationSettings(proof=proof))
     translate = StepsHere.translate
 

@@ -120,7 +120,10 @@ def translate_with_carry_over(
         tuple(answered for _, answered, _ in done),
         tuple(left.carry_over for _, _, left in done if left.carry_over is not None),
         run.cost,
-        {one.source: logs.target[one.target].topic_id for one in work if one.target in logs.target},
+        {
+            one.source: logs.target[one.target].topic_id if one.target in logs.target else ""
+            for one in work
+        },
     )
 
 

@@ -97,7 +97,7 @@ class TranslatedWork:
     """The translations of a batch of partitions: the positions that had a conversation, with for
     how long each holds (None: it is not to be remembered), and of each partition the others; what
     is to be carried over of the partitions; what it all took; and, by source partition, the ids of
-    the target's topics, read before everything else."""
+    the target's topics, read before everything else: empty where that was not possible."""
 
     conversed: tuple[TranslatedPosition, ...]
     holds: tuple[Holds | None, ...]

@@ -159,7 +159,8 @@ def _of_same_topics(target: Cluster, work: pl.DataFrame) -> pl.DataFrame:
         orient="row",
     )
     work = left_join(work, now, ["target_topic"])
-    work = without_changed(work, pl.col("id_now") != pl.col("target_topic_id"))
+    is_same = (pl.col("id_now") == pl.col("target_topic_id")) & (pl.col("id_now") != "")
+    work = without_changed(work, ~is_same & pl.col("target_offset").is_not_null())
     return work.drop("id_now")
 
 

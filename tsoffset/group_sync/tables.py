@@ -159,7 +159,7 @@ _TRANSLATION: Schema = {
     "source_timestamp_ms": pl.Int64,
     **_ANSWER,
     # The target's log when it was translated; null where it could not be read. Its topic, read
-    # before; null on clusters without topic ids, too.
+    # before; empty if it could not be described, or has no id.
     "target_start": pl.Int64,
     "target_end": pl.Int64,
     "target_topic_id": pl.String,

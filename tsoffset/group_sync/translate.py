@@ -28,7 +28,7 @@ def translate(
     done = translate_with_carry_over(flow, source, target, work)
     singly = pl.DataFrame(
         [
-            _row(one, holds, done.target_topic_ids.get(one.partition))
+            _row(one, holds, done.target_topic_ids[one.partition])
             for one, holds in zip(done.conversed, done.holds, strict=True)
         ],
         TRANSLATIONS,
@@ -52,9 +52,7 @@ def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[P
     return found
 
 
-def _row(
-    one: TranslatedPosition, holds: Holds | None, target_topic_id: str | None
-) -> tuple[Any, ...]:
+def _row(one: TranslatedPosition, holds: Holds | None, target_topic_id: str) -> tuple[Any, ...]:
     answer, span = one.translation.outcome, one.target_range
     ends = None if holds is None else holds.while_ends
     why: tuple[str | None, str | None] = (None, None)
@@ -96,7 +94,7 @@ def _answered(
         "partition": [one.source.partition for one in work],
         "target_start": [None if span is None else span.start for span in spans],
         "target_end": [None if span is None else span.end for span in spans],
-        "target_topic_id": [target_topic_ids.get(one.source) for one in work],
+        "target_topic_id": [target_topic_ids[one.source] for one in work],
         "rewrites_timestamps": [one.target_rewrites_timestamps for one in parts],
         "holds": [one.holds is not None for one in parts],
         "while_source_end": [None if each is None else each.source for each in ends],
