@@ -163,7 +163,8 @@ def test_what_root_changes_the_daemon_of_another_user_can_read(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, 4321, 4322)
-    file = properties_file(tmp_path, "a:1", "b:1", f"state.dir = {home / 'state'}")
+    state = f"state.dir = {home / 'state'}"
+    file = properties_file(tmp_path, "a:1", "b:1", state, "listeners =")
     change(file, "--topics-add", "audit")
     (kept,) = (home / "state").iterdir()
     for path in (home / "state", kept):
