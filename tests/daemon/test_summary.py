@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,6 @@ from tsoffset.daemon.summary import (
     PRECISIONS,
     Order,
     Summary,
-    SummaryEntry,
     SummaryFilter,
     SummaryKey,
 )
@@ -35,8 +35,10 @@ def summary(*rows: Row, key: SummaryKey = SummaryKey.GROUP) -> Summary:
     return Summary(known, key)
 
 
-def entries(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[SummaryEntry]:
-    return made.entries(made.select(wanted, **how))
+def entries(
+    made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object
+) -> list[SimpleNamespace]:
+    return [SimpleNamespace(**one) for one in made.entries(made.select(wanted, **how))]
 
 
 def names(made: Summary, wanted: SummaryFilter = EVERYTHING, **how: object) -> list[str]:
@@ -76,8 +78,7 @@ def test_name_without_a_row_is_no_entry(gone):
     left = [name for name in "abc" if name != gone]
     assert names(made) == left
     for name in left:
-        place = made.place(name)
-        assert made.rows_at(place)["group"].to_pylist() == [name]
+        assert made.rows(name)["group"].to_pylist() == [name]
 
 
 def test_a_group_that_consumers_would_be_reset_of_is_not_in_sync():
@@ -111,7 +112,8 @@ def test_an_entry_adds_up_its_rows(rows, key):
         lags = [one.consumer_lag for one in own if one.consumer_lag is not None]
         assert entry.consumer_lag == (sum(max(lag, 0) for lag in lags) if lags else None)
         assert entry.consumer_lag_unknown == len(own) - len(lags)
-        assert entry.reasons == Counter(one.reason for one in own if one.reason is not None)
+        reasons = Counter(one.reason for one in own if one.reason is not None)
+        assert {one["reason"]: one["rows"] for one in entry.reasons} == reasons
         if entry.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
             worst = [one for one in own if one.outcome is entry.outcome]
             assert entry.message in {one.message for one in worst}
@@ -122,8 +124,8 @@ def test_an_entry_adds_up_its_rows(rows, key):
 @given(st.lists(some_row(), max_size=30).map(distinct))
 def test_totals_add_up_the_entries(rows):
     made = summary(*rows)
-    all_, totals = entries(made), made.totals()
-    assert totals.entries == len(all_)
+    all_, totals = entries(made), SimpleNamespace(**made.totals)
+    assert totals.groups == len(all_)
     assert totals.pairs == sum(one.pairs for one in all_)
     assert totals.outcomes == Counter(one.outcome for one in all_)
     assert totals.precisions == Counter(one.precision for one in all_ if one.precision)
@@ -136,7 +138,7 @@ def test_totals_add_up_the_entries(rows):
 
 @given(st.lists(some_row(), max_size=30).map(distinct))
 def test_a_re_read_is_the_same_on_page_and_command_line(rows):
-    totals, tally = summary(*rows).totals(), tally_of(rows_table(rows))
+    totals, tally = SimpleNamespace(**summary(*rows).totals), tally_of(rows_table(rows))
     assert totals.lag_records == tally.now.reread + tally.now.reread_others
     assert totals.lag_unknown == tally.now.unusable + sum(
         one.reread_bound is None
@@ -214,13 +216,12 @@ def test_a_group_that_failed_as_a_whole_has_no_pairs():
 def test_no_rows_are_no_entries():
     """Before the first cycle there is nothing, which is no error."""
     made = summary()
-    assert (len(made), names(made), made.place("a"), made.totals().lag_records) == (0, [], None, 0)
+    assert (len(made), names(made), made.entry("a"), made.totals["lag_records"]) == (0, [], None, 0)
 
 
 def test_the_rows_of_an_entry_are_its_own():
     made = summary(row("a", partition=2), row("b"), row("a", partition=1))
-    place = made.place("a")
-    rows = made.rows_at(place)
+    rows = made.rows("a")
     assert isinstance(rows, pa.Table)
     assert rows.select(["group", "partition"]).to_pylist() == [
         {"group": "a", "partition": 2},

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
 
+import pyarrow as pa
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
@@ -17,7 +18,7 @@ from starlette.routing import BaseRoute
 from tsoffset.cluster import Connect
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
-from tsoffset.daemon.summary import Summary, SummaryKey
+from tsoffset.daemon.summary import Entry, SummaryKey
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -225,11 +226,11 @@ class _Routes:
         """The groups of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, SummaryKey.GROUP)
-        places = choice.of(summary)
-        entries = summary.entries(places[paging.part])
+        found = choice.of(summary)
+        entries = summary.entries(found[paging.part])
         groups = [entry_fields(entry, now, self._steps(status)) for entry in entries]
         return answers.GroupsAnswer.model_validate(
-            {**paging.fields(status, now, len(places)), "groups": groups}
+            {**paging.fields(status, now, len(found)), "groups": groups}
         )
 
     def group(
@@ -242,14 +243,11 @@ class _Routes:
     ) -> answers.GroupAnswer:
         """One group with a row for each of its partitions."""
         status, now = self._informed(request, response, unquote(flow))
-        name = unquote(group)
-        summary = self._summaries.of(status, SummaryKey.GROUP)
-        place = self._place(status, summary, name)
-        rows = summary.rows_at(place)
+        entry, rows = self._group(status, unquote(group))
         return answers.GroupAnswer(
             **paging.fields(status, now, len(rows)),
-            group=answers.EntryAnswer(
-                **entry_fields(summary.entry(place), now, self._steps(status))
+            group=answers.EntryAnswer.model_validate(
+                entry_fields(entry, now, self._steps(status))
             ),
             rows=row_answers(rows[paging.part], now, self._steps(status)),
         )
@@ -265,15 +263,18 @@ class _Routes:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, SummaryKey.TOPIC)
-        places = choice.of(summary)
+        found = choice.of(summary)
         lags = replication_lags(status)
         topics = [
-            answers.TopicAnswer(
-                **entry_fields(entry, now, no_step), replication_lag_records=lags.get(entry.name)
-            )
-            for entry in summary.entries(places[paging.part])
+            {
+                **entry_fields(entry, now, no_step),
+                "replication_lag_records": lags.get(entry["name"]),
+            }
+            for entry in summary.entries(found[paging.part])
         ]
-        return answers.TopicsAnswer(**paging.fields(status, now, len(places)), topics=topics)
+        return answers.TopicsAnswer.model_validate(
+            {**paging.fields(status, now, len(found)), "topics": topics}
+        )
 
     def history(
         self,
@@ -312,8 +313,7 @@ class _Routes:
     ) -> answers.TranslationAnswer:
         """What a failover of a group would use now, partition by partition."""
         status, now = self._informed(request, response, flow)
-        summary = self._summaries.of(status, SummaryKey.GROUP)
-        rows = summary.rows_at(self._place(status, summary, group))
+        _, rows = self._group(status, group)
         cycle = status.last_reached
         return answers.TranslationAnswer(
             flow=status.name,
@@ -397,10 +397,11 @@ class _Routes:
             f"ask for one of these: {known}" if known else "enable a flow in the configuration",
         )
 
-    def _place(self, status: FlowStatus, summary: Summary, group: str) -> int:
-        place = summary.place(group)
-        if place is not None:
-            return place
+    def _group(self, status: FlowStatus, group: str) -> tuple[Entry, pa.Table]:
+        """A group's entry and rows."""
+        summary = self._summaries.of(status, SummaryKey.GROUP)
+        if (entry := summary.entry(group)) is not None:
+            return entry, summary.rows(group)
         if status.known_at is None:
             detail, step = "no cycle has reached both clusters yet", "ask again later"
         else:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
 from tsoffset.daemon.status import Board, FlowStatus, Lead
-from tsoffset.daemon.summary import Summary, SummaryEntry, SummaryKey
+from tsoffset.daemon.summary import Entry, Summary, SummaryKey
 from tsoffset.server import answers
 from tsoffset.terminal.next_step import SuggestedCommand
 
@@ -45,7 +45,7 @@ def flow_answer(
     status: FlowStatus, lead: Lead, summaries: Summaries, now: float
 ) -> answers.FlowAnswer:
     flow = status.flow
-    totals = summaries.of(status, SummaryKey.GROUP).totals()
+    totals = summaries.of(status, SummaryKey.GROUP).totals
     named = {
         field.name: getattr(status, field.name)
         for field in fields(status)
@@ -62,13 +62,12 @@ def flow_answer(
         "interval_seconds": flow.sync_interval_seconds,
         "limit_seconds": flow.longest_cycle_seconds,
         "unknown_since": status.unknown_since(now),
-        "lag_estimate_records": status.lag_estimate(totals.lag_records, now),
+        "lag_estimate_records": status.lag_estimate(totals["lag_records"], now),
         "last_cycle": status.last,
         "leads": lead.here,
         "leader": lead.leader,
         "age_seconds": seconds_since(status.known_at, now),
-        "totals": asdict(totals)
-        | {"groups": totals.entries, "lag_seconds": seconds_since(totals.in_sync_at, now)},
+        "totals": totals | {"lag_seconds": seconds_since(totals["in_sync_at"], now)},
     }
     return answers.FlowAnswer.model_validate(told)
 
@@ -81,13 +80,11 @@ def no_step(_group: str | None, _reason: str | None) -> None:
     """No next step, for a topic: a command is for one group."""
 
 
-def entry_fields(entry: SummaryEntry, now: float, step: StepOf) -> dict[str, Any]:
-    reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
+def entry_fields(entry: Entry, now: float, step: StepOf) -> dict[str, Any]:
     return {
-        **asdict(entry),
-        "next_step": step(entry.name, entry.reason),
-        "reasons": [{"reason": name, "rows": rows} for name, rows in reasons],
-        "lag_seconds": seconds_since(entry.in_sync_at, now),
+        **entry,
+        "next_step": step(entry["name"], entry["reason"]),
+        "lag_seconds": seconds_since(entry["in_sync_at"], now),
     }
 
 

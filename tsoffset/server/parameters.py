@@ -5,13 +5,13 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated, Any
 
+import polars as pl
 from fastapi import Query, Request
 from fastapi.dependencies.models import Dependant
 
 from tsoffset.daemon.status import FlowStatus
 from tsoffset.daemon.summary import Order, Summary, SummaryFilter
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
-from tsoffset.records import Numbers
 from tsoffset.server.answers import well_formed
 from tsoffset.server.flows import seconds_since
 from tsoffset.server.problems import Refused
@@ -83,8 +83,8 @@ class EntryChoice:
         self._wanted = SummaryFilter(search, outcome, precision, reason)
         self._order, self._falling = sort, order is Direction.DESC
 
-    def of(self, summary: Summary) -> Numbers:
-        """The indexes of the selected entries, sorted."""
+    def of(self, summary: Summary) -> pl.DataFrame:
+        """The selected entries, sorted."""
         return summary.select(self._wanted, self._order, falling=self._falling)
 
 
