@@ -66,8 +66,8 @@ def _sum(column: str) -> pl.Expr:
 # The row of a group that failed as a whole has no partition.
 _PLACED = pl.col("source_topic").is_not_null()
 _TRANSLATED = _PLACED & pl.col("target_offset").is_not_null()
-# Rows are in the order of their outcomes, the worst first.
-_OF_THE_WORST = pl.col("reason", "message").first()
+# They are those of the first row with the worst outcome.
+_OF_THE_WORST = pl.col("reason", "message").get(pl.col("outcome").arg_max())
 _NEEDS_ATTENTION = pl.col("outcome").max() >= OUTCOMES.index(OutcomeKind.SKIPPED)
 
 
@@ -91,7 +91,7 @@ class Summary:
             # A negative lag, after a truncation of the log, must not reduce the sum.
             pl.col("consumer_lag").clip(lower_bound=0),
         )
-        reasons = (
+        self._reasons = (
             rows.drop_nulls("reason")
             .group_by("name", "reason")
             .agg(rows=pl.len())
@@ -100,8 +100,7 @@ class Summary:
         # A group has one row for each of its partitions.
         distinct = _PLACED.sum() if key is SummaryKey.GROUP else pl.col("partition").n_unique()
         self._entries = (
-            rows.sort("outcome", descending=True, maintain_order=True)
-            .group_by("name", maintain_order=True)
+            rows.group_by("name")
             .agg(
                 pl.col("outcome", "precision").max(),
                 pl.when(_NEEDS_ATTENTION).then(_OF_THE_WORST),
@@ -118,7 +117,7 @@ class Summary:
             )
             .sort("name")
             .join(
-                reasons.group_by("name", maintain_order=True).agg(
+                self._reasons.group_by("name", maintain_order=True).agg(
                     reasons=pl.struct("reason", "rows")
                 ),
                 on="name",
@@ -154,7 +153,7 @@ class Summary:
                 ranks = [kinds.index(one) for one in words]
                 found = found.filter(pl.col(column).is_in(ranks))
         if wanted.reasons:
-            named = pl.element().struct.field("reason").is_in([*wanted.reasons])
+            named = pl.element().struct.field("reason").is_in([*map(str, wanted.reasons)])
             found = found.filter(pl.col("reasons").list.eval(named).list.any())
         # An older time is a larger lag.
         by, descending = order.value, falling
@@ -179,12 +178,12 @@ class Summary:
         entries = self._entries
         counted = ("pairs", "lag_records", "lag_unknown", "reread_bound", "bound_unknown")
         sums = entries.select(pl.col(*counted, "consumer_lag", "consumer_lag_unknown").sum())
-        reasons = entries["reasons"].explode().drop_nulls().struct.unnest()
+        reasons = self._reasons.group_by("reason").agg(pl.col("rows").sum())
         return sums.row(0, named=True) | {
             "groups": len(entries),
             "outcomes": _counts(entries["outcome"], OUTCOMES),
             "precisions": _counts(entries["precision"], PRECISIONS),
-            "reasons": dict(reasons.group_by("reason").agg(pl.col("rows").sum()).iter_rows()),
+            "reasons": dict(reasons.iter_rows()),
             "in_sync_at": entries["in_sync_at"].min(),
             "never_in_sync": entries["in_sync_at"].null_count(),
             "not_in_place": dict(readiness_of(self._pairs).not_in_place),
@@ -192,7 +191,8 @@ class Summary:
 
 
 def _ranks(column: str, words: Collection[str]) -> pl.Expr:
-    return pl.col(column).cast(pl.String).cast(pl.Enum(list(words))).to_physical().cast(pl.Int64)
+    kinds = pl.Enum([*map(str, words)])
+    return pl.col(column).cast(pl.String).cast(kinds, strict=False).to_physical().cast(pl.Int64)
 
 
 def _counts(ranks: pl.Series, words: Collection[str]) -> dict[str, int]:
