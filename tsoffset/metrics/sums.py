@@ -3,44 +3,47 @@
 The cost of a scrape then depends on the number of series, not of group-partitions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tsoffset.model import FailureKind, OutcomeKind, Reason
+from tsoffset.model import FailureKind, Reason
 
-_WORST_FIRST = (
-    OutcomeKind.FAILED,
-    OutcomeKind.SKIPPED,
-    OutcomeKind.WOULD_COMMIT,
-    OutcomeKind.COMMITTED,
-    OutcomeKind.UNCHANGED,
-)
-_REASONS = (*Reason, *FailureKind, "")
-_OF_PAIRS = [
-    ("partition", "count"),
-    ("lag_records", "count"),
-    ("lag_records", "sum"),
-    ("lag_records", "max"),
-    ("lag_records", "min"),
-    ("in_sync_at", "count"),
-    ("in_sync_at", "max"),
-    ("in_sync_at", "mean"),
-    ("in_sync_at", "min"),
-    ("reread_bound", "sum"),
-]
-_OF_PARTITIONS = [
-    ("partition", "count"),
-    ("lag_records", "count"),
-    ("lag_records", "sum"),
-    ("lag_bound_records", "sum"),
-]
+_WORST_FIRST = pl.Enum(["failed", "skipped", "would_commit", "committed", "unchanged"])
+_REASONS = pl.Enum([one.value for one in (*Reason, *FailureKind)] + [""])
+_TEXT = ("group", "source_topic", "outcome", "reason", "precision")
 
 Sum = dict[str, Any]
 """Values by column and aggregation, such as `lag_records_sum`; `name` is the group or topic."""
+
+
+def _of(column: str, *ways: str) -> list[pl.Expr]:
+    values = pl.col(column)
+    found = {
+        "count": values.count(),
+        # Null if no value is known.
+        "sum": pl.when(values.count() > 0).then(values.sum()),
+        "min": values.min(),
+        "mean": values.mean(),
+        "max": values.max(),
+    }
+    return [found[way].alias(f"{column}_{way}") for way in ways]
+
+
+_OF_PAIRS = [
+    *_of("partition", "count"),
+    *_of("lag_records", "count", "sum", "min", "max"),
+    *_of("in_sync_at", "count", "min", "mean", "max"),
+    *_of("reread_bound", "sum"),
+]
+_OF_PARTITIONS = [
+    *_of("partition", "count"),
+    *_of("lag_records", "count", "sum"),
+    *_of("lag_bound_records", "sum"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,61 +64,42 @@ class Sums:
 
 
 def sums_of(pairs: pa.Table, replication: pa.Table, *, groups_max: int, topics_max: int) -> Sums:
-    """The sums of PAIRS_KNOWN and REPLICATION."""
-    pairs = pairs.unify_dictionaries()
-    of_pairs = pairs.filter(pairs["source_topic"].is_valid())
-    group_names, groups_left_out = _first(of_pairs["group"], groups_max)
-    topic_names, topics_left_out = _first(of_pairs["source_topic"], topics_max)
-    precision = pc.drop_null(of_pairs["precision"].cast(pa.string()))
-    counted = precision.value_counts()
+    rows = pl.DataFrame(pairs).with_columns(pl.col(_TEXT).cast(pl.String))
+    of_pairs = rows.drop_nulls("source_topic")
+    of_partitions = pl.DataFrame(replication).cast({"source_topic": pl.String})
+    groups, groups_left_out = _first(of_pairs["group"], groups_max)
+    topics, topics_left_out = _first(of_pairs["source_topic"], topics_max)
     return Sums(
-        next(_summed(of_pairs, None, _OF_PAIRS)),
-        tuple(_summed(_of(of_pairs, "group", group_names), "group", _OF_PAIRS)),
-        tuple(_summed(_of(of_pairs, "source_topic", topic_names), "source_topic", _OF_PAIRS)),
+        of_pairs.select(_OF_PAIRS).row(0, named=True),
+        _of_each(of_pairs, "group", groups, _OF_PAIRS),
+        _of_each(of_pairs, "source_topic", topics, _OF_PAIRS),
         groups_left_out,
         topics_left_out,
-        tuple(_outcomes(pairs)),
-        tuple((one["values"], one["counts"]) for one in counted.to_pylist()),
-        next(_summed(replication, None, _OF_PARTITIONS)),
-        tuple(
-            _summed(_of(replication, "source_topic", topic_names), "source_topic", _OF_PARTITIONS)
-        ),
+        _outcomes(rows),
+        of_pairs["precision"].drop_nulls().value_counts().rows(),
+        of_partitions.select(_OF_PARTITIONS).row(0, named=True),
+        _of_each(of_partitions, "source_topic", topics, _OF_PARTITIONS),
     )
 
 
-def _first(column: pa.ChunkedArray, most: int) -> tuple[pa.Array, int]:
+def _first(column: pl.Series, most: int) -> tuple[list[str], int]:
     """The first `most` names, and the number of the others."""
-    names = sorted(column.unique().to_pylist())
-    return pa.array(names[:most], pa.string()), max(0, len(names) - most)
+    names = column.unique().sort()
+    return names[:most].to_list(), max(0, len(names) - most)
 
 
-def _of(rows: pa.Table, key: str, names: pa.Array) -> pa.Table:
-    return rows.filter(pc.is_in(rows[key].cast(pa.string()), value_set=names))
+def _of_each(rows: pl.DataFrame, key: str, names: list[str], wanted: list[pl.Expr]) -> list[Sum]:
+    found = rows.filter(pl.col(key).is_in(names)).group_by(name=key, maintain_order=True)
+    return found.agg(wanted).rows(named=True)
 
 
-def _summed(rows: pa.Table, key: str | None, wanted: Sequence[tuple[str, str]]) -> Iterator[Sum]:
-    """A sum for each value of the column `key`; without a key, one of all rows."""
-    found = rows.group_by([] if key is None else [key]).aggregate(list(wanted))
-    for one in found.to_pylist():
-        yield one if key is None else {"name": one.pop(key), **one}
-
-
-def _outcomes(rows: pa.Table) -> Iterator[tuple[str, str, int]]:
+def _outcomes(rows: pl.DataFrame) -> list[tuple[str, str, int]]:
     """Groups by their worst outcome and the first of its reasons."""
-    of_groups = rows.filter(rows["group"].is_valid())
-    outcome = pc.index_in(
-        of_groups["outcome"].cast(pa.string()), value_set=pa.array(_WORST_FIRST, pa.string())
+    found = rows.drop_nulls("group").with_columns(
+        pl.col("outcome").cast(_WORST_FIRST, strict=False),
+        pl.col("reason").fill_null("").cast(_REASONS, strict=False),
     )
-    reason = pc.index_in(
-        of_groups["reason"].cast(pa.string()).fill_null(""),
-        value_set=pa.array(_REASONS, pa.string()),
-    )
-    rank = pc.add(pc.multiply(outcome, len(_REASONS)), reason)
-    worst = (
-        pa.table([of_groups["group"], rank], names=["group", "rank"])
-        .group_by("group")
-        .aggregate([("rank", "min")])["rank_min"]
-    )
-    for one in worst.value_counts().to_pylist():
-        of_outcome, of_reason = divmod(one["values"], len(_REASONS))
-        yield _WORST_FIRST[of_outcome], _REASONS[of_reason], one["counts"]
+    # Rows of the history may be of a later version, with words that this one does not know.
+    worst = found.drop_nulls(["outcome", "reason"]).sort("outcome", "reason")
+    worst = worst.unique("group", keep="first", maintain_order=True)
+    return worst.group_by("outcome", "reason", maintain_order=True).len().rows()
