@@ -43,10 +43,7 @@ class CommittedColumns:
     def of(cls, answers: Mapping[str, GroupOffsets | Failed]) -> Self:
         """The columns of what `by_group` returns."""
         topics: dict[str, int] = {}
-        group: list[int] = []
-        topic: list[int] = []
-        partition: list[int] = []
-        offset: list[int] = []
+        entries: list[tuple[int, int, int, int]] = []
         metadata: dict[int, str] = {}
         lag: dict[int, int] = {}
         failed: dict[str, Failed] = {}
@@ -60,20 +57,19 @@ class CommittedColumns:
                     failed_entries[name, one] = commit
                     continue
                 if commit.metadata:
-                    metadata[len(offset)] = commit.metadata
+                    metadata[len(entries)] = commit.metadata
                 if commit.lag is not None:
-                    lag[len(offset)] = commit.lag
-                group.append(place)
-                topic.append(topics.setdefault(one.topic, len(topics)))
-                partition.append(one.partition)
-                offset.append(commit.offset)
+                    lag[len(entries)] = commit.lag
+                number = topics.setdefault(one.topic, len(topics))
+                entries.append((place, number, one.partition, commit.offset))
+        group, topic, partition, offset = np.array(entries, np.int64).reshape(-1, 4).T.copy()
         return cls(
             tuple(answers),
             tuple(topics),
-            np.array(group, np.int32),
-            np.array(topic, np.int32),
-            np.array(partition, np.int32),
-            np.array(offset, np.int64),
+            group.astype(np.int32),
+            topic.astype(np.int32),
+            partition.astype(np.int32),
+            offset,
             metadata,
             failed,
             failed_entries,

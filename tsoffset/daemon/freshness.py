@@ -10,7 +10,7 @@ past the log's end), or committed it: the target offset is `now - in_sync_at` se
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import ROWS, joined, places
+from tsoffset.cycle.schema import ROWS, by_name, columns_table, joined, places
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 
@@ -61,15 +61,8 @@ def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
         return failed.slice(0, 0)
     at = places(before, failed, ["group"])
     of_pairs = pc.and_(at.is_valid(), before["source_topic"].is_valid())
-    kept = before.filter(of_pairs).select(ROWS.names)
-    there = on_target(kept)
-    kept = kept.set_column(
-        kept.schema.get_field_index("current_target_offset"), "current_target_offset", there
-    )
+    kept = before.filter(of_pairs)
     at = at.filter(of_pairs.combine_chunks())
-    no_lag = pa.nulls(len(kept), pa.int64())
-    kept = kept.set_column(kept.schema.get_field_index("consumer_lag"), "consumer_lag", no_lag)
-    for name in ("outcome", "reason", "message"):
-        column = failed[name].take(at)
-        kept = kept.set_column(kept.schema.get_field_index(name), ROWS.field(name), column)
-    return kept
+    changed = {name: failed[name].take(at) for name in ("outcome", "reason", "message")}
+    changed |= {"current_target_offset": on_target(kept), "consumer_lag": None}
+    return columns_table(ROWS, len(kept), by_name(kept) | changed)
