@@ -102,8 +102,8 @@ class World(Daemon):
 def busy_cycle(world: World) -> None:
     """One of which every metric has something to tell."""
     spent = Spent()
-    spent.add_seconds(Stage.TRANSLATE, 1.5)
-    spent.add_traffic(Side.SOURCE, Traffic(9, 2, 0.5))
+    spent.seconds[Stage.TRANSLATE] += 1.5
+    spent.traffic[Side.SOURCE] += Traffic(9, 2, 0.5)
     world.cycle(
         [row("a"), row("b", outcome=OutcomeKind.COMMITTED, there=80)],
         cost=Cost(positions=5, recalled=3, source_fetches=4, bytes_read=300, source_bytes_read=200),

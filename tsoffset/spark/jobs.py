@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import py4j.protocol
@@ -65,8 +66,7 @@ class Jobs:
         Whatever ends the wait for it ends its jobs too. Raises CycleFailed for what Spark
         raises, and CycleOverLimit after so many seconds.
         """
-        outcome: Future[T] = Future()
-        threading.Thread(target=self._work, args=(work, outcome), daemon=True).start()
+        outcome = in_thread(partial(self._work, work))
         if self._progress is not None:
             threading.Thread(target=self._watch, args=(outcome,), daemon=True).start()
         try:
@@ -108,16 +108,11 @@ class Jobs:
         )
         return found
 
-    def _work(self, work: Callable[[], T], outcome: Future[T]) -> None:
-        try:
-            self._context.setJobGroup(self._group, f"tsoffset {self._flow}")
-            # Where flows share a session, each has its part of it.
-            self._context.setLocalProperty("spark.scheduler.pool", self._flow)
-            result = work()
-        except BaseException as error:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(result)
+    def _work(self, work: Callable[[], T]) -> T:
+        self._context.setJobGroup(self._group, f"tsoffset {self._flow}")
+        # Where flows share a session, each has its part of it.
+        self._context.setLocalProperty("spark.scheduler.pool", self._flow)
+        return work()
 
     def _watch(self, outcome: Future[T]) -> None:
         assert self._progress is not None
@@ -166,6 +161,14 @@ def is_alive(session: SparkSession) -> bool:
 
 def in_time(work: Callable[[], T]) -> T | None:
     """What `work` returns, which waits for Java alone; None where Java is hung."""
+    try:
+        return in_thread(work).result(_ANSWERS_WITHIN_SECONDS)
+    except TimeoutError:
+        return None
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """What `work` returns or raises, in a thread that does not keep the process alive."""
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -175,10 +178,7 @@ def in_time(work: Callable[[], T]) -> T | None:
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    try:
-        return outcome.result(_ANSWERS_WITHIN_SECONDS)
-    except TimeoutError:
-        return None
+    return outcome
 
 
 def cause(error: BaseException) -> str:

@@ -9,8 +9,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import javaproperties
@@ -21,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tsoffset.logs import LogFormat, hide_secrets
+from tsoffset.spark.jobs import in_thread
 from tsoffset.spark.worker_logs import worker_logs
 
 log = structlog.get_logger(__name__)
@@ -63,8 +65,7 @@ class Jvm:
                 target=self._listen, args=(reading,), name="spark-output", daemon=True
             )
             self._listener.start()
-            launching: Future[None] = Future()
-            threading.Thread(target=self._launch, args=(writing, launching), daemon=True).start()
+            launching = in_thread(partial(self._launch, writing))
             try:
                 launching.result()
             except BaseException:
@@ -73,16 +74,12 @@ class Jvm:
                 wait([launching])
                 raise
 
-    def _launch(self, writing: int, launching: Future[None]) -> None:
+    def _launch(self, writing: int) -> None:
         try:
             # A session of its own: Ctrl-C and a signal to our group are for us, and Java ends after
             # what it does for us has.
             options = {"stdout": writing, "stderr": writing, "start_new_session": True}
             self.gateway = launch_gateway(None, options)  # type: ignore[no-untyped-call]
-        except BaseException as error:
-            launching.set_exception(error)
-        else:
-            launching.set_result(None)
         finally:
             os.close(writing)
 

@@ -38,11 +38,7 @@ class Spent:
         try:
             yield
         finally:
-            self.add_seconds(stage, time.perf_counter() - started)
-
-    def add_seconds(self, stage: Stage, seconds: float) -> None:
-        """Count seconds for the stage."""
-        self.seconds[stage] += seconds
+            self.seconds[stage] += time.perf_counter() - started
 
     @contextmanager
     def lease(self, side: Side, connect: Connect, settings: ClusterSettings) -> Iterator[Cluster]:
@@ -52,8 +48,4 @@ class Spent:
             try:
                 yield client
             finally:
-                self.add_traffic(side, Traffic.of(client) - before)
-
-    def add_traffic(self, side: Side, traffic: Traffic) -> None:
-        """Count what went to a side."""
-        self.traffic[side] += traffic
+                self.traffic[side] += Traffic.of(client) - before

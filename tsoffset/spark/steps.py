@@ -189,12 +189,12 @@ class SparkSteps:
         total = self._steps.spent
         for _, spent in results:
             for side, traffic in spent.traffic.items():
-                total.add_traffic(side, traffic)
+                total.traffic[side] += traffic
             if step not in _STAGES:
                 for stage_there, seconds in spent.seconds.items():
-                    total.add_seconds(stage_there, seconds)
+                    total.seconds[stage_there] += seconds
         if step in _STAGES:
-            total.add_seconds(_STAGES[step], time.perf_counter() - started)
+            total.seconds[_STAGES[step]] += time.perf_counter() - started
         return [result for result, _ in results]
 
     @property
