@@ -198,33 +198,3 @@ class Assignment:
 
     content: bytes
     asked_at: float
-
-
-class Membership(Protocol):
-    """Membership of this process in one group of a cluster, which commits nothing.
-
-    Use it from one thread at a time, except for `interrupt`. Failures are values; the next call
-    tries again, and looks up the coordinator again if needed.
-    """
-
-    def join(
-        self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
-    ) -> Assignment | MemberState | Failed:
-        """Join, or join again, and wait until all members have.
-
-        `assign` makes every member's assignment from the metadata of each, by member id; it is
-        called if the coordinator has chosen this member as the leader. Returns a state other than
-        MEMBER if the group has moved on meanwhile.
-        """
-
-    def beat(self) -> MemberState | Failed:
-        """One heartbeat."""
-
-    def leave(self) -> None:
-        """Tell the coordinator that this member has left, so that it does not wait for the session
-        timeout. If the coordinator is unreachable, the timeout applies."""
-
-    def interrupt(self) -> None:
-        """End a call in another thread; that call fails."""
-
-    def close(self) -> None: ...

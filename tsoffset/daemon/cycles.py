@@ -4,7 +4,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,15 +81,9 @@ def _needing_attention(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.or_(pc.equal(outcome, OutcomeKind.FAILED), remedied))
 
 
-class Cycles(Protocol):
-    """Runs the cycles of one flow."""
-
-    def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
-        """Run one cycle. Raises CycleFailed, and errors of Spark's start."""
-
-
 class SparkCycles:
-    """Runs cycles on Spark. Keeps their cached translations in memory, and in `state.dir`."""
+    """Runs the cycles of one flow on Spark. Keeps their cached translations in memory, and in
+    `state.dir`."""
 
     def __init__(self, sessions: Sessions, log_of_flow: CycleLog) -> None:
         self._sessions = sessions
@@ -98,6 +91,7 @@ class SparkCycles:
         self._carry_over: FlowCarryOver | None = None
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
+        """Run one cycle. Raises CycleFailed, and errors of Spark's start."""
         deadline = time.monotonic() + flow.longest_cycle_seconds
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir

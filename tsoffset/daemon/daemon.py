@@ -12,7 +12,7 @@ import structlog
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.overrides_files import seconds_between_looks
 from tsoffset.config.selection import Selection, Selector, only_planned
-from tsoffset.daemon.cycles import CycleLog, Cycles
+from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer
@@ -44,7 +44,7 @@ class Daemon:
         self,
         selector: Selector,
         selection: Selection,
-        cycles: Callable[[CycleLog], Cycles],
+        cycles: Callable[[CycleLog], SparkCycles],
         board: Board,
         *,
         observers: Sequence[Observer] = (),
@@ -114,16 +114,19 @@ class Daemon:
             return False
         return all(loop.alive() and not loop.hung() for loop in list(self._loops.values()))
 
-    # --- Controls -------------------------------------------------------------------------
+    # --- controls, from any thread: KeyError for a flow that does not run here ----------------
 
     def pause(self, flow: str) -> None:
-        """As `Controls.pause`. With `state.dir`, a restart does not end the pause."""
+        """Start no further cycle; a running one finishes. With `state.dir`, a restart does not end
+        the pause."""
         self._set_paused(flow, True)
 
     def resume(self, flow: str) -> None:
+        """Start the next cycle at once."""
         self._set_paused(flow, False)
 
     def sync_now(self, flow: str) -> None:
+        """Start the next cycle as soon as none runs; a paused flow stays paused."""
         self._selection.flow(flow)
         # A flow without a loop yet starts with a cycle anyway.
         if (loop := self._loops.get(flow)) is not None:
@@ -137,6 +140,8 @@ class Daemon:
         return Lead(here=not settings.leader_election) if loop is None else loop.lead()
 
     def settings(self, flow: str) -> FlowSettings:
+        """The flow's settings; reads its secrets again. Raises ConfigurationError if one cannot be
+        read, and UsageError for an unknown flow."""
         selection = self._selection
         return FlowTask(selection.configuration, flow, selection.narrowing).resolve().flow
 

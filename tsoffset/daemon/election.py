@@ -20,11 +20,12 @@ from typing import Any
 
 import structlog
 
-from tsoffset.cluster import Membership, MemberState
+from tsoffset.cluster import MemberState
 from tsoffset.daemon.flow_loop import Peers
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.kafka.membership import KafkaMembership
 from tsoffset.model import Failed, FailureKind
 
 log = structlog.get_logger(__name__)
@@ -42,15 +43,8 @@ _END_SECONDS = 5.0
 _URL = re.compile(r"https?://[0-9A-Za-z._\[\]:-]{1,260}")
 
 
-Enter = Callable[[ClusterSettings, str, float], Membership]
+Enter = Callable[[ClusterSettings, str, float], KafkaMembership]
 """From a cluster, a group's name and the seconds of a session to a membership."""
-
-
-def kafka_membership(settings: ClusterSettings, group: str, session_seconds: float) -> Membership:
-    """A membership on a real cluster. Does not connect yet."""
-    from tsoffset.kafka.membership import KafkaMembership
-
-    return KafkaMembership(settings, group, session_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +68,14 @@ class Election(Peers):
         instance: Instance,
         *,
         target: Callable[[], ClusterSettings] | None = None,
-        enter: Enter = kafka_membership,
+        enter: Enter = KafkaMembership,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._flow = flow
         self._instance = instance
         self._target = target or (lambda: flow.target)
         self._enter = enter
-        self._membership: Membership | None = None
+        self._membership: KafkaMembership | None = None
         self._now = now
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"election-{flow.name}", daemon=True)
@@ -190,7 +184,7 @@ class Election(Peers):
         self._log_change()
         return pause
 
-    def _join(self, membership: Membership) -> float:
+    def _join(self, membership: KafkaMembership) -> float:
         self._told_failing = self._failing()
         if self._told_failing:
             # Another instance leads as soon as it knows.
@@ -209,7 +203,7 @@ class Election(Peers):
         self._known(answer.asked_at)
         return BEAT_SECONDS
 
-    def _beat(self, membership: Membership) -> float:
+    def _beat(self, membership: KafkaMembership) -> float:
         if not self._failing():
             self._told_failing = False
         elif self.leads() and not self._told_failing:
@@ -230,7 +224,7 @@ class Election(Peers):
         self._void(answer)
         return 0.0
 
-    def _step_down(self, membership: Membership) -> float:
+    def _step_down(self, membership: KafkaMembership) -> float:
         """Leave the group: the flow's thread hangs, and cannot close the election."""
         self._joined = False
         self._void(MemberState.REMOVED)

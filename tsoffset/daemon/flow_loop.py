@@ -13,7 +13,7 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.cycles import CycleLog, Cycles
+from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError
@@ -78,7 +78,7 @@ class FlowLoop:
         self,
         name: str,
         selection: Selection,
-        cycles: Callable[[CycleLog], Cycles],
+        cycles: Callable[[CycleLog], SparkCycles],
         board: Board,
         *,
         observers: Sequence[Observer] = (),

@@ -26,8 +26,6 @@ from tsoffset.version import __version__
 
 
 class FlowState(StrEnum):
-    """The state of a flow."""
-
     STARTING = "starting"
     """No cycle has ended yet."""
     RUNNING = "running"
@@ -93,7 +91,6 @@ class Cycle:
 
     @property
     def ended_at(self) -> float:
-        """End of the cycle."""
         return self.started_at + self.seconds
 
     @property
@@ -178,27 +175,6 @@ class Observer(Protocol):
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
         """`status` is the flow's status after this cycle."""
-
-
-class Controls(Protocol):
-    """Controls of a running daemon; may be called from any thread. Raises KeyError for a flow that
-    it does not run."""
-
-    def pause(self, flow: str) -> None:
-        """Start no further cycle; a running one finishes."""
-
-    def resume(self, flow: str) -> None:
-        """Start the next cycle at once."""
-
-    def sync_now(self, flow: str) -> None:
-        """Start the next cycle as soon as none runs; a paused flow stays paused."""
-
-    def lead(self, flow: str) -> Lead:
-        """The instance that runs the flow now."""
-
-    def settings(self, flow: str) -> FlowSettings:
-        """The flow's settings; reads its secrets again. Raises ConfigurationError if one cannot be
-        read, and UsageError for an unknown flow."""
 
 
 class Board:

@@ -11,11 +11,11 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field
 from operator import add, sub
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 from tsoffset.cluster import Cluster, Connect
 from tsoffset.flow.settings import ClusterSettings
@@ -27,21 +27,6 @@ IDLE_SECONDS = 150.0
 class _Idle:
     client: Cluster
     since: float
-
-
-@runtime_checkable
-class Counting(Protocol):
-    @property
-    def requests(self) -> Mapping[str, int]:
-        """The number of requests sent so far, by kind."""
-
-    @property
-    def retries(self) -> int:
-        """The number of retries so far."""
-
-    @property
-    def throttle_seconds(self) -> float:
-        """Seconds for which no request was sent so far because a broker throttled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +41,10 @@ class Traffic:
     @classmethod
     def of(cls, client: Cluster) -> "Traffic":
         """The client's counts; zero for a client without counts."""
-        if not isinstance(client, Counting):
+        counting: Any = client
+        if not hasattr(client, "throttle_seconds"):
             return cls()
-        return cls(sum(client.requests.values()), client.retries, client.throttle_seconds)
+        return cls(sum(counting.requests.values()), counting.retries, counting.throttle_seconds)
 
     def __add__(self, other: "Traffic") -> "Traffic":
         return Traffic(*map(add, astuple(self), astuple(other)))

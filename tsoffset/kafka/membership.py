@@ -53,9 +53,11 @@ T = TypeVar("T")
 
 
 class KafkaMembership:
-    """`tsoffset.cluster.Membership` over kafka-python; it opens nothing before the first call.
+    """Membership of this process in one group of a cluster; it opens nothing before the first call.
 
-    Raises ConfigurationError for addresses that cannot be used.
+    Use it from one thread at a time, except for `interrupt`. Failures are values; the next call
+    tries again, and looks up the coordinator again if needed. Raises ConfigurationError for
+    addresses that cannot be used.
     """
 
     def __init__(self, settings: ClusterSettings, group: str, session_seconds: float) -> None:
@@ -69,6 +71,12 @@ class KafkaMembership:
     def join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
     ) -> Assignment | MemberState | Failed:
+        """Join, or join again, and wait until all members have.
+
+        `assign` makes every member's assignment from the metadata of each, by member id; it is
+        called if the coordinator has chosen this member as the leader. Returns a state other than
+        MEMBER if the group has moved on meanwhile.
+        """
         deadline = Deadline.after(self._session_ms + _JOIN_MORE_MS)
         return self._run(lambda: self._join(metadata, assign, deadline), "join")
 
@@ -128,6 +136,8 @@ class KafkaMembership:
         return MemberState.MEMBER
 
     def leave(self) -> None:
+        """Tell the coordinator that this member has left, so that it does not wait for the session
+        timeout. If the coordinator is unreachable, the timeout applies."""
         if not self._member_id:
             return
         deadline = Deadline.after(_LEAVE_MS)
@@ -136,7 +146,7 @@ class KafkaMembership:
         self._run(lambda: self._ask(LEAVE_GROUP, deadline, members=[member]), "leave")
 
     def interrupt(self) -> None:
-        """A later call makes new connections."""
+        """End a call in another thread, which fails; a later one makes new connections."""
         self._connections.close()
 
     def close(self) -> None:

@@ -16,8 +16,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from tsoffset.cluster import Connect
+from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
-from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
+from tsoffset.daemon.status import Board, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Entry, SummaryKey
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings, ServerSettings
@@ -53,7 +54,7 @@ Metrics = Callable[[str], tuple[bytes, str]]
 def application(
     settings: ServerSettings,
     board: Board,
-    controls: Controls,
+    controls: Daemon,
     history: PastCycles,
     *,
     metrics: Metrics | None = None,
@@ -156,7 +157,7 @@ class _Routes:
         self,
         settings: ServerSettings,
         board: Board,
-        controls: Controls,
+        controls: Daemon,
         history: PastCycles,
         connect: Connect,
     ) -> None:
@@ -246,9 +247,7 @@ class _Routes:
         entry, rows = self._group(status, unquote(group))
         return answers.GroupAnswer(
             **paging.fields(status, now, len(rows)),
-            group=answers.EntryAnswer.model_validate(
-                entry_fields(entry, now, self._steps(status))
-            ),
+            group=answers.EntryAnswer.model_validate(entry_fields(entry, now, self._steps(status))),
             rows=row_answers(rows[paging.part], now, self._steps(status)),
         )
 

@@ -18,8 +18,9 @@ import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.points import PastCycles
-from tsoffset.daemon.status import Board, Controls
+from tsoffset.daemon.status import Board
 from tsoffset.errors import ListenerError
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
@@ -60,7 +61,7 @@ class BoundListener:
 def serve(
     settings: ServerSettings,
     board: Board,
-    controls: Controls,
+    controls: Daemon,
     history: PastCycles,
     *,
     metrics: Metrics | None = None,
