@@ -36,8 +36,6 @@ _NOISY = frozenset({"kafka", "py4j", "pyspark"})
 
 
 class LogFormat(StrEnum):
-    """How logs are written."""
-
     CONSOLE = "console"
     JSON = "json"
 

@@ -104,8 +104,6 @@ class Safety:
 
 
 class OutcomeKind(StrEnum):
-    """The outcome of one row."""
-
     COMMITTED = "committed"
     WOULD_COMMIT = "would_commit"
     UNCHANGED = "unchanged"
@@ -300,7 +298,6 @@ class GroupListings:
 
     @property
     def share_groups(self) -> frozenset[str]:
-        """The names of the share groups."""
         return frozenset(n for n, one in self.groups.items() if one.type is GroupType.SHARE)
 
 

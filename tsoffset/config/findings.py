@@ -68,7 +68,6 @@ def shown_value(entry: Entry) -> str:
 
 
 def hide_values(text: str, secrets: Collection[str]) -> str:
-    """`text` with all `secrets` hidden."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text

@@ -55,7 +55,6 @@ def login_module(text: str) -> LoginModule:
 
 
 def jaas_text(module: str, options: Mapping[str, str]) -> str:
-    """The text for a login module with these options."""
     quoted = str.maketrans({"\\": "\\\\", '"': '\\"'})
     written = "".join(f' {name}="{text.translate(quoted)}"' for name, text in options.items())
     return f"{module} required{written};"

@@ -21,7 +21,6 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(stream: bytes) -> pa.Table:
-    """The table of an Arrow stream."""
     with pa.ipc.open_stream(stream) as reader:
         return with_shared_nulls(reader.read_all())
 

@@ -104,7 +104,6 @@ class SideReads:
         return self._stretches[at] if at >= 0 and self._stretches[at].end > offset else None
 
     def holds(self, offsets: Numbers) -> Flags:
-        """Which of the offsets are held."""
         return is_within(offsets, self._starts, [one.end for one in self._stretches])
 
     @property

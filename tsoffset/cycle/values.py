@@ -10,7 +10,6 @@ from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason, 
 
 
 def rows_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as ROWS."""
     return table(ROWS, map(attrgetter(*ROWS.names), rows))
 
 
@@ -22,7 +21,6 @@ def failed_row(flow: str, failure: Failed) -> Row:
 
 
 def rows_of(rows: pa.Table) -> Iterator[Row]:
-    """The rows of a table like ROWS."""
     for values in tuples(rows, ROWS):
         row = dict(zip(ROWS.names, values, strict=True))
         outcome, reason, precision = row["outcome"], row["reason"], row["precision"]

@@ -122,7 +122,6 @@ class Signals:
                 return number
 
     def ignore(self, number: int) -> None:
-        """Ignore one of the signals from now on."""
         self._handled = self._handled - {number}
 
     def wake(self) -> None:

@@ -76,7 +76,6 @@ class Narrowing:
         return self != Narrowing()
 
     def apply(self, flow: "FlowSettings") -> "FlowSettings":
-        """The flow with narrowed filters."""
         groups = expression("--groups", self.groups)
         topics = expression("--topics", self.topics)
         if groups is not None:

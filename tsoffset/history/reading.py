@@ -84,7 +84,6 @@ def points(
 
 
 def _point(row: dict[str, Any]) -> CyclePoint:
-    """A row of CYCLES as a point."""
     at, seconds, state, *others = (row[name] for name in _POINT_COLUMNS)
     return CyclePoint(at, seconds, FlowState(state), *others)
 

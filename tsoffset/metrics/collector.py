@@ -113,7 +113,6 @@ class Metrics(Collector):
     # --- a scrape ----------------------------------------------------------------------------
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, in the order of the table."""
         board = self._board
         families = Families()
         python, spark = platform.python_version(), version("pyspark")
@@ -203,7 +202,6 @@ class Families:
             self._add(metric, series, value, labels)
 
     def put_histogram(self, metric: Declared, histogram: _Histogram, *labels: str) -> None:
-        """Add the samples of a histogram."""
         of_buckets, of_sum, of_count = metric.series
         for le, count in histogram.buckets():
             self._add(metric, of_buckets, count, labels, le=le)
@@ -217,7 +215,6 @@ class Families:
         self._families[metric.name].add_sample(series, named, float(value))
 
     def all(self) -> Iterator[Metric]:
-        """The families in the order of the table."""
         return iter(self._families.values())
 
 
@@ -230,7 +227,6 @@ def _result_of(cycle: Cycle) -> str:
 
 
 def _put_last(families: Families, cycle: Cycle) -> None:
-    """Metrics of the last cycle."""
     if cycle.result is None or cycle.tally is None:
         return
     families.put(metrics.COMMIT_GAP, cycle.result.cost.commit_gap_seconds, cycle.flow)

@@ -68,7 +68,6 @@ def is_partition(value: object) -> bool:
 
 
 def is_offset(value: object) -> bool:
-    """Whether this is the offset of a record."""
     return type(value) is int and 0 <= value <= LARGEST_OFFSET
 
 

@@ -44,7 +44,6 @@ class LogFile:
     offsets: dict[int, tuple[StoredOffset, ...]]
 
     def translated(self, targets: Targets) -> str:
-        """The file with target offsets."""
         lines = list(self.lines)
         for number, offsets in self.offsets.items():
             lines[number] = spark_json(offsets, targets)
@@ -66,12 +65,10 @@ class SparkCheckpoint:
 
     @property
     def files(self) -> tuple[LogFile, ...]:
-        """The files in which offsets are translated."""
         return self.resumes if self.planned is None else (*self.resumes, self.planned)
 
     @property
     def offsets(self) -> tuple[StoredOffset, ...]:
-        """The offsets of all these files."""
         return _offsets(self.files)
 
     def starting_offsets(self) -> Document:
@@ -293,7 +290,6 @@ def _require_forward(checkpoint: SparkCheckpoint, targets: Targets) -> None:
 
 
 def _by_source(files: tuple[LogFile, ...]) -> Iterator[tuple[int, StoredOffset]]:
-    """The offsets of the files with the number of their source."""
     for file in files:
         for line, offsets in file.offsets.items():
             begins = file.path.startswith("sources/")

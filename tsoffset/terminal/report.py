@@ -28,8 +28,6 @@ def total(text: str, width: int | None) -> Iterator[Text]:
 
 
 class RowMessage(NamedTuple):
-    """The message of a row, its heading, and the command to run."""
-
     name: str
     message: str | None
     step: SuggestedCommand | None = None

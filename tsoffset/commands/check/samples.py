@@ -56,8 +56,6 @@ _LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPa
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A sampled record and its copy."""
-
     original: Record
     record: Record
 

@@ -138,8 +138,6 @@ _OF_A_PAIR = {
 
 
 class _Line(BaseModel):
-    """A checkpoint of a file."""
-
     group: str
     topic: str
     partition: _Offset
