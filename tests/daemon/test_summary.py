@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving import AT, FLOW, Daemon, row, skipped
+from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.points import RecentCycles
@@ -23,6 +24,7 @@ from tsoffset.daemon.summary import (
     SummaryFilter,
     SummaryKey,
 )
+from tsoffset.metrics.sums import sums_of
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.row_columns import tally_of
 
@@ -91,6 +93,20 @@ def test_a_group_that_consumers_would_be_reset_of_is_not_in_sync():
     ]
     known = pairs_known(rows_table(rows), PAIRS_KNOWN.empty_table(), AT)
     assert known["in_sync_at"].to_pylist() == [AT, None]
+
+
+def test_an_outcome_of_a_later_version_counts_as_the_worst():
+    """Rows of the history may have one; the summary has every group, and so have the metrics."""
+    known = pairs_known(rows_table(map(row, "ab")), PAIRS_KNOWN.empty_table(), AT)
+    at, words = known.schema.get_field_index("outcome"), ["outcome_of_later", "unchanged"]
+    known = known.set_column(at, "outcome", pa.array(words).dictionary_encode())
+    made = Summary(known, SummaryKey.GROUP)
+    assert [(entry.name, entry.outcome) for entry in entries(made)] == [
+        ("a", OutcomeKind.FAILED),
+        ("b", OutcomeKind.UNCHANGED),
+    ]
+    sums = sums_of(known, REPLICATION.empty_table(), groups_max=9, topics_max=9)
+    assert sorted(sums.outcomes) == [("failed", "", 1), ("unchanged", "", 1)]
 
 
 @given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(SummaryKey))

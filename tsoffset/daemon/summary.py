@@ -86,7 +86,8 @@ class Summary:
         if key is SummaryKey.TOPIC:
             rows = rows.with_columns(source_topic="name")
         rows = rows.with_columns(
-            _ranks("outcome", OUTCOMES),
+            # Rows of the history may be of a later version: an unknown outcome counts as the worst.
+            _ranks("outcome", OUTCOMES).fill_null(len(OUTCOMES) - 1),
             _ranks("precision", PRECISIONS),
             # A negative lag, after a truncation of the log, must not reduce the sum.
             pl.col("consumer_lag").clip(lower_bound=0),

@@ -95,11 +95,10 @@ def _of_each(rows: pl.DataFrame, key: str, names: list[str], wanted: list[pl.Exp
 
 def _outcomes(rows: pl.DataFrame) -> list[tuple[str, str, int]]:
     """Groups by their worst outcome and the first of its reasons."""
+    # Rows of the history may be of a later version: a word that is not known counts as the worst.
     found = rows.drop_nulls("group").with_columns(
-        pl.col("outcome").cast(_WORST_FIRST, strict=False),
-        pl.col("reason").fill_null("").cast(_REASONS, strict=False),
+        pl.col("outcome").cast(_WORST_FIRST, strict=False).fill_null(_WORST_FIRST.categories[0]),
+        pl.col("reason").cast(_REASONS, strict=False).fill_null(""),
     )
-    # Rows of the history may be of a later version, with words that this one does not know.
-    worst = found.drop_nulls(["outcome", "reason"]).sort("outcome", "reason")
-    worst = worst.unique("group", keep="first", maintain_order=True)
+    worst = found.sort("outcome", "reason").unique("group", keep="first", maintain_order=True)
     return worst.group_by("outcome", "reason", maintain_order=True).len().rows()
