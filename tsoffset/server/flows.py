@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -80,10 +81,11 @@ def no_step(_group: str | None, _reason: str | None) -> None:
     """No next step, for a topic: a command is for one group."""
 
 
-def entry_fields(entry: Entry, now: float, step: StepOf) -> dict[str, Any]:
+def entry_fields(entry: Entry, now: float, step: StepOf, name: str = "name") -> dict[str, Any]:
+    """The fields of an entry, or of a row, whose `name` is its group's."""
     return {
         **entry,
-        "next_step": step(entry["name"], entry["reason"]),
+        "next_step": step(entry[name], entry["reason"]),
         "lag_seconds": seconds_since(entry["in_sync_at"], now),
     }
 
@@ -93,23 +95,14 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
     known."""
     if status.last_reached is None or status.last_reached.result is None:
         return {}
-    known = status.last_reached.result.replication.drop_null()
-    table = known.set_column(0, "source_topic", known["source_topic"].cast(pa.string()))
-    sums = table.group_by("source_topic").aggregate([("lag_records", "sum")])
-    return dict(
-        zip(sums["source_topic"].to_pylist(), sums["lag_records_sum"].to_pylist(), strict=True)
-    )
+    known = pl.DataFrame(status.last_reached.result.replication).drop_nulls()
+    topic = pl.col("source_topic").cast(pl.String)
+    return dict(known.group_by(topic).agg(pl.col("lag_records").sum()).iter_rows())
 
 
 def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRow]:
     return [
-        answers.PairRow.model_validate(
-            {
-                **row,
-                "next_step": step(row["group"], row["reason"]),
-                "lag_seconds": seconds_since(row["in_sync_at"], now),
-            }
-        )
+        answers.PairRow.model_validate(entry_fields(row, now, step, "group"))
         for row in rows.to_pylist()
     ]
 
@@ -120,11 +113,10 @@ def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resump
     return [
         answers.Resumption.model_validate(
             {
-                **row,
+                **entry_fields(row, now, step, "group"),
                 "precision": row["precision"] if row["offset"] == row["target_offset"] else None,
                 "reread_bound": row["lag_records"],
                 "age_seconds": seconds_since(row["in_sync_at"], now),
-                "next_step": step(row["group"], row["reason"]),
             }
         )
         for row in rows.to_pylist()
