@@ -6,11 +6,14 @@ nothing else.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from tsoffset.version import __version__ as __version__
 
+# `typing` takes long to load, and Ctrl-C shows a traceback until the program has begun.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tsoffset.api import (
         TranslatedOffset,
         plan,
@@ -32,7 +35,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name in __all__:
         # By its name, so that importing the package for its version does not load all of it.
         return getattr(import_module("tsoffset.api"), name)

@@ -1,12 +1,12 @@
 """`python -m tsoffset` is the command `tsoffset`, and takes no module from the working directory
 either."""
 
+import os
 import sys
-from pathlib import Path
 
 # Python puts the working directory first. A file in it, for example beside a configuration from
 # somebody else, would be imported as a module of a library.
-if not sys.flags.safe_path and sys.path[0] == str(Path.cwd()):
+if not sys.flags.safe_path and sys.path[0] == os.getcwd():  # noqa: PTH109 (not loaded yet)
     del sys.path[0]
 
 from tsoffset.cli.start import main

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import ROOT, invoke
+from tests.invoking import ROOT, invoke, succeeds
 from tests.memory_flows import mirrored_estate
 from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset.cli.main import cli
@@ -134,6 +134,14 @@ def test_commands_without_cycles_end_with_3_and_load_no_spark(away):
         printed, _ = process.communicate()
         assert process.returncode == 0, process.args
         assert "A.bootstrap.servers" in printed
+
+
+def test_no_module_of_the_working_directory_is_loaded(tmp_path):
+    """Somebody else's file beside a configuration is no part of the program."""
+    for module in ("typing", "pathlib", "click"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('foreign')\n")
+    shown = succeeds(sys.executable, "-m", "tsoffset", "--version", cwd=tmp_path)
+    assert shown.startswith("tsoffset ")
 
 
 # --- bad usage and configuration ----------------------------------------------------------

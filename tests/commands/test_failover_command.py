@@ -478,8 +478,9 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
     assert failing_over.run(format=Format.TABLE) == 3
     assert (
-        "target: printf '%s\\n' A.orders,0,100 | kafka-consumer-groups.sh --bootstrap-server"
-        " 127.0.0.1:2 --group billing --reset-offsets --from-file /dev/stdin --execute\n"
+        "target: printf '%s\\n' A.orders,0,100 > reset.csv && kafka-consumer-groups.sh"
+        " --bootstrap-server 127.0.0.1:2 --group billing --reset-offsets --from-file reset.csv"
+        " --execute\n"
     ) in failing_over.out.getvalue()
 
 

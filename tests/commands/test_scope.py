@@ -184,6 +184,21 @@ def test_a_cluster_that_hangs_is_waited_for_once(command, estate, tmp_path, monk
     assert connected.count("A") == 1
 
 
+def test_whether_a_group_is_ahead_of_a_lost_source_is_not_known(estate, tmp_path, no_spark):
+    """`sync --allow-rewind` says nothing about its groups."""
+    estate["A"].unreachable = True
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
+    status = run_once(
+        selection,
+        Output(io.StringIO(), Format.TABLE),
+        Notices(),
+        commit=True,
+        rewinds=lambda *_: pytest.fail("rewound"),
+        connect=estate.connect,
+    )
+    assert status == 3
+
+
 @pytest.mark.parametrize("command", [sync, failover])
 def test_unreadable_lists_are_refused_before_spark_is_started(
     command, estate, tmp_path, capsys, no_spark

@@ -7,6 +7,7 @@ import pytest
 
 from tests.configured import TWO_CLUSTERS, resolved, the_problem, two_clusters
 from tests.invoking import ROOT
+from tsoffset.config.plugins import IDENTITY_POLICY
 from tsoffset.flow.policy import Renaming, target_topic
 
 MODULE = """
@@ -137,6 +138,7 @@ def test_a_filter_of_ones_own_may_give_lists_another_meaning():
     ("key", "name", "said"),
     [
         ("replication.policy.class", "com.example.MyPolicy", "is a Java class"),
+        ("replication.policy.class", IDENTITY_POLICY[:-1], f"Did you mean `{IDENTITY_POLICY}`?"),
         (
             "replication.policy.class",
             "org.apache.kafka.connect.mirror.LegacyReplicationPolicy",

@@ -54,6 +54,15 @@ def test_text_is_read_whatever_its_encoding(tmp_path, encoding):
     assert Configuration.read(path).text == "clusters = Zürich"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_text_that_no_encoding_makes_readable_is_refused_in_one_sentence(tmp_path, encoding):
+    """Windows editors call it Unicode; as Latin-1 each of its lines would be an unknown key."""
+    path = tmp_path / "a.properties"
+    path.write_bytes("clusters = A, B\n".encode(encoding))
+    with pytest.raises(ConfigurationError, match="save it as UTF-8"):
+        Configuration.read(path)
+
+
 @pytest.mark.parametrize("name", ["missing.properties", "."])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
     """The problem has the path and the system's reason."""

@@ -214,7 +214,8 @@ def test_a_narrow_table_keeps_group_and_offsets():
 
 
 def test_a_message_is_told_once_under_its_reason():
-    """Equal messages of many rows are one, with their number and the next step of the first."""
+    """Equal messages of many rows are one, with their number and the next step of the first, which
+    is told once for messages one after the other."""
     rows = [SKIPPED, SKIPPED, replace(SKIPPED, message="another; wait"), FAILED]
     lines = drawn(rows, 200)
     at = lines.index("NOT_MIRRORED (3 rows)")
@@ -222,12 +223,14 @@ def test_a_message_is_told_once_under_its_reason():
         "    Once the replicator has caught up: tsoffset sync -c mm2.properties --flow 'A->B' "
         "--groups checkout"
     )
-    assert lines[at + 1 : at + 5] == [
+    assert lines[at + 1 : at + 4] == [
         "  the mirror has not come to 1000; wait for it (2 rows)",
-        step,
         "  another; wait",
         step,
     ]
+    other = drawn([SKIPPED, replace(SKIPPED, group="billing", message="another; wait")], 200)
+    assert step in other
+    assert step.replace("checkout", "billing") in other
     assert "NO_LEADER (1 row)" in lines
     alone = drawn([SKIPPED, SKIPPED], 200)
     assert "  the mirror has not come to 1000; wait for it" in alone

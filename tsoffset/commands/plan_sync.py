@@ -173,7 +173,8 @@ def run_once(
                 only=only,
             )
             statuses.append(status)
-            finished.append((flow, result.rows))
+            if not result.unreachable:
+                finished.append((flow, result.rows))
     for flow, rows in finished:
         if rewinds is None or not flow.commits:
             continue

@@ -57,7 +57,8 @@ class OverridesFiles:
         except UNREACHABLE as error:
             raise ValueError(
                 f"write changed lists, flow {flow}: {self._place.path(name)}:"
-                f" {in_words(self._place, error)}; check that this user can reach and write it"
+                f" {in_words(self._place, error)}; free disk space, or check that this user can"
+                " reach and write it"
             ) from None
 
     @property

@@ -4,6 +4,7 @@ Java names of MirrorMaker 2's own classes mean tsoffset's classes. Other names a
 an entry point, `package.module:Class` or `package.module.Class`.
 """
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 # Common beginnings of Java packages, which Python packages hardly ever have.
 _JAVA_ROOTS = ("com.", "io.", "net.", "org.")
+# As similar as one of MirrorMaker 2's own names with a mistyped letter or two.
+_SLIP = 0.95
 
 
 class UnusablePlugin(ValueError):
@@ -175,7 +178,9 @@ def _no_module(plugin: Plugin[T], name: str, module_name: str) -> UnusablePlugin
         if name.startswith(_JAVA_ROOTS)
         else f"there is no Python module {module_name}"
     )
-    return UnusablePlugin(f"{what}; {_how_to_write(plugin)}")
+    slips = difflib.get_close_matches(name, plugin.own, n=1, cutoff=_SLIP)
+    meant = f". Did you mean `{slips[0]}`? Otherwise" if slips else ";"
+    return UnusablePlugin(f"{what}{meant} {_how_to_write(plugin)}")
 
 
 def _how_to_write(plugin: Plugin[T]) -> str:

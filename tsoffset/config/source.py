@@ -42,6 +42,8 @@ def read_text(path: str) -> str:
         raise _unusable(path, "cannot be read: invalid file name") from None
     if len(content) > _MOST_BYTES:
         raise _unusable(path, "is larger than 16 MiB, the limit for a configuration")
+    if b"\0" in content:
+        raise _unusable(path, "is no text in UTF-8 (in UTF-16, perhaps); save it as UTF-8")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -96,8 +96,8 @@ class Pauses:
             "pause_not_written",
             flow=flow,
             message=f"{place.path(_name(flow))}: {in_words(place, error)}; until it is written,"
-            " which `tsoffset run` tries again, this change applies in this process alone: free"
-            " disk space, or check that this user can reach and write the folder",
+            " this change applies in this process alone: free disk space, or check that this user"
+            " can reach and write the folder",
         )
 
 

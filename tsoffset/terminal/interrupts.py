@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 INTERRUPTED = 130
 
@@ -29,5 +28,5 @@ def raise_on_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, _exit)
 
 
-def _exit(*_: Any) -> None:
+def _exit(*_: object) -> None:
     os._exit(INTERRUPTED)

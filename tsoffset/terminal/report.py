@@ -44,10 +44,14 @@ def notes(messages: Iterable[RowMessage], noun: str, width: int | None) -> Itera
             steps.setdefault((name, message), step)
     for name, counts in found.items():
         yield head(f"{name} ({counted(counts.total(), noun)})")
-        for message, number in list(counts.items())[:_MESSAGES_PER_NAME]:
+        shown = list(counts.items())[:_MESSAGES_PER_NAME]
+        for at, (message, number) in enumerate(shown, start=1):
             times = f" ({counted(number, noun)})" if number > 1 and len(counts) > 1 else ""
             yield from wrapped(f"{printable(message)}{times}", width)
-            if (step := steps[name, message]) is not None:
+            step = steps[name, message]
+            following = {steps[name, other] for other, _ in shown[at : at + 1]}
+            # Several messages of a group have the same one.
+            if step is not None and step not in following:
                 # Not wrapped, so that it can be pasted.
                 yield Text(f"    {step.when}: {printable(step.command)}")
         if len(counts) > _MESSAGES_PER_NAME:

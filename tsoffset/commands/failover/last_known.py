@@ -243,8 +243,10 @@ def _reset(
     config = f" --command-config {shlex.quote(target.alias)}-client.properties" if secured else ""
     return SuggestedCommand(
         NOT_READ_THERE,
-        f"printf '%s\\n' {lines} | kafka-consumer-groups.sh --bootstrap-server {servers}{config}"
-        f" --group {shlex.quote(group)} --reset-offsets --from-file /dev/stdin --execute",
+        # The tool reads no pipe.
+        f"printf '%s\\n' {lines} > reset.csv && kafka-consumer-groups.sh --bootstrap-server"
+        f" {servers}{config} --group {shlex.quote(group)} --reset-offsets --from-file reset.csv"
+        " --execute",
     )
 
 

@@ -191,7 +191,7 @@ _AGE: Column[GroupVerdict] = Column(
 _COLUMNS: tuple[Column[GroupVerdict], ...] = (
     Column("GROUP", lambda one: one.group, elastic=True),
     Column("VERDICT", lambda one: Cell(one.verdict, _STYLES[one.verdict])),
-    Column("RE-READ", lambda one: one.reread_bound, right=True),
+    Column("RE-READ", lambda one: one.reread_bound, right=True, drops=4),
     _AGE,
     Column("PARTITIONS", lambda one: one.partitions, right=True, drops=2),
     Column("RESUMES AT", lambda one: one.resumes_at or None, elastic=True, drops=3),

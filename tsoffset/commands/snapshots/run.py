@@ -1,5 +1,6 @@
 """Runs `tsoffset snapshot`, `tsoffset restore` and `sync --allow-rewind`."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -61,7 +62,10 @@ def run_snapshot(
             "DESCRIBE on its groups.",
         )
     log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
-    notices.note(f"{_in_words(snapshot)}; restore it with: tsoffset restore -c FILE {path}")
+    words = (
+        f"tsoffset restore -c {shlex.quote(selection.configuration.path)} {shlex.quote(str(path))}"
+    )
+    notices.note(f"{_in_words(snapshot)}; restore it with: {words}")
     return 0
 
 
