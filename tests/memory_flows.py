@@ -48,6 +48,24 @@ class LoweringPolicy(DefaultReplicationPolicy):
         return None
 
 
+class RaisingGroups(DefaultGroupFilter):
+    """A user's own: it selects these groups, and raises KeyError for others."""
+
+    def __init__(self, *selected: str) -> None:
+        super().__init__()
+        self._selected = dict.fromkeys(selected, True)
+
+    def should_replicate_group(self, group: str) -> bool:
+        return self._selected[group]
+
+
+class RaisingTopics(DefaultTopicFilter):
+    """A user's own: it selects `orders`, and raises KeyError for others."""
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        return {"orders": True}[topic]
+
+
 def flow(
     source: str = "A", target: str = "B", policy: ReplicationPolicy = DEFAULT, **changes: Any
 ) -> FlowSettings:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.memory_flows import after_each, flow, identity_flow
+from tests.memory_flows import RaisingGroups, after_each, flow, identity_flow
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
 from tsoffset.commands.check.findings import Finding, Severity
@@ -241,17 +241,12 @@ def test_a_topic_that_the_users_policy_cannot_name_is_an_error():
     )
 
 
-class FaultyFilter(DefaultGroupFilter):
-    def should_replicate_group(self, group: str) -> bool:
-        return {"billing": True}[group]
-
-
 def test_a_group_for_which_the_users_filter_raises_is_an_error():
     """As in a cycle: all other groups are checked."""
     source, target = mirrored()
     commit(source, "billing", "orders")
     commit(source, "search", "orders")
-    result = checked(flow(group_filter=FaultyFilter()), source, target)
+    result = checked(flow(group_filter=RaisingGroups("billing")), source, target)
     assert worst(result) == {(ERROR, "group search")}
     assert found(result, "groups").finding.startswith("1 of ")
 

@@ -15,7 +15,16 @@ from rich.cells import cell_len
 
 from tests.configured import properties_file
 from tests.invoking import ROOT
-from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
+from tests.memory_flows import (
+    NOW_MS,
+    Estate,
+    RaisingGroups,
+    RaisingTopics,
+    flow,
+    identity_flow,
+    mirrored_estate,
+    with_floor,
+)
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
@@ -426,14 +435,6 @@ def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, 
 def test_a_checkpoint_for_which_a_class_of_the_users_raises_is_left_out():
     """The other groups are compared, and topics that are still there."""
 
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            return {"billing": True}[group]
-
-    class Topics(DefaultTopicFilter):
-        def should_replicate_topic(self, topic: str) -> bool:
-            return {"orders": True}[topic]
-
     class Policy(DefaultReplicationPolicy):
         def upstream_topic(self, topic: str) -> str | None:
             if topic == "A.odd":
@@ -445,7 +446,9 @@ def test_a_checkpoint_for_which_a_class_of_the_users_raises_is_left_out():
         checkpoint(estate, group, 40, 40)
     for topic in ("A.gone", "A.odd"):
         checkpoint(estate, "billing", 7, 7, topic=topic)
-    users = flow(group_filter=Filter(), topic_filter=Topics(), policy=Policy())
+    users = flow(
+        group_filter=RaisingGroups("billing"), topic_filter=RaisingTopics(), policy=Policy()
+    )
     pair = the_pair(estate, users)
     assert (pair.group, pair.source_topic) == ("billing", "orders")
 

@@ -14,7 +14,14 @@ from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, after_each, flow, mirrored_estate
+from tests.memory_flows import (
+    Estate,
+    RaisingGroups,
+    RaisingTopics,
+    after_each,
+    flow,
+    mirrored_estate,
+)
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import run
 from tsoffset.commands.failover.run import run_failover
@@ -27,7 +34,6 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
@@ -613,19 +619,10 @@ def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing
 
 def test_with_the_source_error_classes_that_raise_an_error_are_told(failing_over, tmp_path):
     """The other groups and topics have their verdicts."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            return {"billing": True}[group]
-
-    class Topics(DefaultTopicFilter):
-        def should_replicate_topic(self, topic: str) -> bool:
-            return {"orders": True}[topic]
-
     estate = failing_over.estate
     estate.write("clicks", 50)
     estate.commit("billing", "clicks", 30)
-    chosen = flow(group_filter=Filter(), topic_filter=Topics())
+    chosen = flow(group_filter=RaisingGroups("billing"), topic_filter=RaisingTopics())
     past = Past(tmp_path / "history")
     past.keep(*estate.sync(chosen))
     estate.commit("search", "A.orders", 60, on="B")

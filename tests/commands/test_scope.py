@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.configured import properties_file
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.memory_flows import Estate, RaisingGroups, flow, mirrored_estate
 from tests.past_cycles import Past
 from tsoffset.commands import history
 from tsoffset.commands.check.flow_check import run_check
@@ -24,7 +24,6 @@ from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.errors import CycleFailed, UsageError
-from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.spark import session
 from tsoffset.terminal.notices import Notices
@@ -251,13 +250,8 @@ def test_a_cluster_without_groups_is_said(tmp_path, capsys):
 
 def test_a_filter_that_raises_may_have_a_match(estate, tmp_path):
     """The command reports the group by itself."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            raise KeyError(group)
-
     selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
-    selection = replace(selection, flows=(flow(group_filter=Filter()),))
+    selection = replace(selection, flows=(flow(group_filter=RaisingGroups()),))
     require_match(selection, Notices(), estate.connect)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke, logging_kept
-from tests.memory_flows import Estate, flow, messages, mirrored_estate
+from tests.memory_flows import Estate, RaisingGroups, flow, messages, mirrored_estate
 from tsoffset.commands.options import command, confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
@@ -175,13 +175,8 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(estate, tmp_path, monk
 def test_half_a_snapshot_is_not_written(estate, tmp_path):
     """Where one group cannot be read, or the user's filter raises for it, there is no file: what it
     lacks would look as if it had not been there."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            return {"billing": True}[group]
-
     with pytest.raises(SnapshotFailed, match=r"raised KeyError.*; no file was written"):
-        take(flow(group_filter=Filter()), estate["B"], None)
+        take(flow(group_filter=RaisingGroups("billing")), estate["B"], None)
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="shipping")
     with pytest.raises(SnapshotFailed, match="no file was written"):
@@ -344,14 +339,9 @@ def test_a_restore_commits_only_what_was_confirmed(estate, tmp_path, monkeypatch
 
 def test_a_filter_that_raises_ends_no_restore(estate, tmp_path, capsys):
     """It only chooses which later offsets are listed; a restore is needed when all else fails."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            raise KeyError(group)
-
     path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
-    status, rows = restore(estate, path, flow(group_filter=Filter()))
+    status, rows = restore(estate, path, flow(group_filter=RaisingGroups()))
     assert (status, rows["billing", "A.orders"]) == (0, ("committed", None, 50))
     assert "the group filter raised KeyError" in " ".join(capsys.readouterr().err.split())
 

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
 from tests.invoking import succeeds
-from tests.memory_flows import flow
+from tests.memory_flows import RaisingGroups, flow
 from tsoffset import stores
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.group_sync import state
 from tsoffset.group_sync.rows import arrow_schema
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
@@ -118,14 +117,9 @@ def test_what_another_version_has_proven_is_bound_otherwise(monkeypatch):
 
 def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cycle(tmp_path):
     """The cycle reports that group, and syncs the others."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            raise KeyError(group)
-
     assert StateFile(tmp_path, "A->B").save(carry_over()) is None
     narrowing = Narrowing("billing")
-    settings = narrowing.apply(flow(group_filter=Filter()))
+    settings = narrowing.apply(flow(group_filter=RaisingGroups()))
     found, warning = StateFile.of(str(tmp_path), settings, narrowing).load()
     assert (len(found.pairs), warning) == (0, None)
 

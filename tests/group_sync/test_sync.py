@@ -13,6 +13,7 @@ from tests.memory_flows import (
     WOULD_COMMIT,
     Estate,
     LoweringPolicy,
+    RaisingGroups,
     after_each,
     failed,
     flow,
@@ -26,7 +27,7 @@ from tests.memory_flows import (
 from tsoffset.cluster import all_failed
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
+from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
@@ -107,14 +108,9 @@ def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed()
 
 def test_a_group_for_which_the_users_filter_raises_fails_alone():
     """It is told by its name, and the class by what it raised."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            return {"billing": True}[group]
-
     estate = mirrored_estate(billing=40)
     estate.commit("search", "orders", 50)
-    odd, fine = estate.sync(flow(group_filter=Filter()))
+    odd, fine = estate.sync(flow(group_filter=RaisingGroups("billing")))
     assert (verdict(odd), verdict(fine)) == (failed(FailureKind.INTERNAL), COMMITTED)
     assert "select group search, flow A->B: the group filter raised KeyError" in (odd.message or "")
 
@@ -614,12 +610,7 @@ def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
 
 def test_a_competing_flow_whose_filter_raises_may_be_one():
     """It may select the group once its class is correct; the cycle goes on."""
-
-    class Filter(DefaultGroupFilter):
-        def should_replicate_group(self, group: str) -> bool:
-            raise KeyError(group)
-
-    settings = replace(B_TO_C, group_filter=Filter())
+    settings = replace(B_TO_C, group_filter=RaisingGroups())
     row = row_of(fan_in().sync(A_TO_C, competing_flows=[settings]), "billing")
     assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
     assert "the group filter raised KeyError" in (row.message or "")
