@@ -13,11 +13,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
-from tests.scenarios.rounds.foreign_clients import FOREIGN, IS_MISSING, Way, metadata_of
+from tests.scenarios.rounds.foreign_clients import (
+    FOREIGN,
+    IS_MISSING,
+    ForeignApplication,
+    Way,
+    metadata_of,
+)
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
 from tests.scenarios.rounds.plans import (
     LONG_ROUNDS,
@@ -130,11 +137,13 @@ def test_clients_of_others_fail_over(stage, number, trouble):
         groups=len(FOREIGN),
         late_topic=False,
     )
-    played = play(stage, planned, [kind.make for kind in FOREIGN])
+    kinds = [partial(ForeignApplication, protocol=it, way=way) for it, way in FOREIGN]
+    played = play(stage, planned, kinds)
     judge(played)
     held = 0
     for kind, group in zip(FOREIGN, played.groups, strict=True):
-        assert kind.way is not Way.NEVER or not group.committed
+        way = kind[1]
+        assert way is not Way.NEVER or not group.committed
         rows = [row for row in group.last_sync.rows if row.group == group.group]
         assert {row.partition: row.source_offset for row in rows} == group.committed, kind
         for row in rows:
@@ -148,7 +157,7 @@ def test_clients_of_others_fail_over(stage, number, trouble):
             again = processed & group.got[row.partition].keys()
             assert len(again) <= row.reread_bound, (kind, row)
             held += 1
-        if kind.way in (Way.ASYNC, Way.SYNC, Way.TRANSACTION):
+        if way in (Way.ASYNC, Way.SYNC, Way.TRANSACTION):
             for (_, partition), (_, text) in stage.target.committed_offsets(group.group).items():
                 known = {metadata_of(group.group, n) for n in range(group.committed[partition] + 1)}
                 # confluent-kafka sends the end of its C string as well.
