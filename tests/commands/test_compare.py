@@ -171,36 +171,26 @@ def test_what_is_cut_off_is_malformed(cut):
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("decode", "content"),
     [
-        None,
-        b"",
-        key_of("billing") + b"\0",
-        key_of("billing", partition=-1),
-        struct.pack(">h", -1) + key_of("billing"),
-        struct.pack(">h", 2) + b"\xff\xfe" + text_field("t") + struct.pack(">i", 0),
+        (decode_key, None),
+        (decode_key, b""),
+        (decode_key, key_of("billing") + b"\0"),
+        (decode_key, key_of("billing", partition=-1)),
+        (decode_key, struct.pack(">h", -1) + key_of("billing")),
+        (decode_key, struct.pack(">h", 2) + b"\xff\xfe" + text_field("t") + bytes(4)),
+        (decode_value, b""),
+        (decode_value, value_of(1, 2) + b"\0"),
+        (decode_value, value_of(-1, 2)),
+        (decode_value, value_of(1, -1)),
+        (decode_value, struct.pack(">hqq", 1, 5, 6) + text_field("")),
     ],
 )
-def test_other_keys_are_malformed(key):
-    """Null, too long, a negative length or partition, text that is no UTF-8."""
+def test_other_keys_and_values_are_malformed(decode, content):
+    """Null, too short or long, negative lengths and numbers, text that is no UTF-8, and versions
+    whose layout is not known."""
     with pytest.raises(MalformedCheckpoint):
-        decode_key(key)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        b"",
-        value_of(1, 2) + b"\0",
-        value_of(-1, 2),
-        value_of(1, -1),
-        struct.pack(">hqq", 1, 5, 6) + text_field(""),
-    ],
-)
-def test_other_values_are_malformed(value):
-    """Too short or long, negative offsets, and versions whose layout is not known."""
-    with pytest.raises(MalformedCheckpoint):
-        decode_value(value)
+        decode(content)
 
 
 # --- which checkpoint is theirs -------------------------------------------------------------

@@ -153,10 +153,28 @@ def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path):
     assert ends == ['{"A.o":{"0":15}}', '{"A.o":{"0":35}}']
 
 
-def test_the_first_batch_begins_where_its_source_began(tmp_path):
-    made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[])
+@pytest.mark.parametrize(
+    ("offsets", "commits", "expected"),
+    [
+        # The first batch.
+        ({0: ['{"o":{"0":20}}']}, [], [("o", 10), ("o", 20)]),
+        # A source without an offset yet.
+        (
+            {0: ["-", '{"p":{"0":7}}'], 1: ['{"o":{"0":20}}', '{"p":{"0":9}}']},
+            [0],
+            [("p", 7), ("o", 10), ("o", 20), ("p", 9)],
+        ),
+        # One before the first commit, too.
+        ({0: ["-", '{"p":{"0":9}}']}, [], [("p", 7), ("o", 10), ("p", 9)]),
+    ],
+)
+def test_what_has_no_offset_begins_where_its_source_began(tmp_path, offsets, commits, expected):
+    """Its beginning is an offset of the source cluster, too."""
+    made = checkpoint(tmp_path, offsets=offsets, commits=commits)
+    (made / "sources/1").mkdir()
+    (made / "sources/1/0").write_text('\0v1\n{"p":{"0":7}}')
     read = read_checkpoint(str(made))
-    assert [one.offset for one in read.offsets] == [10, 20]
+    assert [(one.topic, one.offset) for one in read.offsets] == expected
     migrate(read, moved(read.offsets), str(tmp_path / "new"))
     assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
 
@@ -210,31 +228,3 @@ def test_a_planned_batch_never_ends_before_it_begins(tmp_path):
     with pytest.raises(UsageError, match=r"would begin at 40 of A\.o-0 and end at 20"):
         migrate(read, crossed, str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
-
-
-def test_a_source_without_an_offset_yet_begins_where_it_would_have(tmp_path):
-    """Its beginning is an offset of the source cluster, too."""
-    made = checkpoint(
-        tmp_path,
-        offsets={0: ["-", '{"p":{"0":7}}'], 1: ['{"o":{"0":20}}', '{"p":{"0":9}}']},
-        commits=[0],
-    )
-    read = read_checkpoint(str(made))
-    assert [(one.topic, one.offset) for one in read.offsets] == [
-        ("p", 7),
-        ("o", 10),
-        ("o", 20),
-        ("p", 9),
-    ]
-    migrate(read, moved(read.offsets), str(tmp_path / "new"))
-    assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
-
-
-def test_a_source_without_an_offset_begins_there_before_the_first_commit_too(tmp_path):
-    made = checkpoint(tmp_path, offsets={0: ["-", '{"p":{"0":9}}']}, commits=[])
-    (made / "sources/1").mkdir()
-    (made / "sources/1/0").write_text('\0v1\n{"p":{"0":7}}')
-    read = read_checkpoint(str(made))
-    assert [(one.topic, one.offset) for one in read.offsets] == [("p", 7), ("o", 10), ("p", 9)]
-    migrate(read, moved(read.offsets), str(tmp_path / "new"))
-    assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'

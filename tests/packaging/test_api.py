@@ -79,21 +79,11 @@ def test_offsets_of_a_group_are_translated_and_nothing_is_committed(estate, file
         tsoffset.translate_offsets(file, "shared", connect=estate.connect)
 
 
-def test_a_position_that_cannot_be_read_is_an_error(estate, file):
-    """It may well have a translation; what is skipped has none."""
-    estate["B"].fail(Failed(FailureKind.TIMEOUT, "read, A.orders-0: late"), verb=Verb.READ)
+@pytest.mark.parametrize(("alias", "verb"), [("B", Verb.READ), ("A", Verb.COMMITTED)])
+def test_what_cannot_be_read_is_an_error(estate, file, alias, verb):
+    """A record: the offset may well have a translation. A group: it may have any offset."""
+    estate[alias].fail(Failed(FailureKind.TIMEOUT, "read, A.orders-0: late"), verb=verb)
     with pytest.raises(TsoffsetError, match="late"):
-        tsoffset.translate_offsets(file, "billing", connect=estate.connect)
-
-
-def test_a_group_that_cannot_be_read_is_an_error(estate, file):
-    """None of its offsets is known: nothing says that it has no others."""
-    estate["A"].fail(
-        Failed(FailureKind.AUTHORIZATION, "read offsets, billing: not allowed"),
-        verb=Verb.COMMITTED,
-        group="billing",
-    )
-    with pytest.raises(TsoffsetError, match="not allowed"):
         tsoffset.translate_offsets(file, "billing", connect=estate.connect)
 
 
