@@ -66,12 +66,9 @@ def test_a_huge_value_takes_no_longer_than_its_length(value):
     assert flow.source.client["client.id"]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-def test_json_of_many_members_takes_no_longer_than_its_length():
-    """Each is found on its line by one look through the text."""
-    members = {f"groups.{number}": "v" for number in range(5_000)} | {"tasks.max": 0}
-    assert f"{FILE}:5002: tasks.max" in said(json.dumps(members, indent=1), ConfigFormat.JSON)
+def test_each_of_many_members_of_json_is_found_on_its_line():
+    members = {f"groups.{number}": "v" for number in range(500)} | {"tasks.max": 0}
+    assert f"{FILE}:502: tasks.max" in said(json.dumps(members, indent=1), ConfigFormat.JSON)
 
 
 def test_half_of_a_character_is_a_problem():
