@@ -147,7 +147,6 @@ class Daemon:
         history: PastCycles | None = None,
         metrics: Metrics | None = None,
         headers: Mapping[str, str] | None = None,
-        base_url: str = "http://localhost:8083",
         **more: Any,
     ) -> TestClient:
         """Somebody who asks it without sockets."""
@@ -160,7 +159,8 @@ class Daemon:
             **more,
         )
         guard = Guard(app, hosts or Hosts("localhost"))
-        return TestClient(guard, base_url, headers=dict(headers or {}), follow_redirects=False)
+        url = "http://localhost:8083"
+        return TestClient(guard, url, headers=dict(headers or {}), follow_redirects=False)
 
 
 def bearing(token: str) -> dict[str, str]:

@@ -57,13 +57,13 @@ def pair(
     return ComparedPair(**fields | changes)
 
 
-def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
+def page(*pairs: ComparedPair, moments: int = 1) -> str:
     """The report of a comparison that was done so often."""
     course: PastTotals = defaultdict(list)
     for number in range(moments):
         found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
         add_totals(course["A->B"], found)
-    return html_report([found], course, CompareOptions(every_seconds=every))
+    return html_report([found], course, CompareOptions())
 
 
 class Reader(HTMLParser):

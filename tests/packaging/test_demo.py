@@ -75,12 +75,10 @@ def row(
     )
 
 
-def resumed(
-    start: int, *, processed: int = 6, metadata: str = "", at: Row | None = None
-) -> Resumed:
-    """A consumer that got all of the target from `start` on, after `processed` records."""
+def resumed(start: int, *, metadata: str = "", at: Row | None = None) -> Resumed:
+    """A consumer that got all of the target from `start` on, after six records."""
     read = Read(start, TARGET[start:], metadata)
-    return Resumed(at or row(), MIRRORED, values(*range(processed)), read)
+    return Resumed(at or row(), MIRRORED, values(*range(6)), read)
 
 
 # --- the judge ----------------------------------------------------------------------------
