@@ -414,6 +414,8 @@ def test_a_caught_up_group_passes_no_record_that_the_source_lacks(records):
     records; or producers write to the target since a failover. The answer lies before them."""
     newer = " ".join(f"z{n}" for n in range(records))
     Logs("a b c", f"a b c {newer}").assert_exact(3, 3)
+    # A filter left d out.
+    assert Logs("a b c d", f"a b c {newer}").translated(4).target_offset == 3
 
 
 SMALL_SCANS = TranslationSettings(scan_bytes=10_000)

@@ -166,14 +166,14 @@ class _OffsetTranslation:
         target = self.evidence.target
         if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
-        if isinstance(last, Record) and (pair := (yield from seen_copy(self.inquiry, last))):
-            end = yield from last_copy(self.inquiry)
-            if not (isinstance(end, Last) and end.is_last) and (
-                best := (yield from self._behind_previous())
-            ):
-                # The target ends with records that the source does not have: another producer's,
-                # or those that a broker lacks that is cut off from the source cluster.
+        end = yield from last_copy(self.inquiry)
+        if end is Unknown.NOT_FOUND or (isinstance(end, Last) and not end.is_last):
+            # The target ends with records that the source does not have: another producer's, or
+            # those that a broker lacks that is cut off from the source cluster.
+            best = (yield from self._behind_previous()) or (yield from self._further_away())
+            if best := best or self._best:
                 return best
+        if isinstance(last, Record) and (pair := (yield from seen_copy(self.inquiry, last))):
             # The mirror may have continued since the end was read: the records after the last one
             # before C follow its copy.
             at = max(target.end, pair.target_offset + 1)
