@@ -17,7 +17,10 @@ def test_while_modules_are_loaded(module, tmp_path):
     (tmp_path / f"{module}.py").write_text(SLOW)
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = A\n")
-    with start("topics", "-c", str(file), env={"PYTHONPATH": str(tmp_path)}) as process:
+    # `make` lets its background runs of tests ignore Ctrl-C, and so their processes.
+    with_ctrl_c = ("env", "--default-signal=INT")
+    path = {"PYTHONPATH": str(tmp_path)}
+    with start("topics", "-c", str(file), env=path, through=with_ctrl_c) as process:
         assert process.stdout is not None
         assert os.read(process.stdout.fileno(), 7) == b"loading"
         process.send_signal(signal.SIGINT)
