@@ -3,6 +3,7 @@ have left where the source is away."""
 
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from tests.memory_flows import (
     mirrored_estate,
 )
 from tests.past_cycles import NOON, Past
+from tests.waiting import PATIENCE_SECONDS
 from tsoffset.commands.failover import run
 from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
@@ -648,6 +650,18 @@ def test_with_the_source_error_groups_that_are_not_listed_are_told(failing_over,
     estate["A"].unreachable = True
     assert failing_over.run(pause=False) == 3
     assert failing_over.verdicts[None] == ("not_ready", reason)
+
+
+def test_both_clusters_are_waited_for_at_once(failing_over, monkeypatch):
+    """If both hang, the wait is that of one."""
+    both, describe = threading.Barrier(2, timeout=PATIENCE_SECONDS), MemoryCluster.describe
+
+    def hang(cluster: MemoryCluster) -> Any:
+        both.wait()
+        return describe(cluster)
+
+    monkeypatch.setattr(MemoryCluster, "describe", hang)
+    assert failing_over.run(dry_run=True) == 0
 
 
 def test_without_the_target_there_is_nothing_to_resume_from(failing_over):

@@ -23,7 +23,7 @@ from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import require_match, warn_of_no_match
 from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection, Selector
-from tsoffset.errors import CycleFailed, UsageError
+from tsoffset.errors import ClusterUnreachable, CycleFailed, UsageError
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.spark import session
 from tsoffset.terminal.notices import Notices
@@ -181,6 +181,19 @@ def test_a_cluster_that_hangs_is_waited_for_once(command, estate, tmp_path, monk
     selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
     assert command(selection, estate, Output(io.StringIO(), Format.TABLE), tmp_path) == 3
     assert connected.count("A") == 1
+
+
+def test_so_is_the_target_of_a_snapshot(estate, tmp_path, monkeypatch):
+    """`--groups` lists the target's groups, and so does the snapshot."""
+    estate["B"].unreachable = True
+    connected: list[str] = []
+    monkeypatch.setattr(
+        Estate, "connect", lambda _, one: connected.append(one.alias) or estate[one.alias]
+    )
+    selection = Selector(properties_file(tmp_path, "a:1", "b:1"), (), "billing").select()
+    with pytest.raises(ClusterUnreachable):
+        snapshot(selection, estate, Output(io.StringIO(), Format.TABLE), tmp_path)
+    assert connected == ["B"]
 
 
 def test_whether_a_group_is_ahead_of_a_lost_source_is_not_known(estate, tmp_path, no_spark):

@@ -3,12 +3,16 @@
 Absent is null, an enum is its word. Text is a dictionary: it repeats, and so costs a number a row.
 """
 
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+
+# Polars lets system calls go on after a signal: a wait for a cluster would not notice Ctrl-C.
+signal.siginterrupt(signal.SIGINT, True)
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _INT32, _INT64 = pa.int32(), pa.int64()

@@ -1,7 +1,6 @@
 """Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
@@ -25,6 +24,7 @@ from tsoffset.model import (
     Skipped,
     TopicPartition,
 )
+from tsoffset.threads import in_thread
 
 # A group is synced to one of the same side: these to these, share groups to share groups.
 CONSUMER_GROUPS = frozenset(
@@ -97,11 +97,10 @@ def preflight(
 
     `list_groups` says which groups the source has, without it the source itself.
     """
-    with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(lambda: (target.describe(), target.groups()))
-        described = {source.alias: source.describe()}
-        here = (list_groups or source.groups)()
-        described[target.alias], there = asked.result()
+    asked = in_thread(lambda: (target.describe(), target.groups()))
+    described = {source.alias: source.describe()}
+    here = (list_groups or source.groups)()
+    described[target.alias], there = asked.result()
     selected, broken = selected_groups(flow, here.groups)
     failures = (*here.failures, *there.failures, *broken.values())
     warnings = [

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tsoffset.errors import CycleFailed, CycleOverLimit
+from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
 
@@ -167,20 +168,6 @@ def in_time(work: Callable[[], T]) -> T | None:
         return None
 
 
-def in_thread(work: Callable[[], T]) -> Future[T]:
-    """What `work` returns or raises, in a thread that does not keep the process alive."""
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return outcome
-
-
 def cause(error: BaseException) -> str:
     """The one sentence that tells in what Spark says, without the stacks around it."""
     try:
@@ -216,6 +203,6 @@ def _ends_within(outcome: Future[T], seconds: float) -> bool:
 
 @contextmanager
 def _spark_may_be_gone() -> Iterator[None]:
-    """The failure of the cycle itself is the one to tell."""
-    with suppress(*SPARK_ERRORS):
+    """The failure of the cycle itself is the one to tell. A stopped context has no Java object."""
+    with suppress(AttributeError, *SPARK_ERRORS):
         yield

@@ -22,8 +22,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tsoffset.logs import LogFormat, hide_secrets
-from tsoffset.spark.jobs import in_thread
 from tsoffset.spark.worker_logs import worker_logs
+from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
 

@@ -17,15 +17,21 @@ def exit_on_interrupt() -> None:
 
 @contextmanager
 def raise_on_interrupt() -> Iterator[None]:
-    """In the block Ctrl-C raises KeyboardInterrupt again, so that work is ended in order."""
+    """In the block Ctrl-C raises KeyboardInterrupt again, so that work is ended in order; a second
+    one does not wait for that."""
     if signal.getsignal(signal.SIGINT) is not _exit:
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _raise)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, _exit)
+
+
+def _raise(*_: object) -> None:
+    signal.signal(signal.SIGINT, _exit)
+    raise KeyboardInterrupt
 
 
 def _exit(*_: object) -> None:

@@ -34,6 +34,7 @@ from tsoffset.model import Side
 from tsoffset.terminal.next_step import SuggestedCommand, next_step
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, in_utc
+from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
 
@@ -159,8 +160,7 @@ def _judge(
     timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
     with notices.progress(f"connecting to {flow.source.alias} and {flow.target.alias}"):
-        source_error = _error_of(flow.source, connect)
-        target_error = _error_of(flow.target, connect)
+        source_error, target_error = _errors_of(flow, connect)
     if source_error is None and target_error is None:
         require_match(selection, notices, connect, must_have_groups=True)
         only_plan = timeout_seconds is None
@@ -170,8 +170,7 @@ def _judge(
             raise _nothing_committed(flow, flow.source.alias)
         if found is not None:
             return FailoverResult(found)
-        source_error = _error_of(flow.source, connect)
-        target_error = _error_of(flow.target, connect)
+        source_error, target_error = _errors_of(flow, connect)
         if source_error is None and target_error is None:
             why = "a cluster was unreachable for a moment; run this command again"
             raise ClusterUnreachable(f"failover {flow.name}: {why}")
@@ -187,13 +186,21 @@ def _judge(
     return FailoverResult(found, source_error, lists_all=lists_all, resets=resets)
 
 
-def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
-    with connect(settings) as cluster:
-        try:
-            cluster.describe()
-        except ClusterUnreachable as error:
-            return error
-    return None
+def _errors_of(
+    flow: FlowSettings, connect: Connect
+) -> tuple[ClusterUnreachable | None, ClusterUnreachable | None]:
+    """Why source and target cannot be reached, if so; both are asked at once."""
+
+    def ask(settings: ClusterSettings) -> ClusterUnreachable | None:
+        with connect(settings) as cluster:
+            try:
+                cluster.describe()
+            except ClusterUnreachable as error:
+                return error
+        return None
+
+    of_target = in_thread(lambda: ask(flow.target))
+    return ask(flow.source), of_target.result()
 
 
 def final_cycles(

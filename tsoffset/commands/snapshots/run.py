@@ -49,7 +49,8 @@ def run_snapshot(
     Raises UsageError, SnapshotFailed and ClusterUnreachable."""
     flow = only_flow(selection, "snapshot")
     if selection.narrowing.narrows:
-        require_match(selection, notices, connect, Side.TARGET)
+        for error in require_match(selection, notices, connect, Side.TARGET).values():
+            raise error
     with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
         snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
