@@ -206,7 +206,9 @@ def judge(kind_and_is_plain: tuple[Kind, bool], seed: int) -> None:
         history.happen()
         history.judge()
         rows = history.sync()
-        assert not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
+        # What cannot be described may be another topic: nothing is committed to it.
+        blind = history.trail[-1] == "go_blind_there"
+        assert blind or not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
 
 
 @pytest.mark.no_cover
