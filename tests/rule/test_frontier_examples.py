@@ -315,6 +315,14 @@ def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy():
     assert outcome.target_offset == 2
 
 
+def test_records_that_the_replica_lacks_hide_no_restart_before_its_beginning():
+    """No name tells that the source is the replica. It began at e, was set back to a, and has
+    nothing of the original's end: what the group has read comes again from a on."""
+    end = " ".join(f"n{n}@{20 + n}" for n in range(20))
+    logs = Logs("e@5 f@6 g@7 h@8 a@1 b@2 c@3 d@4 e' f' g' h'", f"a b c d e f g h {end}")
+    logs.assert_all_safe(3, identity=True)
+
+
 # --- equal records --------------------------------------------------------------------------
 
 
@@ -325,6 +333,14 @@ def test_a_distance_that_a_repeat_brings_about_proves_no_copy():
     logs.assert_all_safe()
     outcome = logs.translated(6)
     assert outcome.target_offset in (6, 8)
+
+
+def test_a_pair_that_is_as_far_away_by_chance_tells_no_duplicate_apart():
+    """c, the second x and d were left out, so the copy of the first x is as far from that of e as
+    the second x is from e. Behind it x and b come again."""
+    logs = Logs("a x b c x' d e", "a x b e")
+    logs.assert_all_safe(4)
+    logs.assert_all_safe(5)
 
 
 # --- offset headers -------------------------------------------------------------------------

@@ -280,6 +280,16 @@ def test_bare_records_of_one_time_may_be_far_apart():
 # More than a scan for the original of a late record reads.
 PLAIN = _at([f"s{n}" for n in range(39)], 100)
 NEWER = _at([f"r{n}" for n in range(5)], 300)
+OLDER = _at([f"r{n}" for n in range(5)], 10)
+
+
+def _written_again_behind(records: int) -> tuple[str, str]:
+    """Eight records, so many of a clock that was set back, and the eight again."""
+    words = [f"x{n}" for n in range(8)]
+    again = " ".join(f"{word}'" for word in words)
+    older = _at([f"r{n}" for n in range(records)], 10)
+    written = f"{PLAIN} {_at(words, 200)} {older} {again}"
+    return f"{written} d@399 z@400", f"{written} z@400"
 
 
 def _written_again(records: int) -> tuple[str, str]:
@@ -327,6 +337,17 @@ def _written_again(records: int) -> tuple[str, str]:
             (39, 40, 41),
             id="behind a record without a timestamp, on a trimmed target",
         ),
+        # No lookup leads to the original of a record before x1'.
+        pytest.param(
+            f"{PLAIN} x1@200 x2@201 x3@202 {OLDER} x1' x2' x3' d@399 z@400",
+            f"{PLAIN} x1@200 x2@201 x3@202 {OLDER} x1' x2' x3' z@400",
+            42,
+            (39, 40, 41),
+            id="behind records of a clock that was set back, on a trimmed target",
+        ),
+        # More than are compared.
+        pytest.param(*_written_again_behind(5), 47, (45, 46), id="a batch, behind a clock"),
+        pytest.param(*_written_again_behind(120), 47, (45, 46), id="a batch, far behind a clock"),
     ],
 )
 def test_the_copies_of_records_written_again_are_not_those_of_the_first(

@@ -15,9 +15,10 @@ from collections.abc import Generator, Sequence
 
 from tsoffset.model import Side
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Last, Run
+from tsoffset.rule.evidence import Evidence, Last, Run
 from tsoffset.rule.inquiry import Answer, Inquiry, Question, Search
 from tsoffset.rule.log_view import Absent, Found, Unknown
+from tsoffset.rule.older_records import read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -27,6 +28,10 @@ STRETCH = 16
 READ_BACK = 3
 # The number of target records before a stretch that are tried until the source has one of them.
 NEIGHBORS = 3
+# How many source records behind a record are read, and how many known ones are tested, to see
+# whether timestamps are in order.
+NEAR = 32
+KNOWN = 1_000
 
 Test = Generator[Question, Answer, bool]
 
@@ -98,20 +103,9 @@ def _run_is_known(inquiry: Inquiry, record: Record) -> Test:
     return run.ended
 
 
-def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True if the distance to a pair is the same on both sides: the copy of a duplicate would lie
-    nearer to the pair, or further from it."""
-    evidence = inquiry.evidence
-    distance = record.offset - copy.offset
-    pairs = evidence.pairs
-    near = (pairs.at(record.offset), pairs.below(record.offset), pairs.above(record.offset))
-    return any(
-        pair is not None and pair.source_offset - pair.target_offset == distance for pair in near
-    )
-
-
 def _between_pairs(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True if the pairs below and above are both as far apart as the record and its copy."""
+    """True if the pairs below and above are both as far apart as the record and its copy: the copy
+    of a duplicate would lie nearer to one of them. One pair may be as far by chance."""
     pairs = inquiry.evidence.pairs
     near = pairs.below(record.offset), pairs.above(record.offset)
     return all(pair and pair.distance == copy.offset - record.offset for pair in near)
@@ -130,17 +124,38 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
     evidence = inquiry.evidence
     if evidence.names(copy, record):
         return True
-    # Between two pairs of one distance no lookup was needed to find the copy, and none is made. One
-    # pair may be as far from a later duplicate's copy by chance.
+    # Between two pairs of one distance no lookup was needed to find the copy, and none is made.
     if not _between_pairs(inquiry, record, copy) and not (
         yield from _follows_nothing_later(inquiry, record, copy)
     ):
         return False
-    if _as_far_as_a_pair(inquiry, record, copy) and (
-        yield from _beside_an_equal(inquiry, record, copy)
-    ):
+    if (yield from _is_told_by_a_pair(inquiry, record, copy)):
         return True
-    return (yield from _follows_earlier_records(inquiry, record, copy))
+    # What was read for the test may be a later duplicate.
+    return (yield from _follows_earlier_records(inquiry, record, copy)) and not (
+        _has_later(evidence, record, copy)
+    )
+
+
+def _has_later(evidence: Evidence, record: Record, copy: Record) -> bool:
+    """True if a later duplicate is known. In failback, all equal records on the replica may be
+    copies of the one original."""
+    if evidence.failback and len(evidence.copies(record)) == 1:
+        return False
+    return max(evidence.originals(copy), default=-1) > record.offset
+
+
+def _is_told_by_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> Test:
+    """True if a pair above is as far apart as the record and its copy, and a neighbor is equal.
+
+    A pair below does not count: the copy of a later duplicate is as far from it, if as many records
+    were left out as lie between the two.
+    """
+    pairs = inquiry.evidence.pairs
+    above = pairs.at(record.offset) or pairs.above(record.offset)
+    if above is None or above.distance != copy.offset - record.offset:
+        return False
+    return (yield from _beside_an_equal(inquiry, record, copy))
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -202,14 +217,18 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         known_original = evidence.source.previous_known(before.offset)
         reads = (known is None) + (known_original is None)
         if reads and not reads_left:
-            return True
+            return (yield from _is_in_order(inquiry, record)) or (
+                yield from _is_read_to_the_end(inquiry, record)
+            )
         reads_left -= bool(reads)
         copy_before = known or (yield from inquiry.previous_data(TARGET, copy_before.offset))
         before = known_original or (yield from _record_before(inquiry, before))
     else:
-        return True
+        return (yield from _is_in_order(inquiry, record)) or (
+            yield from _is_read_to_the_end(inquiry, record)
+        )
     # Otherwise the records before the copy may have been written again, too.
-    in_order = yield from _is_first_of_its_time(inquiry, record)
+    in_order = yield from _is_in_order(inquiry, record)
     if isinstance(before, Unknown) and not in_order:
         return False
     for _ in range(NEIGHBORS):
@@ -224,15 +243,39 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
             return False  # the group may not have read it
         # Another producer's record, or a copy of a record that the source has lost.
         copy_before = previous
-    return True
+    return (yield from _is_read_to_the_end(inquiry, record))
 
 
-def _is_first_of_its_time(inquiry: Inquiry, record: Record) -> Test:
-    """True if all target records before the first one with this timestamp are older."""
+def _is_read_to_the_end(inquiry: Inquiry, record: Record) -> Test:
+    """True if the source was read to its end, so that a later duplicate is known; or if the target
+    has lost no records, so that it has the copies of earlier ones."""
+    if not inquiry.evidence.may_lack_first_copies:
+        return True
+    return (yield from read_to_the_end(inquiry, record.offset + 1))
+
+
+def _is_in_order(inquiry: Inquiry, record: Record) -> Test:
+    """True if all target records before the first one with this timestamp are older.
+
+    If the target may have lost records, later source records must not be older, either, as far as
+    that is seen: their copies may lie before the copy to prove, and no lookup tells.
+    """
     if record.timestamp_ms is None:
         return False
     first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
-    return first is not None and first.timestamp_ms == record.timestamp_ms
+    if first is None or first.timestamp_ms != record.timestamp_ms:
+        return False
+    return not inquiry.evidence.may_lack_first_copies or (
+        yield from _later_ones_are_younger(inquiry, record, record.timestamp_ms)
+    )
+
+
+def _later_ones_are_younger(inquiry: Inquiry, record: Record, timestamp_ms: int) -> Test:
+    """True if no source record that is known near this one, behind it, is older, except among the
+    next few: producers that write at once do not keep the order of timestamps."""
+    source, offset = inquiry.evidence.source, record.offset
+    yield from inquiry.read_whole(SOURCE, offset, min(offset + NEAR, source.end))
+    return source.none_known_is_older(offset + STRETCH, timestamp_ms, offset + KNOWN)
 
 
 def _record_before(inquiry: Inquiry, record: Record) -> Search:
@@ -288,7 +331,9 @@ def earliest_equal(
                 return source.start
         if before is None and source.covered_from(record.offset) <= source.start:
             return record.offset
-        if _as_far_as_a_pair(inquiry, record, copy):
+        if _between_pairs(inquiry, record, copy) or (
+            yield from _is_told_by_a_pair(inquiry, record, copy)
+        ):
             return record.offset
     # An earlier duplicate has the same timestamp, so none lies below the time lookup. But a lookup
     # without an answer proves nothing.

@@ -215,6 +215,11 @@ class Evidence:
         return self.settings.expect == SAME_OFFSETS
 
     @property
+    def may_lack_first_copies(self) -> bool:
+        """True if compaction or retention may have removed records from the target."""
+        return not self.not_compacted or self.target.start > 0
+
+    @property
     def target_rewrites_timestamps(self) -> bool:
         """True if the target sets the timestamps of records itself. A mirror that keeps offsets
         copies whole batches, which may say that the source has set the timestamps."""

@@ -298,11 +298,14 @@ class LogView:
         first = bisect_left(self._offsets, offset)
         return self._oldest.of(first, bisect_left(self._offsets, self.end), self._timestamps)
 
-    def none_known_is_older(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether all known records from `offset` on have a timestamp of at least `timestamp_ms`. A
+    def none_known_is_older(self, offset: int, timestamp_ms: int, end: int | None = None) -> bool:
+        """Whether all known records in [offset, end) have a timestamp of at least `timestamp_ms`. A
         record without a timestamp counts as older: a time lookup passes over it."""
-        first = bisect_left(self._offsets, offset)
-        return all(it is not None and it >= timestamp_ms for it in self._timestamps[first:])
+        known = slice(
+            bisect_left(self._offsets, offset),
+            None if end is None else bisect_left(self._offsets, end),
+        )
+        return all(it is not None and it >= timestamp_ms for it in self._timestamps[known])
 
     def seems_past(self, timestamp_ms: int, start: int) -> bool:
         """True if a search for a record of that time may end. `start` is the answer of a time

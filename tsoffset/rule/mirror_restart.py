@@ -122,7 +122,7 @@ def _restart_distance(inquiry: Inquiry, copy: Record) -> Searching:
     that could not be read."""
     evidence = inquiry.evidence
     last = yield from last_copy(inquiry)
-    if last is Unknown.NOT_READ:
+    if isinstance(last, Unknown):
         return last
     if not isinstance(last, Last):
         return None
