@@ -217,16 +217,12 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         known_original = evidence.source.previous_known(before.offset)
         reads = (known is None) + (known_original is None)
         if reads and not reads_left:
-            return (yield from _is_in_order(inquiry, record)) or (
-                yield from _is_read_to_the_end(inquiry, record)
-            )
+            return (yield from _has_no_later(inquiry, record))
         reads_left -= bool(reads)
         copy_before = known or (yield from inquiry.previous_data(TARGET, copy_before.offset))
         before = known_original or (yield from _record_before(inquiry, before))
     else:
-        return (yield from _is_in_order(inquiry, record)) or (
-            yield from _is_read_to_the_end(inquiry, record)
-        )
+        return (yield from _has_no_later(inquiry, record))
     # Otherwise the records before the copy may have been written again, too.
     in_order = yield from _is_in_order(inquiry, record)
     if isinstance(before, Unknown) and not in_order:
@@ -244,6 +240,14 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         # Another producer's record, or a copy of a record that the source has lost.
         copy_before = previous
     return (yield from _is_read_to_the_end(inquiry, record))
+
+
+def _has_no_later(inquiry: Inquiry, record: Record) -> Test:
+    """True if order, or the source up to its end, rules out that a later duplicate was copied where
+    the record before the repeated ones does not tell."""
+    return (yield from _is_in_order(inquiry, record)) or (
+        yield from _is_read_to_the_end(inquiry, record)
+    )
 
 
 def _is_read_to_the_end(inquiry: Inquiry, record: Record) -> Test:
