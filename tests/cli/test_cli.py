@@ -39,7 +39,8 @@ EXPLAIN = ("explain", "--group", "billing")
 @pytest.fixture
 def away(tmp_path) -> Path:
     """A configuration whose clusters are both not there."""
-    return properties_file(tmp_path, nowhere(), nowhere(), "admin.timeout.ms = 500")
+    settings = ("admin.timeout.ms = 500", "listeners =")
+    return properties_file(tmp_path, nowhere(), nowhere(), *settings)
 
 
 # --- help and versions --------------------------------------------------------------------
