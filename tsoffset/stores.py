@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import stat
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -23,6 +22,8 @@ from urllib.request import url2pathname
 
 import pyarrow as pa
 from pyarrow import fs
+
+from tsoffset.threads import in_thread
 
 T = TypeVar("T")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -299,21 +300,13 @@ def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
     """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
     later. So a change of a path does not begin before the last one of it has ended, or is hung: it
     would be undone."""
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
     now = time.monotonic()
     for path, (last, began) in list(_changing.items()):
         if last.done() or now - began > _HUNG_SECONDS:
             _changing.pop(path, None)
         elif path == changes and wait([last], ANSWERS_WITHIN_SECONDS).not_done:
             raise TimeoutError("the last change is still under way")
-    threading.Thread(target=run, daemon=True).start()
+    outcome = in_thread(work)
     if changes is not None:
         _changing[changes] = outcome, now
     try:

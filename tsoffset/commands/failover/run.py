@@ -334,7 +334,7 @@ def next_steps(
                 why = f": groups still have consumers on {source}"
             elif found.source_refuses:
                 why = (
-                    f": {source} may be running. If you fail over all the same, pause it on the"
+                    f": {source} may be running. If you fail over anyway, pause it on the"
                     " status page, or stop `tsoffset run`"
                 )
             steps.append(
