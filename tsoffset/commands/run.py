@@ -48,8 +48,8 @@ def run(_output: Output, notices: Notices, **options: Any) -> int:
     """Run as a daemon: a cycle of each flow at every interval.
 
     The interval is sync.group.offsets.interval.seconds. Each flow runs in its own thread, and all
-    flows share one Spark session. A failed cycle is logged, and the next one runs at its time; an
-    unreachable cluster does not stop the daemon. A changed configuration file is loaded
+    flows share one Spark session. A failed cycle is logged and does not stop the daemon; after two
+    failures in a row, a cycle runs every second interval. A changed configuration file is loaded
     automatically, or immediately on SIGHUP. SIGTERM and Ctrl-C stop the daemon within ten seconds.
     """
     from tsoffset.config.selection import Selector
