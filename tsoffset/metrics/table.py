@@ -134,8 +134,8 @@ FAILURES_IN_A_ROW = _gauge(
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "Time since the last cycle that reached both clusters, in seconds. 0 for the first two"
-    " intervals (or twice that cycle's duration, if longer), and 0 if there was no such cycle."
+    "Time since the last cycle that reached both clusters, in seconds. Stays 0 until two intervals"
+    " (or twice that cycle's duration, if longer) have passed, and while there was no such cycle."
     " While it is above 0, all lags in records, including replication lag, are absent. Absent on"
     " standby.",
 )
@@ -268,9 +268,9 @@ _OF_PAIRS = {
     "lag_records_min": ("lag_min_records", "Lowest lag_records of a single group-partition {of}."),
     "age_max": (
         "lag_max_seconds",
-        "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"
-        " the target group's committed offset at its translation or past it, or committed it: then"
-        " the group-partition is in sync.",
+        "Age of the oldest target offset {of}, in seconds: the time since the group-partition was"
+        " last in sync. It is in sync when a cycle commits its translation, or finds the target"
+        " group's committed offset at or past it.",
     ),
     "age_mean": ("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
     "age_min": ("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),
@@ -319,9 +319,10 @@ TOPICS_LEFT_OUT = _gauge(
 _OF_PARTITIONS = {
     "lag_records_sum": (
         "replication_lag_records",
-        "Replication lag: about how many records the target lacks, estimated from the offsets"
-        " after the last record pair on both clusters. Counts offsets without a record"
-        " (control records, compaction); does not count partitions that no group reads.",
+        "Replication lag: about how many records the target lacks. This is the number of offsets"
+        " after the last record pair on the source, minus that on the target. Counts offsets"
+        " without a record (control records, compaction); does not count partitions that no group"
+        " reads.",
     ),
     "lag_bound_records_sum": (
         "replication_lag_bound_records",
