@@ -1,5 +1,5 @@
-"""`tsoffset check`: what it decides of clocks, requests, retention, timestamps, other committers,
-skipped commits, Java and Spark."""
+"""`tsoffset check`: what it decides of configurations, other committers, skipped commits,
+Java and Spark."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tests.commands.test_check import checked, commit, filled, found, settings, worst
+from tests.commands.test_check import checked, commit, filled, found, settings
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
 from tsoffset.commands.check.clusters import lacks_max_timestamp, machine
@@ -16,12 +16,11 @@ from tsoffset.commands.check.configs import (
     allowed_proofs,
     compared_configs,
     duration,
-    newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.groups import checkpoints_seen, other_committer
 from tsoffset.commands.check.rights import Granting
-from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
+from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
 from tsoffset.errors import JavaTooOld
 from tsoffset.flow.policy import DefaultGroupFilter
@@ -34,36 +33,22 @@ from tsoffset.model import (
     FailureKind,
     TopicPartition,
 )
-from tsoffset.testing.memory_cluster import Message
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 ORDERS = SyncedTopic("orders", "A.orders", frozenset({0}), ("billing",))
 DAY_MS = 86_400_000
 
 
-# --- requests and clocks --------------------------------------------------------------------
-
-
-def test_records_of_the_future_are_a_warning() -> None:
-    """By more than a minute: a clock is wrong, unless that is intended."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
-    source.log("orders").append([Message(32_503_680_000_000, b"k", b"year 3000")])
-    assert worst(checked(flow(), source, target)) == {(WARNING, "clock")}
-    newest = RecordTimes(newest_ms=NOW_MS + 60_000)
-    assert not list(newest_in_the_future(flow(), [compared({}, {}, newest)], NOW_MS))
-
-
 # --- configurations -------------------------------------------------------------------------
 
 
-def compared(original: Configs, copy: Configs, times: RecordTimes | None = None) -> TopicConfigs:
-    return TopicConfigs(ORDERS, original, copy, times or RecordTimes())
+def compared(original: Configs, copy: Configs) -> TopicConfigs:
+    return TopicConfigs(ORDERS, original, copy)
 
 
 def judged(*pairs: TopicConfigs) -> list[Finding]:
     source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
-    return list(compared_configs(flow(), pairs, NOW_MS, source, target))
+    return list(compared_configs(flow(), pairs, source, target))
 
 
 DELETE = {"cleanup.policy": "delete"}
@@ -126,7 +111,7 @@ def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(translation
 def test_failback_has_no_finding_of_the_proof_by_first_copy():
     """The target holds the original there, and translations do not use that proof."""
     original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
-    pairs = [TopicConfigs(original, {}, COMPACT, RecordTimes())]
+    pairs = [TopicConfigs(original, {}, COMPACT)]
     granting = Granting(settings("B"), "User:alice")
     assert list(allowed_proofs(flow(), pairs, granting, lacks_max_timestamp=False)) == []
 
@@ -151,31 +136,6 @@ def test_copies_that_keep_less_are_a_warning(original, copy, subject):
     assert (finding.severity, finding.subject) == (
         (OK, "retention") if subject is None else (WARNING, subject)
     )
-
-
-@pytest.mark.parametrize(
-    ("configs", "subject"),
-    [
-        ({}, None),
-        ({"after": "7200000"}, None),
-        ({"after": "3600000"}, "message.timestamp.after.max.ms"),
-        ({"before": str(DAY_MS)}, "message.timestamp.before.max.ms"),
-        ({"before": str(10 * DAY_MS)}, None),
-        ({"difference": str(DAY_MS)}, "message.timestamp.before.max.ms"),
-        ({"difference": str(DAY_MS), "before": str(2**63 - 1)}, None),
-    ],
-)
-def test_records_that_copies_would_refuse_are_a_warning(
-    configs: Mapping[str, str], subject: str | None
-) -> None:
-    """A source with records from three days ago to two hours ahead; the limit for both of brokers
-    before 3.6 counts where the two are absent."""
-    times = RecordTimes(NOW_MS - 3 * DAY_MS, NOW_MS + 7_200_000)
-    limits = {f"message.timestamp.{key}.max.ms": value for key, value in configs.items()}
-    (finding,) = judged(compared({}, limits, times))
-    assert finding.subject == (subject or "retention")
-    stamped = limits | {"message.timestamp.type": "LogAppendTime"}
-    assert judged(compared({}, stamped, times))[0].severity is OK
 
 
 def test_configurations_that_one_may_not_see_are_told_with_the_command() -> None:

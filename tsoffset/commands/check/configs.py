@@ -1,11 +1,11 @@
-"""Findings on topic configurations: retention, timestamp limits, compaction (pure)."""
+"""Findings on topic configurations: retention, compaction, and the proof that needs them (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.rights import Granting
-from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
+from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs, is_compacted, needs_cleanup_policy
 from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.settings import FlowSettings
@@ -13,11 +13,7 @@ from tsoffset.model import Failed, FailureKind, Operation, Resource
 from tsoffset.terminal.output import counted, few
 
 _UNLIMITED = float("inf")
-_NO_LIMIT = str(2**63 - 1)
-_DAY_MS = 86_400_000
-_UNITS = ((_DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-# Tolerance for the clocks of producers.
-_FUTURE_MS = 60_000
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,56 +21,28 @@ class TopicConfigs:
     topic: SyncedTopic
     original: Configs
     copy: Configs
-    times: RecordTimes
 
 
 def compared_configs(
     flow: FlowSettings,
     pairs: Sequence[TopicConfigs],
-    now_ms: int,
     source: Granting,
     target: Granting,
 ) -> Iterator[Finding]:
-    """Report what is narrower on the target. `now_ms` is this host's clock."""
+    """Report what is narrower on the target."""
     at = Scope(flow.name, flow.target.alias)
     originals = {pair.topic.source: pair.original for pair in pairs}
     copies = {pair.topic.target: pair.copy for pair in pairs}
     yield from _unreadable(flow.name, source, originals, only_check=True)
     # Cycles use those of the target, too (`allowed_proofs`).
     yield from _unreadable(flow.name, target, copies, only_check=False)
-    findings = [
-        *_retention(flow, at, pairs),
-        *_compaction(flow, at, pairs),
-        *_timestamp_limits(flow, at, pairs, now_ms),
-    ]
+    findings = [*_retention(flow, at, pairs), *_compaction(flow, at, pairs)]
     yield from findings
     seen = sum(not isinstance(one, Failed) for pair in pairs for one in (pair.original, pair.copy))
     if seen == 2 * len(pairs) > 0 and not findings:
         yield at.ok(
             "retention",
-            f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}; record"
-            " timestamps are within the target topics' limits",
-        )
-
-
-def newest_in_the_future(
-    flow: FlowSettings, pairs: Sequence[TopicConfigs], now_ms: int
-) -> Iterator[Finding]:
-    """Report records with timestamps ahead of this host's clock. Producers set these timestamps, so
-    they may be intended."""
-    ahead = [
-        (pair.times.newest_ms - now_ms, pair.topic.source)
-        for pair in pairs
-        if pair.times.newest_ms is not None and pair.times.newest_ms > now_ms + _FUTURE_MS
-    ]
-    if ahead:
-        furthest_ms = max(by_ms for by_ms, _ in ahead)
-        yield Scope(flow.name, flow.source.alias).warning(
-            "clock",
-            f"newest records have timestamps up to {duration(furthest_ms)} ahead of this host's"
-            f" clock ({few([topic for _, topic in ahead])})",
-            "synchronize producers, brokers and this host by NTP, unless these timestamps are"
-            " intended",
+            f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}",
         )
 
 
@@ -146,35 +114,6 @@ def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) ->
             " records that groups have not read yet",
             f"set cleanup.policy of the target topics as on {flow.source.alias}",
         )
-
-
-def _timestamp_limits(
-    flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs], now_ms: int
-) -> Iterator[Finding]:
-    """Report records of the source that the target would refuse now."""
-    for key, words in (("after", "ahead of"), ("before", "behind")):
-        setting = f"message.timestamp.{key}.max.ms"
-        refused = []
-        for pair in pairs:
-            moment = pair.times.newest_ms if key == "after" else pair.times.first_ms
-            configs = {} if isinstance(pair.copy, Failed) else pair.copy
-            if moment is None or configs.get("message.timestamp.type") == "LogAppendTime":
-                continue
-            # Before 3.6 there was one limit for both.
-            common = configs.get("message.timestamp.difference.max.ms", _NO_LIMIT)
-            limit_ms = int(configs.get(setting, common))
-            away_ms = moment - now_ms if key == "after" else now_ms - moment
-            if away_ms > limit_ms:
-                refused.append(
-                    f"{pair.topic.target}: {duration(away_ms)}, limit {duration(limit_ms)}"
-                )
-        if refused:
-            yield at.warning(
-                setting,
-                f"records on {flow.source.alias} have timestamps further {words} the clock than"
-                f" the target topics accept ({few(refused)}): the replicator cannot write them",
-                f"raise {setting} of the target topics",
-            )
 
 
 _SUBJECT = "proof"

@@ -22,13 +22,11 @@ from tsoffset.commands.check.rights import (
     partial_listings,
     unnoticed_groups,
 )
-from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
+from tsoffset.commands.check.samples import sample_topics
 from tsoffset.commands.check.survey import (
-    RecordTimes,
     SourceSurvey,
     SyncedTopic,
     TargetSurvey,
-    record_times,
     survey_source,
     survey_target,
 )
@@ -207,35 +205,27 @@ class _FlowCheck:
         yield from copies.sampled_copies(self.flow, samples, surveyed.stamps, len(mirrored))
 
     def _configs(self, survey: SourceSurvey, surveyed: TargetSurvey) -> Iterator[Finding]:
-        flow, source = self.flow, self._source.cluster
         pairs = [
             topic
             for topic in survey.synced
             if isinstance(surveyed.topics.get(topic.target), TopicDescription)
             and isinstance(survey.topics.get(topic.source), TopicDescription)
         ]
-        originals = source.topic_configs([topic.source for topic in pairs])
-        copied = self._target.cluster.topic_configs([topic.target for topic in pairs])
-        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
+        of_source = self._source.cluster.topic_configs([topic.source for topic in pairs])
+        of_target = self._target.cluster.topic_configs([topic.target for topic in pairs])
         compared = [
-            configs.TopicConfigs(
-                topic,
-                originals[topic.source],
-                copied[topic.target],
-                times.get(topic.source, RecordTimes()),
-            )
+            configs.TopicConfigs(topic, of_source[topic.source], of_target[topic.target])
             for topic in pairs
         ]
-        granting = Granting(flow.target, surveyed.rights.principal)
-        of_source = Granting(flow.source, survey.rights.principal)
-        yield from configs.compared_configs(flow, compared, _now_ms(), of_source, granting)
+        source = Granting(self.flow.source, survey.rights.principal)
+        target = Granting(self.flow.target, surveyed.rights.principal)
+        yield from configs.compared_configs(self.flow, compared, source, target)
         yield from configs.allowed_proofs(
-            flow,
+            self.flow,
             compared,
-            granting,
+            target,
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
-        yield from configs.newest_in_the_future(flow, compared, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]

@@ -59,8 +59,7 @@ NEEDS = (
         _TARGET,
         _TOPIC,
         Operation.DESCRIBE_CONFIGS,
-        "cleanup.policy, for the proof by first copy; retention and timestamp limits, for"
-        " comparison",
+        "cleanup.policy, for the proof by first copy; retention, for comparison",
         optional=True,
     ),
 )

@@ -1,7 +1,7 @@
 """Reads what `check` needs from the clusters of a flow. It decides nothing."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -20,11 +20,9 @@ from tsoffset.model import (
     ReadFrom,
     Resource,
     Rights,
-    TimedOffset,
     TimestampType,
     TopicDescription,
     TopicPartition,
-    Youngest,
 )
 
 # How far from a log's end to look for a record, where the end holds only control records.
@@ -44,15 +42,6 @@ class SyncedTopic:
     target: str
     partitions: frozenset[int]
     groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordTimes:
-    """The earliest timestamp in a topic's first batches, and its largest one, in milliseconds; None
-    if unknown."""
-
-    first_ms: int | None = None
-    newest_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,32 +194,3 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
         if not longest:
             break
     return found
-
-
-def record_times(
-    flow: FlowSettings, source: Cluster, survey: SourceSurvey, synced: Sequence[SyncedTopic]
-) -> dict[str, RecordTimes]:
-    """The timestamps of the first and the newest records of the source's topics, in two partitions
-    of each. Raises ClusterUnreachable."""
-    logs = {
-        place: log
-        for topic in synced
-        for place in [TopicPartition(topic.source, one) for one in sorted(topic.partitions)[:2]]
-        if isinstance(log := survey.logs.get(place), LogRange) and log.start < log.end
-    }
-    first: defaultdict[str, list[int]] = defaultdict(list)
-    requests = [ReadFrom(place, log.start) for place, log in logs.items()]
-    for request, stretch in source.read(requests, flow.isolation).items():
-        if not isinstance(stretch, Failed):
-            times = [one.timestamp_ms for one in stretch.records]
-            first[request.partition.topic] += [one for one in times if one is not None]
-    newest: defaultdict[str, list[int]] = defaultdict(list)
-    for lookup, found in source.youngest([*map(Youngest, logs)], flow.isolation).items():
-        if isinstance(found, TimedOffset):
-            newest[lookup.partition.topic].append(found.timestamp_ms)
-    return {
-        topic.source: RecordTimes(
-            min(first[topic.source], default=None), max(newest[topic.source], default=None)
-        )
-        for topic in synced
-    }
