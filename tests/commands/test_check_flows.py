@@ -11,12 +11,7 @@ from tests.commands.test_check import checked, commit, filled, found, settings
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
 from tsoffset.commands.check.clusters import lacks_max_timestamp, machine
-from tsoffset.commands.check.configs import (
-    TopicConfigs,
-    allowed_proofs,
-    compared_configs,
-    duration,
-)
+from tsoffset.commands.check.configs import TopicConfigs, compared_configs, duration
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.groups import checkpoints_seen, other_committer
 from tsoffset.commands.check.rights import Granting
@@ -46,9 +41,13 @@ def compared(original: Configs, copy: Configs) -> TopicConfigs:
     return TopicConfigs(ORDERS, original, copy)
 
 
-def judged(*pairs: TopicConfigs) -> list[Finding]:
+def judged(
+    *pairs: TopicConfigs, the_flow: FlowSettings | None = None, old: bool = False
+) -> list[Finding]:
     source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
-    return list(compared_configs(flow(), pairs, source, target))
+    return list(
+        compared_configs(the_flow or flow(), pairs, source, target, lacks_max_timestamp=old)
+    )
 
 
 DELETE = {"cleanup.policy": "delete"}
@@ -62,11 +61,10 @@ GRANTS = (
 
 
 def proofs(
-    *copies: Configs, the_flow: FlowSettings | None = None, old: bool = False
+    copy: Configs, the_flow: FlowSettings | None = None, old: bool = False
 ) -> list[Finding]:
-    pairs = [compared({}, copy) for copy in copies]
-    granting = Granting(settings("B"), "User:alice")
-    return list(allowed_proofs(the_flow or flow(), pairs, granting, lacks_max_timestamp=old))
+    found = judged(compared(copy, copy), the_flow=the_flow, old=old)
+    return [one for one in found if one.subject == "proof"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +75,7 @@ def proofs(
         (BOTH, OK, "1 topic compacted (A.orders)", None),
         (REFUSED, WARNING, "DESCRIBE_CONFIGS is missing on 1 topic (A.orders)", GRANTS),
         (Failed(FailureKind.TIMEOUT, "slow; wait"), WARNING, "is not known (slow): ", "wait"),
-        ({}, WARNING, "cleanup.policy of 1 topic (A.orders) is not known: ", None),
+        ({}, WARNING, "configuration of 1 topic (A.orders) is not known: ", None),
     ],
 )
 def test_check_says_which_proof_a_target_topic_allows(copy, severity, words, remedy):
@@ -111,9 +109,8 @@ def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(translation
 def test_failback_has_no_finding_of_the_proof_by_first_copy():
     """The target holds the original there, and translations do not use that proof."""
     original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
-    pairs = [TopicConfigs(original, {}, COMPACT)]
-    granting = Granting(settings("B"), "User:alice")
-    assert list(allowed_proofs(flow(), pairs, granting, lacks_max_timestamp=False)) == []
+    (finding,) = judged(TopicConfigs(original, COMPACT, COMPACT))
+    assert finding.subject == "retention"
 
 
 @pytest.mark.parametrize(
@@ -132,19 +129,21 @@ def test_failback_has_no_finding_of_the_proof_by_first_copy():
 )
 def test_copies_that_keep_less_are_a_warning(original, copy, subject):
     """By time or size, -1 being without limit, and only where logs are cut at all."""
-    (finding,) = judged(compared(original, copy))
+    (finding,) = [one for one in judged(compared(original, copy)) if one.subject != "proof"]
     assert (finding.severity, finding.subject) == (
         (OK, "retention") if subject is None else (WARNING, subject)
     )
 
 
-def test_configurations_that_one_may_not_see_are_told_with_the_command() -> None:
-    """Retention is only for check: no warning. Anything else that goes wrong is an error."""
-    (finding,) = judged(compared(REFUSED, {}))
+def test_configurations_that_one_may_not_see_are_told_with_the_command():
+    """Without the proof by first copy only `check` reads them: no warning."""
+    (_, finding) = judged(compared(REFUSED, DELETE))
     assert (finding.severity, finding.cluster, finding.subject) == (OK, "A", "retention")
     assert "--operation DescribeConfigs --topic orders" in (finding.remedy or "")
-    (finding,) = judged(compared({}, Failed(FailureKind.TIMEOUT, "slow; wait")))
-    assert (finding.severity, finding.cluster) == (ERROR, "B")
+    unproven = flow(translation=TranslationSettings(proof="timestamps"))
+    (finding,) = judged(compared({}, REFUSED), the_flow=unproven)
+    assert (finding.severity, finding.cluster, finding.subject) == (OK, "B", "retention")
+    assert finding.remedy == GRANTS
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Findings on topic configurations: retention, compaction, and the proof that needs them (pure)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
@@ -14,6 +14,10 @@ from tsoffset.terminal.output import counted, few
 
 _UNLIMITED = float("inf")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_NO_PROOF = (
+    "the proof by first copy cannot be used in them, so a group that is far behind may get an"
+    " earlier offset, or none"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +32,31 @@ def compared_configs(
     pairs: Sequence[TopicConfigs],
     source: Granting,
     target: Granting,
+    *,
+    lacks_max_timestamp: bool,
 ) -> Iterator[Finding]:
-    """Report what is narrower on the target."""
+    """Report what is narrower on the target, and which target topics allow the proof by first copy.
+
+    `lacks_max_timestamp`: a broker of the target cannot look up a log's largest timestamp.
+    """
     at = Scope(flow.name, flow.target.alias)
+    proving = [pair for pair in pairs if _uses_first_copy(flow, pair.topic)]
+    yield from _proofs(at, proving, lacks_max_timestamp=lacks_max_timestamp)
     originals = {pair.topic.source: pair.original for pair in pairs}
     copies = {pair.topic.target: pair.copy for pair in pairs}
-    yield from _unreadable(flow.name, source, originals, only_check=True)
-    # Cycles use those of the target, too (`allowed_proofs`).
-    yield from _unreadable(flow.name, target, copies, only_check=False)
-    findings = [*_retention(flow, at, pairs), *_compaction(flow, at, pairs)]
-    yield from findings
-    seen = sum(not isinstance(one, Failed) for pair in pairs for one in (pair.original, pair.copy))
-    if seen == 2 * len(pairs) > 0 and not findings:
+    failed = {topic: why for topic, why in originals.items() if isinstance(why, Failed)}
+    say = Scope(flow.name, flow.source.alias).ok
+    yield from _unread(say, "retention", source, failed, "only `check` needs it, for retention")
+    if proving:
+        unknown = {topic: copy for topic, copy in copies.items() if is_compacted(copy) is None}
+        yield from _unread(at.warning, "proof", target, unknown, _NO_PROOF)
+    else:
+        unknown = {topic: copy for topic, copy in copies.items() if isinstance(copy, Failed)}
+        yield from _unread(at.ok, "retention", target, unknown, "retention is not compared")
+    narrower = [*_retention(flow, at, pairs), *_compaction(flow, at, pairs)]
+    yield from narrower
+    complete = not any(isinstance(one, Failed) for one in (*originals.values(), *copies.values()))
+    if pairs and complete and not narrower:
         yield at.ok(
             "retention",
             f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}",
@@ -54,23 +71,57 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms"
 
 
-def _unreadable(
-    flow: str, granting: Granting, found: Mapping[str, Configs], *, only_check: bool
+def _uses_first_copy(flow: FlowSettings, topic: SyncedTopic) -> bool:
+    renaming = renaming_of(flow, topic.source)
+    return needs_cleanup_policy(flow.translation) and not (renaming and renaming.failback)
+
+
+def _proofs(
+    at: Scope, pairs: Sequence[TopicConfigs], *, lacks_max_timestamp: bool
 ) -> Iterator[Finding]:
-    at = Scope(flow, granting.cluster.alias)
-    failed = {topic: configs for topic, configs in found.items() if isinstance(configs, Failed)}
+    compacted = [pair.topic.target for pair in pairs if is_compacted(pair.copy)]
+    if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
+        yield at.ok(
+            "proof",
+            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be"
+            " used, which gives the best offsets to groups that are far behind",
+        )
+    if not compacted:
+        return
+    found = f"{counted(len(compacted), 'topic')} compacted ({few(compacted)}): {_NO_PROOF}"
+    if lacks_max_timestamp:
+        yield at.warning(
+            "proof",
+            f"{found}. On brokers before 3.0 it gets none more often, because they cannot look"
+            " up a log's largest timestamp",
+            "upgrade the target's brokers to 3.0 or later",
+        )
+    else:
+        yield at.ok("proof", found)
+
+
+def _unread(
+    say: Callable[[str, str, str | None], Finding],
+    subject: str,
+    granting: Granting,
+    unknown: Mapping[str, Configs],
+    consequence: str,
+) -> Iterator[Finding]:
+    """Report topics whose configuration is not known, and the right that is missing."""
+    failed = {topic: why for topic, why in unknown.items() if isinstance(why, Failed)}
     refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
-        only = ", which only `check` needs" if only_check else ""
-        yield at.ok(
-            "retention",
-            f"not checked for {counted(len(refused), 'topic')} ({few(refused)}):"
-            f" DESCRIBE_CONFIGS is missing{only}",
+        yield say(
+            subject,
+            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({few(refused)}):"
+            f" {consequence}",
             granting.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
-    others = [why for topic, why in failed.items() if topic not in refused]
-    if others:
-        yield at.failure("retention", others[0])
+    if others := [topic for topic in unknown if topic not in refused]:
+        messages = [failed[topic].message for topic in others if topic in failed]
+        cause, step = cause_and_step(messages[0]) if messages else ("", None)
+        found = f"configuration of {counted(len(others), 'topic')} ({few(others)}) is not known"
+        yield say(subject, f"{found}{cause and f' ({cause})'}: {consequence}", step)
 
 
 def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> Iterator[Finding]:
@@ -114,68 +165,3 @@ def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) ->
             " records that groups have not read yet",
             f"set cleanup.policy of the target topics as on {flow.source.alias}",
         )
-
-
-_SUBJECT = "proof"
-_NO_PROOF = (
-    "the proof by first copy cannot be used in them, so a group that is far behind may get an"
-    " earlier offset, or none"
-)
-
-
-def allowed_proofs(
-    flow: FlowSettings,
-    pairs: Sequence[TopicConfigs],
-    target: Granting,
-    *,
-    lacks_max_timestamp: bool,
-) -> Iterator[Finding]:
-    """Report which target topics allow the proof by first copy, if the flow uses that proof.
-
-    `lacks_max_timestamp`: a broker of the target cannot look up a log's largest timestamp.
-    """
-    if not needs_cleanup_policy(flow.translation):
-        return
-    at = Scope(flow.name, flow.target.alias)
-    pairs = [
-        pair
-        for pair in pairs
-        if (renaming := renaming_of(flow, pair.topic.source)) is None or not renaming.failback
-    ]
-    compacted = [pair.topic.target for pair in pairs if is_compacted(pair.copy)]
-    if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
-        yield at.ok(
-            _SUBJECT,
-            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be"
-            " used, which gives the best offsets to groups that are far behind",
-        )
-    if compacted:
-        found = f"{counted(len(compacted), 'topic')} compacted ({few(compacted)}): {_NO_PROOF}"
-        if lacks_max_timestamp:
-            yield at.warning(
-                _SUBJECT,
-                f"{found}. On brokers before 3.0 it gets none more often, because they cannot look"
-                " up a log's largest timestamp",
-                "upgrade the target's brokers to 3.0 or later",
-            )
-        else:
-            yield at.ok(_SUBJECT, found)
-    yield from _unknown(at, pairs, target)
-
-
-def _unknown(at: Scope, pairs: Sequence[TopicConfigs], target: Granting) -> Iterator[Finding]:
-    unknown = {pair.topic.target: pair.copy for pair in pairs if is_compacted(pair.copy) is None}
-    failed = {topic: why for topic, why in unknown.items() if isinstance(why, Failed)}
-    refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
-    if refused:
-        yield at.warning(
-            _SUBJECT,
-            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({few(refused)}),"
-            f" so it is not known whether they are compacted: {_NO_PROOF}",
-            target.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
-        )
-    if others := [topic for topic in unknown if topic not in refused]:
-        messages = [failed[topic].message for topic in others if topic in failed]
-        cause, step = cause_and_step(messages[0]) if messages else ("", None)
-        found = f"cleanup.policy of {counted(len(others), 'topic')} ({few(others)}) is not known"
-        yield at.warning(_SUBJECT, f"{found}{cause and f' ({cause})'}: {_NO_PROOF}", step)

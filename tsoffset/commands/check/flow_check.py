@@ -213,17 +213,14 @@ class _FlowCheck:
         ]
         of_source = self._source.cluster.topic_configs([topic.source for topic in pairs])
         of_target = self._target.cluster.topic_configs([topic.target for topic in pairs])
-        compared = [
-            configs.TopicConfigs(topic, of_source[topic.source], of_target[topic.target])
-            for topic in pairs
-        ]
-        source = Granting(self.flow.source, survey.rights.principal)
-        target = Granting(self.flow.target, surveyed.rights.principal)
-        yield from configs.compared_configs(self.flow, compared, source, target)
-        yield from configs.allowed_proofs(
+        yield from configs.compared_configs(
             self.flow,
-            compared,
-            target,
+            [
+                configs.TopicConfigs(topic, of_source[topic.source], of_target[topic.target])
+                for topic in pairs
+            ],
+            Granting(self.flow.source, survey.rights.principal),
+            Granting(self.flow.target, surveyed.rights.principal),
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
 
