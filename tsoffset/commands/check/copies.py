@@ -1,17 +1,14 @@
 """Findings on sampled copies: what differs from the source, and which setting fits (pure)."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
-from tsoffset.commands.check.samples import MOST_TOPICS, Copy, RecordPart, SampledTopic
+from tsoffset.commands.check.samples import CONTENT, MOST_TOPICS, Copy, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted, few
-
-_CONTENT = frozenset({RecordPart.KEY, RecordPart.VALUE})
 
 
 def sampled_copies(
@@ -32,10 +29,6 @@ def sampled_copies(
     ]
     at = Scope(flow.name, flow.target.alias)
     copies = [copy for sampled in samples for copy in sampled.copies]
-    changed = [differing(sampled) & _CONTENT for sampled in samples]
-    conflicting = len(frozenset().union(*changed)) > 1 and not any(
-        len(parts) > 1 for parts in changed
-    )
     for sampled in samples:
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
@@ -48,86 +41,52 @@ def sampled_copies(
                 f"wait until retention has deleted these records, or {remedy}",
             )
         elif sampled.copies:
-            yield from _different(flow, at, sampled, conflicting=conflicting)
+            yield from _different(flow, at, sampled)
         elif sampled.looked_for and sampled.diverged is None:
             yield at.warning(
                 f"topic {sampled.topic.target}",
                 f"no copy found of {counted(sampled.looked_for, 'sampled record')} of"
-                f" {sampled.topic.source}: not mirrored yet, deleted on the target, or changed in"
-                " more than one field",
+                f" {sampled.topic.source}: not mirrored yet, deleted on the target, or copied with"
+                " another timestamp or with several changes",
                 f"check that the replicator copies {sampled.topic.source} from"
                 f" {flow.source.alias} to it, and keeps timestamps, keys and values",
             )
-    changed_headers = Counter(
-        sampled.topic.target
-        for sampled in samples
-        for copy in sampled.copies
-        if copy.record.headers != copy.original.headers
-    )
-    if changed_headers:
-        number = counted(changed_headers.total(), "sampled record")
-        yield at.ok(
-            "headers",
-            f"differ in {number} ({few(list(changed_headers))}), but are not used to match records",
-        )
     yield from _offset_header(flow, at, copies)
     yield from _offsets(flow, at, samples)
     missing = sum(sampled.looked_for for sampled in samples) - len(copies)
     yield from _summary(flow, at, copies, missing, topics)
 
 
-def differing(sampled: SampledTopic) -> frozenset[RecordPart]:
-    """The parts in which some copy of the topic differs from its original."""
-    return frozenset().union(*(copy.differs for copy in sampled.copies))
-
-
-def _different(
-    flow: FlowSettings, at: Scope, sampled: SampledTopic, *, conflicting: bool
-) -> Iterator[Finding]:
-    parts = differing(sampled)
+def _different(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Iterator[Finding]:
+    parts = frozenset[str]().union(*(copy.differs for copy in sampled.copies))
     if not parts:
         return
+    changed = " and ".join(f"{part}s" for part in CONTENT if part in parts)
     number = sum(bool(copy.differs) for copy in sampled.copies)
     of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
-    subject = f"topic {sampled.topic.target}"
-    what = f"{_listed(parts)} differ from the source's in {of_all}"
-    if RecordPart.TIMESTAMP in parts:
-        remedy = (
-            "configure the replicator to keep timestamps, which tsoffset needs to look records up,"
-            " and recreate the mirror topic"
-        )
-    elif not parts & flow.translation.match:
-        yield at.ok(subject, f"{what}, and translation.match ignores them")
+    subject, what = f"topic {sampled.topic.target}", f"{changed} differ from the source's in"
+    if not parts & flow.translation.match:
+        yield at.ok(subject, f"{what} {of_all}, and translation.match ignores them")
         return
-    else:
-        remedy = _fitting(flow, sampled, parts, conflicting=conflicting)
-    # If every sample differs, no translation of the topic can be proven.
-    say = at.error if number == len(sampled.copies) else at.warning
-    yield say(subject, what, remedy)
-
-
-def _fitting(
-    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[RecordPart], *, conflicting: bool
-) -> str:
-    if parts == _CONTENT:
-        return (
+    kept = [part for part in CONTENT if part not in parts]
+    if not kept:
+        remedy = (
             "configure the replicator to keep keys or values: a timestamp alone does not identify a"
             " copy"
         )
-    (left,) = _CONTENT - parts
-    without = any(left.of(copy.original) is None for copy in sampled.copies if copy.differs)
-    if without:
-        return (
-            f"configure the replicator to keep {_listed(parts)}: these records have no"
-            f" {left.value}s, so only timestamps could be compared"
+    elif any(getattr(copy.original, kept[0]) is None for copy in sampled.copies if copy.differs):
+        remedy = (
+            f"configure the replicator to keep {changed}: these records have no {kept[0]}s, so"
+            " only timestamps could be compared"
         )
-    setting = f"{flow.name}.translation.match = timestamp,{left.value}"
-    if conflicting:
-        return (
-            f"move this topic to a separate flow with {setting}, or configure the replicator to"
-            f" keep {_listed(parts)}: other topics of this flow need a different setting"
+    else:
+        remedy = (
+            f"set {flow.name}.translation.match = timestamp,{kept[0]} if the replicator changes"
+            f" {changed} on purpose"
         )
-    return f"set {setting} if the replicator changes {_listed(parts)} on purpose"
+    # If every sample differs, no translation of the topic can be proven.
+    say = at.error if number == len(sampled.copies) else at.warning
+    yield say(subject, f"{what} {of_all}", remedy)
 
 
 def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:
@@ -180,13 +139,4 @@ def _summary(
         words += f"; no copy found of {missing} more"
     if topics > MOST_TOPICS:
         words += f"; {MOST_TOPICS} of {topics} topics sampled"
-    left_out = frozenset(RecordPart) - flow.translation.match
-    remedy = None
-    if left_out and same == len(copies):
-        words += f"; translation.match ignores {_listed(left_out)}, which are equal"
-        remedy = "remove translation.match, so that more translations are proven"
-    yield at.ok("samples", words, remedy)
-
-
-def _listed(parts: frozenset[RecordPart]) -> str:
-    return " and ".join(f"{part.value}s" for part in RecordPart if part in parts)
+    yield at.ok("samples", words)

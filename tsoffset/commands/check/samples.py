@@ -1,67 +1,51 @@
 """Samples copies: reads a few source records of each topic, and lets the rule find their copies.
 
 The rule runs on at most five offsets of at most two partitions a topic. It first compares
-timestamp, key and value. For records without such a copy it compares fewer parts: a copy that it
-finds then differs in the others.
+timestamp, key and value. For records without such a copy it leaves out the value, the key, or both:
+a copy that it then finds differs in these.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from itertools import chain
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import renaming_of
-from tsoffset.cycle.work import PartitionWork
-from tsoffset.flow.policy import Renaming
+from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
-    FirstAtTime,
     Isolation,
     LogRange,
     Precision,
     ReadFrom,
     Reason,
     Skipped,
-    TimedOffset,
     TopicPartition,
     Translated,
 )
 from tsoffset.records import Record
 
 MOST_TOPICS = 100
+CONTENT = ("key", "value")
 _PARTITIONS = 2
 _PIECE_BYTES = 64_000
 _SCAN_BYTES = 2_000_000
 
 
-class RecordPart(StrEnum):
-    """A part in which a copy may differ from its source record."""
-
-    TIMESTAMP = "timestamp"
-    KEY = "key"
-    VALUE = "value"
-
-    def of(self, record: Record) -> object:
-        return getattr(record, "timestamp_ms" if self is RecordPart.TIMESTAMP else self.value)
-
-
-_ALL = frozenset(RecordPart)
-_LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPart.TIMESTAMP}))
-
-
 @dataclass(frozen=True, slots=True)
 class Copy:
+    """A source record and its copy, which has the same timestamp."""
+
     original: Record
     record: Record
 
     @property
-    def differs(self) -> frozenset[RecordPart]:
-        return _ALL - _same(self.original, self.record)
+    def differs(self) -> frozenset[str]:
+        """The parts of CONTENT that are not equal."""
+        return frozenset(CONTENT) - _same(self.original, self.record)
 
 
 @dataclass(slots=True)
@@ -79,28 +63,24 @@ class SampledTopic:
     diverged: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Partition:
-    sampled: SampledTopic
-    renaming: Renaming
-    source: TopicPartition
-    target: TopicPartition
-    source_range: LogRange
-    target_range: LogRange
-
-
 @dataclass(slots=True, eq=False)
 class _Sample:
-    """One source record, the records near it, and its copy once it is found."""
+    """One source record of a partition, the records near it, and its copy once it is found."""
 
-    place: _Partition
+    topic: SampledTopic
+    partition: PartitionWork
     record: Record
     near: tuple[Record, ...]
     copy: Record | None = None
 
-    def is_unique(self, match: Collection[RecordPart]) -> bool:
-        """Whether no record near it equals it in the parts of `match`."""
-        same = (one for one in self.near if _same(one, self.record) >= set(match))
+    def is_unique(self, match: frozenset[str]) -> bool:
+        """Whether no record near it has the same timestamp and equals it in the parts of
+        `match`."""
+        same = (
+            one
+            for one in self.near
+            if one.timestamp_ms == self.record.timestamp_ms and _same(one, self.record) >= match
+        )
         return sum(1 for _ in same) == 1
 
 
@@ -110,88 +90,87 @@ def sample_topics(
     """Sample the topics, at most MOST_TOPICS. What cannot be read is left out, since other
     findings report it. Raises ClusterUnreachable."""
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
-    samples = _samples(source, _places(flow, source, target, found), flow.isolation)
+    samples = _samples(flow, source, target, found)
     if flow.translation.expect is not None:
-        of_partition = {sample.place.source: sample.place.sampled for sample in samples}
-        for answer in translate_partitions(flow, source, target, _work(samples)):
+        for sample, answer in _translated(flow, source, target, samples):
             outcome = answer.translation.outcome
             if isinstance(outcome, Skipped) and outcome.reason is Reason.DIVERGED:
-                of_partition[answer.partition].diverged = outcome.message
-    _find(flow, source, target, samples, _ALL)
-    _find_with_other_timestamps(flow, source, target, samples)
-    for match in _LESS:
-        _find(flow, source, target, samples, match)
+                sample.topic.diverged = outcome.message
+    for match in (CONTENT, ("key",), ("value",), ()):
+        _find(flow, source, target, samples, frozenset(match))
     for sample in samples:
-        sample.place.sampled.looked_for += 1
+        sample.topic.looked_for += 1
         if sample.copy is not None:
-            sample.place.sampled.copies.append(Copy(sample.record, sample.copy))
-    for sampled in found:
-        sampled.copies = _credible(sampled.copies)
+            sample.topic.copies.append(Copy(sample.record, sample.copy))
+    for topic in found:
+        differing = [copy for copy in topic.copies if copy.differs]
+        # A replicator that changes records changes more than one. This one may be the copy of
+        # another record, whose duplicate was compacted on one side.
+        if len(differing) == 1:
+            topic.copies.remove(differing[0])
     return found
 
 
-def _same(one: Record, other: Record) -> frozenset[RecordPart]:
-    return frozenset(part for part in RecordPart if part.of(one) == part.of(other))
+def _same(one: Record, other: Record) -> frozenset[str]:
+    return frozenset(part for part in CONTENT if getattr(one, part) == getattr(other, part))
 
 
-def _credible(copies: list[Copy]) -> list[Copy]:
-    """Leave out what may be the copy of another record, whose duplicate was compacted on one side
-    (pure). A replicator that changes timestamps changes all of them, and one that changes other
-    parts changes more than one record."""
-    kept = [copy for copy in copies if RecordPart.TIMESTAMP not in copy.differs] or copies
-    differing = [copy for copy in kept if copy.differs]
-    return kept if len(differing) > 1 else [copy for copy in kept if not copy.differs]
-
-
-def _places(
-    flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
-) -> list[_Partition]:
-    """The partitions of each topic with the longest nonempty copies."""
-    pairs = [
-        (sampled, TopicPartition(sampled.topic.source, n), TopicPartition(sampled.topic.target, n))
-        for sampled in topics
-        for n in sorted(sampled.topic.partitions)
-    ]
-    source_ranges = source.log_ranges([one for _, one, _ in pairs], flow.isolation)
-    target_ranges = target.log_ranges([one for _, _, one in pairs], Isolation.READ_COMMITTED)
-    found: defaultdict[str, list[_Partition]] = defaultdict(list)
-    for sampled, original, copy in pairs:
-        source_range, target_range = source_ranges[original], target_ranges[copy]
-        renaming = renaming_of(flow, original.topic)
-        if isinstance(source_range, Failed) or isinstance(target_range, Failed) or renaming is None:
-            continue
-        if source_range.start < source_range.end and target_range.start < target_range.end:
-            place = _Partition(sampled, renaming, original, copy, source_range, target_range)
-            found[original.topic].append(place)
-    for places in found.values():
-        places.sort(key=lambda one: one.target_range.start - one.target_range.end)
-    return list(chain(*(places[:_PARTITIONS] for places in found.values())))
-
-
-def positions(source: LogRange, target: LogRange) -> list[int]:
+def positions(source: LogRange, target: LogRange) -> tuple[int, ...]:
     """The offsets to sample: the source's first record, and four as far from its end as the target
     reaches back, so that some have copies despite short retention or a new mirror (pure)."""
     reach = min(source.end - source.start, target.end - target.start)
     spread = {source.end - max(1, reach * part // 3) for part in range(4)}
-    return sorted({source.start, *spread})
+    return tuple(sorted({source.start, *spread}))
 
 
-def _samples(source: Cluster, places: Sequence[_Partition], isolation: Isolation) -> list[_Sample]:
-    """The first record with a timestamp at each offset, none of them twice."""
+def _samples(
+    flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
+) -> list[_Sample]:
+    """The first record with a timestamp at each offset to sample, none of them twice."""
     wanted = [
-        (place, ReadFrom(place.source, offset, _PIECE_BYTES))
-        for place in places
-        for offset in positions(place.source_range, place.target_range)
+        (topic, partition, ReadFrom(partition.source, offset, _PIECE_BYTES))
+        for topic, partition in _partitions(flow, source, target, topics)
+        for offset in partition.offsets
     ]
-    read = _read(source, [request for _, request in wanted], isolation)
+    read = _read(source, [request for _, _, request in wanted], flow.isolation)
     found: dict[tuple[TopicPartition, int], _Sample] = {}
-    for place, request in wanted:
+    for topic, partition, request in wanted:
         for record in read[request]:
             if record.offset >= request.offset and record.timestamp_ms is not None:
-                sample = _Sample(place, record, read[request])
-                found.setdefault((place.source, record.offset), sample)
+                sample = _Sample(topic, partition, record, read[request])
+                found.setdefault((partition.source, record.offset), sample)
                 break
     return list(found.values())
+
+
+def _partitions(
+    flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
+) -> Iterator[tuple[SampledTopic, PartitionWork]]:
+    """The partitions of each topic with the longest nonempty copies, with the offsets to sample."""
+    pairs = {
+        topic.topic.source: [
+            (TopicPartition(topic.topic.source, n), TopicPartition(topic.topic.target, n))
+            for n in sorted(topic.topic.partitions)
+        ]
+        for topic in topics
+    }
+    every = [pair for some in pairs.values() for pair in some]
+    of_source = source.log_ranges([one for one, _ in every], flow.isolation)
+    of_target = target.log_ranges([one for _, one in every], Isolation.READ_COMMITTED)
+    for topic in topics:
+        renaming = renaming_of(flow, topic.topic.source)
+        if renaming is None:
+            continue
+        filled = []
+        for original, copy in pairs[topic.topic.source]:
+            here, there = of_source[original], of_target[copy]
+            if isinstance(here, Failed) or isinstance(there, Failed):
+                continue
+            if here.start < here.end and there.start < there.end:
+                filled.append((there.start - there.end, original, copy, positions(here, there)))
+        for _, original, copy, offsets in sorted(filled)[:_PARTITIONS]:
+            says = (renaming.is_remote_topic, renaming.failback)
+            yield topic, PartitionWork(original, copy, offsets, *says)
 
 
 def _read(
@@ -206,93 +185,39 @@ def _read(
     }
 
 
+def _translated(
+    flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
+) -> Iterator[tuple[_Sample, TranslatedPosition]]:
+    """The samples, each with what the rule says of its offset."""
+    offsets: defaultdict[PartitionWork, list[int]] = defaultdict(list)
+    for sample in samples:
+        offsets[sample.partition].append(sample.record.offset)
+    work = [replace(one, offsets=tuple(sorted(some))) for one, some in offsets.items()]
+    at = {(sample.partition.source, sample.record.offset): sample for sample in samples}
+    for answer in translate_partitions(flow, source, target, work):
+        yield at[answer.partition, answer.offset], answer
+
+
 def _find(
     flow: FlowSettings,
     source: Cluster,
     target: Cluster,
     samples: Sequence[_Sample],
-    match: frozenset[RecordPart],
+    match: frozenset[str],
 ) -> None:
-    """Run the rule for the samples without a copy, and keep the copies that it proves. Samples that
-    equal a record near them in `match` would prove no difference."""
-    whole = match == _ALL
-    left = {
-        (sample.place.source, sample.record.offset): sample
-        for sample in samples
-        if sample.copy is None and (whole or sample.is_unique(match))
-    }
-    flow = replace(flow, translation=TranslationSettings(match=match, scan_bytes=_SCAN_BYTES))
+    """Run the rule for the samples without a copy, and keep the copies that it proves by timestamp
+    and `match`. Samples that equal a record near them in these would prove no difference."""
+    whole = len(match) == len(CONTENT)
+    left = [one for one in samples if one.copy is None and (whole or one.is_unique(match))]
+    settings = TranslationSettings(match=match | {"timestamp"}, scan_bytes=_SCAN_BYTES)
     found: dict[_Sample, ReadFrom] = {}
-    for answer in translate_partitions(flow, source, target, _work(left.values())):
-        sample = left[answer.partition, answer.offset]
-        sample.place.sampled.stamped_by_target |= answer.target_rewrites_timestamps
+    for sample, answer in _translated(replace(flow, translation=settings), source, target, left):
+        sample.topic.stamped_by_target |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
             copy = dict(outcome.pairs).get(answer.offset)
             if copy is not None:
-                found[sample] = ReadFrom(sample.place.target, copy)
+                found[sample] = ReadFrom(sample.partition.target, copy)
     read = _read(target, found.values(), Isolation.READ_COMMITTED)
     for sample, request in found.items():
         sample.copy = next((one for one in read[request] if one.offset == request.offset), None)
-
-
-def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
-    offsets: defaultdict[_Partition, list[int]] = defaultdict(list)
-    for sample in samples:
-        offsets[sample.place].append(sample.record.offset)
-    return [
-        PartitionWork(
-            place.source,
-            place.target,
-            tuple(sorted(found)),
-            place.renaming.is_remote_topic,
-            place.renaming.failback,
-        )
-        for place, found in offsets.items()
-    ]
-
-
-def _find_with_other_timestamps(
-    flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
-) -> None:
-    """Find copies with later timestamps in partitions where the rule found none: the only record
-    with the same key and value where the copy would be if every record was copied. If the source
-    has a record with that timestamp, too, it may be that record's copy."""
-    seen = {sample.place for sample in samples if sample.copy is not None}
-    predicted = {
-        sample: _predicted(sample)
-        for sample in samples
-        if not (sample.place in seen or sample.place.sampled.stamped_by_target)
-    }
-    pieces = _read(target, chain(*predicted.values()), Isolation.READ_COMMITTED)
-    found: dict[FirstAtTime, tuple[_Sample, Record]] = {}
-    for sample, requests in predicted.items():
-        original = sample.record
-        candidates = {
-            one.offset: (FirstAtTime(sample.place.source, one.timestamp_ms), one)
-            for one in chain(*(pieces[request] for request in requests))
-            if original.value is not None
-            and _same(original, one) == _ALL - {RecordPart.TIMESTAMP}
-            and one.timestamp_ms is not None
-            and one.timestamp_ms > (original.timestamp_ms or 0)
-        }
-        if len(candidates) == 1:
-            ((lookup, copy),) = candidates.values()
-            found[lookup] = sample, copy
-    times = source.first_at_times(list(found), flow.isolation) if found else {}
-    for lookup, (sample, copy) in found.items():
-        answer = times[lookup]
-        if not isinstance(answer, TimedOffset) or answer.timestamp_ms != lookup.timestamp_ms:
-            sample.copy = copy
-
-
-def _predicted(sample: _Sample) -> list[ReadFrom]:
-    """Where the copy would be, counted from the starts of both logs, and from their ends."""
-    place, at = sample.place, sample.record.offset
-    source, target = place.source_range, place.target_range
-    counted = (target.start + at - source.start, target.end - (source.end - at))
-    return [
-        ReadFrom(place.target, offset, _PIECE_BYTES)
-        for offset in counted
-        if target.start <= offset < target.end
-    ]
