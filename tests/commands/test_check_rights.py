@@ -25,7 +25,7 @@ from tests.memory_flows import Estate, flow
 from tests.producing import Contents, numbered
 from tests.secured import PASSWORDS, Secured, secured_broker
 from tsoffset.commands.check.findings import Severity
-from tsoffset.commands.check.rights import NEEDS, Granting
+from tsoffset.commands.check.rights import NEEDED, Granting
 from tsoffset.flow.narrowing import AssignedGroups, Narrowing, written_groups, written_topics
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter, WrittenNames
 from tsoffset.flow.security import (
@@ -125,16 +125,13 @@ def test_narrowing_writes_names_out_too():
 
 
 def test_rights_that_suffice_are_one_line_a_cluster():
-    """Nothing but what NEEDS says, without what only check uses: no finding but ok."""
+    """Nothing but what NEEDED says, and what the proof by first copy takes: no finding but ok."""
     source, target = mirrored()
     for cluster, side in ((source, Side.SOURCE), (target, Side.TARGET)):
-        for resource in (TOPIC, GROUP, CLUSTER):
-            operations = [
-                need.operation
-                for need in NEEDS
-                if (need.side, need.resource) == (side, resource) and not need.for_check
-            ]
-            cluster.allowed.restrict(resource, "*", *operations)
+        for resource in (TOPIC, GROUP):
+            cluster.allowed.restrict(resource, "*", *NEEDED[side, resource])
+        cluster.allowed.restrict(CLUSTER, "*")
+    target.allowed.restrict(TOPIC, "*", READ, DESCRIBE, CONFIGS)
     result = checked(flow(), source, target)
     assert worst(result) == set()
     told = [one.finding for one in result.findings if one.subject == "rights"]
@@ -255,10 +252,17 @@ def test_a_listing_that_may_lack_some_is_told():
 def test_the_documentation_has_the_table_of_rights():
     """docs/configuration.md says the same as the code."""
     text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-    for need in NEEDS:
-        note = " (only `check`)" if need.for_check else " (optional)" if need.optional else ""
-        row = f"| {need.side} | {need.resource} | {need.operation.name}{note} | {need.purpose} |"
-        assert row in text, row
+    listed = {
+        tuple(cells)
+        for line in text.splitlines()
+        if len(cells := line.strip("| ").split(" | ")[:3]) == 3 and cells[1] in ("topic", "group")
+    }
+    needed = {(*key, one.name) for key, operations in NEEDED.items() for one in operations}
+    optional = {
+        ("source", "topic", "DESCRIBE_CONFIGS (only `check`)"),
+        ("target", "topic", "DESCRIBE_CONFIGS (optional)"),
+    }
+    assert listed == needed | optional
 
 
 # --- real brokers with an authorizer ------------------------------------------------------

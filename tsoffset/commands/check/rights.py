@@ -25,52 +25,16 @@ from tsoffset.terminal.output import counted, few
 
 _NAMES_IN_A_COMMAND = 5
 _SEPARATED = re.compile(r".*[._-]")
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A right that is needed on one side, and its purpose. With `for_check` only `check` uses it,
-    with `optional` a cycle uses it but works without it."""
-
-    side: Side
-    resource: Resource
-    operation: Operation
-    purpose: str
-    for_check: bool = False
-    optional: bool = False
-
-
-_SOURCE, _TARGET = Side.SOURCE, Side.TARGET
-_TOPIC, _GROUP, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER
 _READ, _DESCRIBE = Operation.READ, Operation.DESCRIBE
 
-# Nothing is written to the source, and only commits to the target, for which Kafka requires READ.
-NEEDS = (
-    Need(_SOURCE, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time; committed offsets"),
-    Need(_SOURCE, _TOPIC, _READ, "records, to prove translations"),
-    Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and their committed offsets"),
-    Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, for comparison", for_check=True),
-    Need(_SOURCE, _CLUSTER, _DESCRIBE, "all groups' names", for_check=True),
-    Need(_TARGET, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time"),
-    Need(_TARGET, _TOPIC, _READ, "records, to prove translations; commits on them"),
-    Need(_TARGET, _GROUP, _DESCRIBE, "the groups' committed offsets, and whether they are active"),
-    Need(_TARGET, _GROUP, _READ, "commits"),
-    Need(
-        _TARGET,
-        _TOPIC,
-        Operation.DESCRIBE_CONFIGS,
-        "cleanup.policy, for the proof by first copy; retention, for comparison",
-        optional=True,
-    ),
-)
-
-
-def needed(side: Side, resource: Resource) -> frozenset[Operation]:
-    return frozenset(
-        need.operation
-        for need in NEEDS
-        if need.side is side and need.resource is resource and not (need.for_check or need.optional)
-    )
+# What a cycle needs on each topic and group. Nothing is written to the source, and only commits to
+# the target, for which Kafka requires READ.
+NEEDED = {
+    (Side.SOURCE, Resource.TOPIC): frozenset({_DESCRIBE, _READ}),
+    (Side.SOURCE, Resource.GROUP): frozenset({_DESCRIBE}),
+    (Side.TARGET, Resource.TOPIC): frozenset({_DESCRIBE, _READ}),
+    (Side.TARGET, Resource.GROUP): frozenset({_DESCRIBE, _READ}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +93,7 @@ def missing_rights(
     """Report the rights that a cycle lacks, or, if none is missing, those that it has."""
     has, complete = [], True
     for resource, answers in ((Resource.TOPIC, topics), (Resource.GROUP, groups)):
-        operations, subject = needed(side, resource), f"rights on {resource}s"
+        operations, subject = NEEDED[side, resource], f"rights on {resource}s"
         if found := lacking(answers, operations):
             missing = frozenset[Operation]().union(*found.values())
             yield at.error(
@@ -187,7 +151,7 @@ def hidden(
             f"{key} hidden by rights",
             f"{key} names {few(hidden)}, which this principal may not describe, so it is not"
             f" known whether they exist{also}",
-            granting.remedy(resource, hidden, needed(Side.SOURCE, resource)),
+            granting.remedy(resource, hidden, NEEDED[Side.SOURCE, resource]),
         )
     failures = [answer for name in unseen if isinstance(answer := answers.get(name), Failed)]
     if failures:
@@ -228,7 +192,7 @@ def unnoticed_groups(at: Scope, granting: Granting, rights: Rights) -> Iterator[
             f"topic {GROUP_OFFSETS_TOPIC}",
             f"DESCRIBE is missing{granting.to_principal}: if a partition of this topic has no"
             " leader, the groups in it are missing without a message",
-            granting.remedy(_TOPIC, [GROUP_OFFSETS_TOPIC], {_DESCRIBE}),
+            granting.remedy(Resource.TOPIC, [GROUP_OFFSETS_TOPIC], {_DESCRIBE}),
         )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
-from tsoffset.commands.check.rights import lacking, needed
+from tsoffset.commands.check.rights import NEEDED, lacking
 from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, TargetSurvey, renamed
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
@@ -59,7 +59,7 @@ def target_topics(
     if missing and len(missing) == len(synced):
         finding, named_otherwise = _no_copies(at, flow, missing, every)
         yield finding
-    refused = lacking(survey.rights.topics, needed(Side.TARGET, Resource.TOPIC))
+    refused = lacking(survey.rights.topics, NEEDED[Side.TARGET, Resource.TOPIC])
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
