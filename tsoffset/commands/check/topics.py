@@ -55,16 +55,13 @@ def target_topics(
     `every` has the names of all topics on the target."""
     at, synced = Scope(flow.name, flow.target.alias), source.synced
     missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
-    named_otherwise = False
     if missing and len(missing) == len(synced):
-        finding, named_otherwise = _no_copies(at, flow, missing, every)
-        yield finding
+        yield _no_copies(at, flow, missing, every)
+        return
     refused = lacking(survey.rights.topics, NEEDED[Side.TARGET, Resource.TOPIC])
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
-        if _is_missing(described) and named_otherwise:
-            continue
         if _is_missing(described):
             yield at.warning(
                 f"topic {topic.target}",
@@ -96,9 +93,9 @@ def target_topics(
 
 def _no_copies(
     at: Scope, flow: FlowSettings, missing: Sequence[SyncedTopic], every: Collection[str]
-) -> tuple[Finding, bool]:
-    """The error of a flow without any target topic, and whether the target has topics under other
-    names: then it names the replication policy that fits."""
+) -> Finding:
+    """The error of a flow without any target topic. If the target has topics under other names, it
+    names the replication policy that fits."""
     expected = few([f"{topic.target} for {topic.source}" for topic in missing])
     words = (
         f"none of the {counted(len(missing), 'topic')} that groups read exists on"
@@ -113,7 +110,7 @@ def _no_copies(
             if name.endswith(topic.source) and (not prefix or prefix[-1] in "._-"):
                 found[prefix[:-1], prefix[-1:]].append(f"{name} for {topic.source}")
     if not found:
-        return at.error("topics", words, step), False
+        return at.error("topics", words, step)
     # Of several policies the one that most topics follow, then the one with the source's alias.
     (alias, separator), present = max(
         found.items(), key=lambda item: (len(item[1]), item[0][0] == flow.source.alias, item[0])
@@ -124,12 +121,11 @@ def _no_copies(
         settings.append(f"replication.policy.separator = {separator}")
     if separator and alias != flow.source.alias:
         settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
-    finding = at.error(
+    return at.error(
         "topics",
         f"{words}; the cluster has {few(sorted(present))}, so the replicator seems to use {policy}",
         f"use the replicator's naming: {', '.join(settings)}; or {step}",
     )
-    return finding, True
 
 
 def _is_missing(described: TopicDescription | Failed | None) -> bool:
