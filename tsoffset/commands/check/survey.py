@@ -46,8 +46,8 @@ class SyncedTopic:
 
 @dataclass(frozen=True, slots=True)
 class SourceSurvey:
-    """The source of a flow: groups, topics, the committed offsets of the selected groups, the
-    topics with such offsets (`synced`) with their logs.
+    """The source of a flow: groups, topics, the committed offsets of the selected groups, and the
+    topics with such offsets (`synced`).
 
     `unseen` are the names that the filters spell out and no listing has. `rights` are those on
     synced topics, on `__consumer_offsets`, on groups whose offsets could not be read, on unseen
@@ -58,7 +58,6 @@ class SourceSurvey:
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
     synced: tuple[SyncedTopic, ...]
-    logs: Mapping[TopicPartition, LogRange | Failed]
     unseen: Mapping[Resource, list[str]]
     rights: Rights
 
@@ -78,13 +77,6 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
     commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
-    places = [
-        TopicPartition(topic.source, number)
-        for topic in synced
-        if topic.source in topics
-        for number in topic.partitions
-    ]
-    logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
     unseen = {
         Resource.TOPIC: [
             topic
@@ -110,7 +102,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
             NO_NAME,
         ],
     )
-    return SourceSurvey(listings, topics, commits, synced, logs, unseen, rights)
+    return SourceSurvey(listings, topics, commits, synced, unseen, rights)
 
 
 def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
