@@ -71,14 +71,6 @@ def test_share_groups_are_left_out_and_it_is_said(estate, capsys):
     assert "2 offsets of 2 groups for B" in said
 
 
-def test_a_group_that_the_tool_cannot_read_is_named(estate, capsys):
-    """Whoever moves groups by the file has to know which one it does not have."""
-    rows = [replace(row, group="two\nlines") for row in estate.plan()]
-    _report("A->B", "B", [(row, left_out(row)) for row in rows], Notices())
-    said = capsys.readouterr().err
-    assert said.count(r"'two\nlines' is left out") == 1
-
-
 def test_what_failed_is_said_beside_the_file(estate, capsys):
     """An empty file would not name the cluster that is unreachable; each sentence comes once."""
     _report("A->B", "B", [(FAILED, "TIMEOUT")] * 2, Notices())

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _FAILURES_NAMED = 5
-_UNREADABLE = "line end in the group's name"
 _SHARE_GROUP = "share group"
 
 
@@ -138,7 +137,7 @@ def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
         # Only control records lie between, so nothing is missed.
         return "already committed"
     # The tool splits the file at line ends before it looks for quotes. It reads all else (4.3).
-    return _UNREADABLE if "\n" in (row.group or "") else None
+    return "line end in the group's name" if "\n" in (row.group or "") else None
 
 
 def lines(rows: Iterable[tuple[Row, str | None]], *, with_group: bool) -> Iterator[str]:
@@ -166,12 +165,6 @@ def _report(
             "share_groups_not_exported",
             f"{flow}: {counted(shared, 'row')} of share groups not exported: no tool of Kafka sets"
             " their offsets from a file; move these groups with `tsoffset sync`",
-        )
-    for group in sorted({row.group or "" for row, why_not in rows if why_not == _UNREADABLE}):
-        notices.warning(
-            "group_not_exported",
-            f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"
-            " end; move this group by `tsoffset sync`",
         )
     log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(reasons))
     notices.note(summary)
