@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import quote
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter
@@ -21,6 +21,7 @@ from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
+from tsoffset.offset_files.document import without_repeated_keys
 from tsoffset.stores import UNREACHABLE, Folder, in_words
 from tsoffset.terminal.output import in_utc
 
@@ -123,7 +124,10 @@ class Snapshot:
 
     @classmethod
     def _parsed(cls, text: str) -> "Snapshot":
-        head, *others = map(_members, text.removesuffix("\n").split("\n"))
+        head, *others = (
+            json.loads(line, object_pairs_hook=without_repeated_keys)
+            for line in text.removesuffix("\n").split("\n")
+        )
         version, count = head[_VERSION], head["commits"]
         if version != VERSION:
             raise _NoSnapshot(
@@ -146,19 +150,6 @@ class Snapshot:
 
 class _NoSnapshot(Exception):
     """The file cannot be used; the text says why."""
-
-
-def _members(line: str) -> dict[str, Any]:
-    """The members of a line's object. Raises ValueError if one is given twice."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a member is given twice")
-        return found
-
-    members: dict[str, Any] = json.loads(line, object_pairs_hook=unique)
-    return members
 
 
 def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
