@@ -7,7 +7,7 @@ import pytest
 
 from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import StoredOffset, TargetOffset, Targets
-from tsoffset.offset_files.flink import read_flink
+from tsoffset.offset_files.formats import read_flink
 from tsoffset.offset_files.reading import parse, read_file, require_other_file, write_file
 from tsoffset.offset_files.spark_checkpoint import migrate, read_checkpoint
 
@@ -57,8 +57,8 @@ def test_flink_offsets_are_written_as_they_were_read():
         ('{"o":5}', "in:1: 'o' has no offsets"),
         ("{}", "no offset"),
         ("[]", "a list"),
-        ('{"partitions":[{"topic":"o","partition":0}]}', "entry 1 of `partitions`"),
-        ('{"partitions":[]}', "`partitions` is empty"),
+        ('{"partitions":[{"topic":"o","partition":0}]}', "in, entry 1 of `partitions`: the offset"),
+        ('{"partitions":[]}', "in: no offset"),
         ("o,0,1\ng,o,1,1", "in:2: 4 fields"),
         ("o,0,1\no,1,x", "in:2: the offset 'x'"),
         ("o,0,-1", "in:1: the offset '-1'"),

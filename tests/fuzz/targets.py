@@ -42,9 +42,8 @@ from tsoffset.kafka.wire.share_offsets_codec import (
 )
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
-from tsoffset.offset_files.csv_offsets import read_csv
 from tsoffset.offset_files.document import Document, StoredOffset, TargetOffset
-from tsoffset.offset_files.flink import read_flink
+from tsoffset.offset_files.formats import read_csv, read_flink
 from tsoffset.offset_files.reading import parse as parse_offsets
 from tsoffset.offset_files.spark_checkpoint import read_checkpoint
 from tsoffset.records import UnreadableRecords

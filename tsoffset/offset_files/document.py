@@ -1,7 +1,7 @@
 """What all formats share: offsets to translate, and the same text with target offsets."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +57,6 @@ def malformed(place: str, line: int | None, found: str, expected: str) -> UsageE
     return UsageError(f"{where}: {found}; expected {expected}")
 
 
-def line_of(text: str, needle: str) -> int:
-    """The line on which `needle` first occurs, from 1; 1 where it does not."""
-    return text.count("\n", 0, max(0, text.find(needle))) + 1
-
-
 def is_partition(value: object) -> bool:
     """Whether this is a partition's number."""
     return type(value) is int and 0 <= value <= LARGEST_PARTITION
@@ -85,17 +80,3 @@ def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key {twice!r} occurs twice")
     return found
-
-
-def require_distinct(
-    place: str, offsets: Sequence[StoredOffset], lines: Sequence[int] | None = None
-) -> None:
-    """Raise UsageError where a log names a partition twice; `lines` are those of the offsets."""
-    seen = set()
-    for number, one in enumerate(offsets):
-        key = (one.group, one.log, one.topic, one.partition)
-        if key in seen:
-            line = None if lines is None else lines[number]
-            what = f"{one.topic}-{one.partition} occurs twice"
-            raise malformed(place, line, what, "each partition once")
-        seen.add(key)

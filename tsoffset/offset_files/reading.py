@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 from tsoffset.errors import UsageError
-from tsoffset.offset_files.csv_offsets import read_csv
 from tsoffset.offset_files.document import Document, malformed, without_repeated_keys
+from tsoffset.offset_files.formats import read_csv, read_tools_json
 from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
-from tsoffset.offset_files.tools_json import read_tools_json
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 STANDARD = "-"

@@ -14,7 +14,6 @@ from tsoffset.offset_files.document import (
     StoredOffset,
     Targets,
     is_topic,
-    line_of,
     malformed,
 )
 
@@ -42,7 +41,8 @@ def spark_offsets(
     UsageError."""
     found = []
     for topic, partitions in value.items():
-        line = line_of(text, json.dumps(topic, ensure_ascii=False)) + first_line - 1
+        at = text.find(json.dumps(topic, ensure_ascii=False))
+        line = first_line + text.count("\n", 0, max(0, at))
         if not is_topic(topic):
             raise malformed(place, line, f"the topic {topic[:20]!r}", EXPECTED)
         if not isinstance(partitions, dict) or not partitions:

@@ -100,7 +100,7 @@ def translate(
     """
     from tsoffset.commands.translate.run import run_translate
     from tsoffset.offset_files.document import Document
-    from tsoffset.offset_files.flink import read_flink
+    from tsoffset.offset_files.formats import read_flink
     from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
     from tsoffset.offset_files.spark_checkpoint import SparkCheckpoint, new_folder, read_checkpoint
 
