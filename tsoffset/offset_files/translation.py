@@ -23,7 +23,6 @@ from tsoffset.group_sync.rows import rows_table
 from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
 from tsoffset.model import (
     CommittedOffset,
-    FailureKind,
     OutcomeKind,
     Precision,
     Reason,
@@ -161,13 +160,7 @@ def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
             message=f"flow {flow.name} does not mirror the topic {one.topic}; check its name,"
             " add it to `topics`, or remove its offsets from the input",
         )
-    if one.offset >= 0:
-        return replace(
-            row,
-            outcome=OutcomeKind.FAILED,
-            reason=FailureKind.INTERNAL,
-            message="the cycle has no row of this offset; report this",
-        )
+    assert one.offset < 0, "the cycle has no row of an offset"
     word = "end" if one.offset == LOG_END else "start"
     return replace(
         row, message=f"{one.offset} stays: it means the {word} of the log on any cluster"
