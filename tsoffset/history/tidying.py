@@ -6,10 +6,10 @@ finish. A process killed at any point leaves nothing that is read twice or lost.
 merge the same files write a file of the same name and content.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import groupby
+from itertools import chain, groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,13 +59,10 @@ def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
     found = files_of_day(root, kind, flow, day)
     in_order = sorted(found.files, key=lambda file: (file.name.instance, file.name.first))
     for _, files in groupby(in_order, key=lambda file: file.name.instance):
-        runs = [list(files)]
-        while runs:
-            run = runs.pop()
-            damaged = _merge(run)
-            if damaged is not None:
-                # A file that included cycles on both sides of the damaged one would replace it.
-                runs += (run[:damaged], run[damaged + 1 :])
+        try:
+            _merge(list(files))
+        except Damaged as error:
+            _warn(error)
     old = [file.name for file in found.replaced]
     replacing = (file for file in found.files if any(map(file.name.includes, old)))
     unreadable = [file.name for file in replacing if _is_damaged(file)]
@@ -88,19 +85,14 @@ def _warn(error: Damaged) -> None:
     log.warning("history_not_read", flow=error.file.flow, message=str(error))
 
 
-def _merge(run: Sequence[HistoryFile]) -> int | None:
-    """Merge files of one process. Returns the index of one that cannot be read, and leaves that one
-    and those after it unmerged; None if all can be read."""
-    try:
-        for files in _batches(run):
-            if len(files) > 1:
-                first, last = files[0], files[-1]
-                name = replace(last.name, first=first.name.first, full=False)
-                first.place.write(str(name), parquet(first.kind, _row_groups(files)))
-    except Damaged as error:
-        _warn(error)
-        return run.index(error.file)
-    return None
+def _merge(run: Sequence[HistoryFile]) -> None:
+    """Merge files of one process. Raises Damaged where one cannot be read: a file that included the
+    cycles on both sides of it would replace it."""
+    for files in _batches(run):
+        if len(files) > 1:
+            first, last = files[0], files[-1]
+            name = replace(last.name, first=first.name.first, full=False)
+            first.place.write(str(name), parquet(first.kind, _row_groups(files)))
 
 
 def _batches(run: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:
@@ -119,18 +111,16 @@ def _batches(run: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:
     yield batch
 
 
-def _row_groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
+def _row_groups(files: Sequence[HistoryFile]) -> Iterator[pa.Table]:
     """The rows of the files, without those that repeat known values."""
     waiting: list[pa.Table] = []
-    schema = None
-    for file in files:
-        schema = file.kind.schema
-        for rows in file.batches():
-            if file.kind is HistoryTable.PAIRS:
-                rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), KeptReason.FULL))
-            waiting.append(rows)
-            if sum(map(len, waiting)) >= _ROWS_IN_A_GROUP:
-                yield concat(schema, waiting)
-                waiting = []
-    if schema is not None and waiting:
-        yield concat(schema, waiting)
+    kind = files[0].kind
+    for rows in chain.from_iterable(file.batches() for file in files):
+        if kind is HistoryTable.PAIRS:
+            rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), KeptReason.FULL))
+        waiting.append(rows)
+        if sum(map(len, waiting)) >= _ROWS_IN_A_GROUP:
+            yield concat(kind.schema, waiting)
+            waiting = []
+    if waiting:
+        yield concat(kind.schema, waiting)
