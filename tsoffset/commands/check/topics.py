@@ -11,7 +11,7 @@ from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, Tar
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, GroupType, Resource, Side, TimestampType, TopicDescription
+from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted, few
 
@@ -179,41 +179,33 @@ _REPARTITION = re.compile(
 def streams_applications(
     flow: FlowSettings, survey: SourceSurvey, every: Collection[str]
 ) -> Iterator[Finding]:
-    """Report whether the target has the internal topics of Streams applications under the names
-    that they expect. `every` has the names of all topics on the target."""
-    applications = streams_topics(survey)
+    """Report Streams applications whose internal topics the target lacks under the same names.
+    `every` has the names of all topics on the target."""
     lacking = {
         group: missing
-        for group, topics in applications.items()
+        for group, topics in streams_topics(survey).items()
         if (missing := [one for one in topics if renamed(flow, one) != one or one not in every])
     }
-    at, target = Scope(flow.name, flow.target.alias), flow.target.alias
-    if lacking:
-        topics = [topic for missing in lacking.values() for topic in missing]
-        lost = "starts with empty state stores although its offsets are translated"
-        if any(map(_REPARTITION.fullmatch, topics)):
-            lost += ", and does not process what waits in its repartition topics"
-        keeps_names = flow.policy.format_remote_topic(flow.source.alias, topics[0]) == topics[0]
-        copy = (
-            "have the replicator copy these topics, and select them with `topics`"
-            if keeps_names
-            else "use IdentityReplicationPolicy, which keeps topic names, and copy these topics"
-        )
-        yield at.warning(
-            "Kafka Streams",
-            f"{_applications(survey, lacking)}: {target} has no copy of"
-            f" {counted(len(topics), 'topic')} ({few(topics)}) under the same name, so the"
-            f" application {lost}",
-            f"{copy}; or exclude the group and reset the application on {target}, which computes"
-            " everything again from its input topics (docs/failover.md, Kafka Streams)",
-        )
-    if complete := [group for group in applications if group not in lacking]:
-        yield at.ok(
-            "Kafka Streams",
-            f"{_applications(survey, complete)}: {target} has a topic of the same name for each"
-            " changelog and repartition topic",
-            "before a failover, stop the application and wait until these topics are mirrored",
-        )
+    if not lacking:
+        return
+    target, topics = flow.target.alias, [topic for some in lacking.values() for topic in some]
+    lost = "starts with empty state stores although its offsets are translated"
+    if any(map(_REPARTITION.fullmatch, topics)):
+        lost += ", and does not process what waits in its repartition topics"
+    keeps_names = flow.policy.format_remote_topic(flow.source.alias, topics[0]) == topics[0]
+    copy = (
+        "have the replicator copy these topics, and select them with `topics`"
+        if keeps_names
+        else "use IdentityReplicationPolicy, which keeps topic names, and copy these topics"
+    )
+    yield Scope(flow.name, target).warning(
+        "Kafka Streams",
+        f"{counted(len(lacking), 'application')} ({few(list(lacking))}): {target} has no copy of"
+        f" {counted(len(topics), 'topic')} ({few(topics)}) under the same name, so the application"
+        f" {lost}",
+        f"{copy}; or exclude the group and reset the application on {target}, which computes"
+        " everything again from its input topics (docs/failover.md, Kafka Streams)",
+    )
 
 
 def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
@@ -238,13 +230,3 @@ def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
         if owner is not None and not (is_changelog and (owner, topic) in committed):
             found[owner].append(topic)
     return found
-
-
-def _applications(survey: SourceSurvey, groups: Collection[str]) -> str:
-    applications = [
-        group
-        if survey.listings.groups[group].type is GroupType.STREAMS
-        else f"{group}, by the names of its topics"
-        for group in groups
-    ]
-    return f"{counted(len(applications), 'application')} ({few(applications)})"
