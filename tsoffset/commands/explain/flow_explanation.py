@@ -41,7 +41,7 @@ class ExplainOptions:
 
     def __str__(self) -> str:
         if self.topic is None:
-            return f"a partition {self.partition}"
+            return "a topic" if self.partition is None else f"a partition {self.partition}"
         return f"topic {self.topic}" if self.partition is None else f"{self.topic}-{self.partition}"
 
 
@@ -152,23 +152,17 @@ def _selected(
     if some:
         return some
     group, source = options.group, opened.source
-    what = f"flow {opened.settings.name}: group {group} has no committed offset"
-    if found:
-        present = sorted({commit.partition for commit in found if commit.partition})
-        raise _NothingToExplain(
-            f"{what} in {options} that is synced; it has committed offsets in"
-            f" {few([*map(str, present)])}"
-        )
     offsets = committed_offsets(source, [group], share_groups=share_groups, require_stable=False)
     of_group = offsets[group]
-    topics = [] if isinstance(of_group, Failed) else sorted({place.topic for place in of_group})
-    if not topics:
+    present = [] if isinstance(of_group, Failed) else [*map(str, sorted(of_group))]
+    what = f"flow {opened.settings.name}: group {group} has no committed offset"
+    if not present:
         raise _NothingToExplain(
             f"{what} on {source.alias}; it has not committed yet, or its offsets expired"
         )
     raise _NothingToExplain(
-        f"{what} in a topic that is synced; it has committed offsets in {few(topics)},"
-        " which topics, topics.exclude or the replication policy exclude"
+        f"{what} in {options} that the flow selects (topics, topics.exclude, replication policy);"
+        f" it has committed offsets in {few(present)}"
     )
 
 
