@@ -42,7 +42,7 @@ def compared(original: Configs, copy: Configs) -> TopicConfigs:
 def judged(
     *pairs: TopicConfigs, the_flow: FlowSettings | None = None, old: bool = False
 ) -> list[Finding]:
-    source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
+    source, target = (Granting("A->B", settings(alias), "User:alice") for alias in "AB")
     return list(
         compared_configs(the_flow or flow(), pairs, source, target, lacks_max_timestamp=old)
     )

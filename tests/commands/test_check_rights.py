@@ -73,7 +73,7 @@ NARROW = flow(
 )
 def test_a_command_names_few_and_covers_many(names, words):
     """One command, whatever the number of names: by what all begin with, up to a separator."""
-    granting = Granting(ClusterSettings("A", ("a:1", "a:2")), "User:CN=alice,O=b")
+    granting = Granting("A->B", ClusterSettings("A", ("a:1", "a:2")), "User:CN=alice,O=b")
     assert granting.command(TOPIC, names, {READ, DESCRIBE}) == (
         "kafka-acls --bootstrap-server a:1,a:2 --add --allow-principal User:CN=alice,O=b "
         f"--operation Describe --operation Read {words}"
@@ -82,7 +82,7 @@ def test_a_command_names_few_and_covers_many(names, words):
 
 def test_a_principal_that_only_brokers_know_is_a_placeholder():
     """The remedy says what to put in its place."""
-    told = Granting(ClusterSettings("A", ("a:1",)), None).remedy(CLUSTER, [], {DESCRIBE})
+    told = Granting("A->B", ClusterSettings("A", ("a:1",)), None).remedy(CLUSTER, [], {DESCRIBE})
     assert "--allow-principal 'User:<principal>' --operation Describe --cluster" in told
     assert "the brokers know this client" in told
 

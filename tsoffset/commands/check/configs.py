@@ -39,14 +39,14 @@ def compared_configs(
 
     `lacks_max_timestamp`: a broker of the target cannot look up a log's largest timestamp.
     """
-    at = Scope(flow.name, flow.target.alias)
+    at = target.at
     proving = [pair for pair in pairs if _uses_first_copy(flow, pair.topic)]
     yield from _proofs(at, proving, lacks_max_timestamp=lacks_max_timestamp)
     originals = {pair.topic.source: pair.original for pair in pairs}
     copies = {pair.topic.target: pair.copy for pair in pairs}
     failed = {topic: why for topic, why in originals.items() if isinstance(why, Failed)}
-    say = Scope(flow.name, flow.source.alias).ok
-    yield from _unread(say, "retention", source, failed, "only `check` needs it, for retention")
+    only_check = "only `check` needs it, for retention"
+    yield from _unread(source.at.ok, "retention", source, failed, only_check)
     if proving:
         unknown = {topic: copy for topic, copy in copies.items() if is_compacted(copy) is None}
         yield from _unread(at.warning, "proof", target, unknown, _NO_PROOF)

@@ -16,10 +16,8 @@ from tsoffset.commands.check.clusters import machine
 from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
 from tsoffset.commands.check.rights import (
     Granting,
-    allowed_of,
-    hidden,
     missing_rights,
-    partial_listings,
+    source_rights,
     unnoticed_groups,
 )
 from tsoffset.commands.check.samples import sample_topics
@@ -35,9 +33,8 @@ from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
-from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import ClusterDescription, Operation, Resource, Side, TopicDescription
+from tsoffset.model import ClusterDescription, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, counted
 from tsoffset.terminal.report import Item, head, items, total
@@ -113,8 +110,6 @@ class _FlowCheck:
         self._clusters = connections
         self._all_flows = all_flows
         self._source, self._target = connections.of(flow.source), connections.of(flow.target)
-        self._at_source = Scope(flow.name, flow.source.alias)
-        self._at_target = Scope(flow.name, flow.target.alias)
 
     def findings(self) -> Iterator[Finding]:
         """All findings. If a cluster becomes unreachable, the part that needs it ends there."""
@@ -151,32 +146,13 @@ class _FlowCheck:
         survey = survey_source(flow, self._source.cluster)
         yield from groups.source_groups(flow, survey, self._all_flows)
         yield from topics.source_topics(flow, survey)
-        yield from self._source_rights(survey)
+        granting = Granting(flow.name, flow.source, survey.rights.principal)
+        yield from source_rights(flow, survey, granting)
         if target is not None:
             yield from self._part(flow.target, self._of_target(survey))
             yield from self._competing_flows(target, survey.synced)
             if (reverse := reverse_of(flow, self._all_flows)) is not None:
                 yield from groups.replication_loop(flow, survey.synced, reverse)
-
-    def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
-        flow, rights, at = self.flow, survey.rights, self._at_source
-        granting = Granting(flow.source, rights.principal)
-        of_topics = {topic.source: rights.topics[topic.source] for topic in survey.synced}
-        # A group whose committed offsets could be read may be described.
-        read = frozenset({Operation.DESCRIBE})
-        of_groups = {group: rights.groups.get(group, read) for group in survey.commits}
-        yield from missing_rights(at, Side.SOURCE, granting, of_topics, of_groups)
-        yield from unnoticed_groups(at, granting, rights)
-        complete = not survey.listings.failures
-        for resource, answers in allowed_of(rights).items():
-            unseen = survey.unseen[resource]
-            yield from hidden(at, granting, resource, answers, unseen, complete=complete)
-        written = {
-            Resource.TOPIC: written_topics(flow.topic_filter),
-            Resource.GROUP: written_groups(flow.group_filter),
-        }
-        open_ended = [resource for resource, names in written.items() if not names.only]
-        yield from partial_listings(at, granting, rights, open_ended)
 
     def _of_target(self, survey: SourceSurvey) -> Iterator[Finding]:
         flow, target = self.flow, self._target.cluster
@@ -186,10 +162,10 @@ class _FlowCheck:
         yield from self._part(flow.target, self._samples(survey, surveyed))
         yield from groups.target_groups(flow, surveyed, survey.listings)
         yield from topics.streams_applications(flow, survey, every)
-        at, granting = self._at_target, Granting(flow.target, rights.principal)
+        granting = Granting(flow.name, flow.target, rights.principal)
         of_topics = {topic.target: rights.topics[topic.target] for topic in survey.synced}
-        yield from missing_rights(at, Side.TARGET, granting, of_topics, rights.groups)
-        yield from unnoticed_groups(at, granting, rights)
+        yield from missing_rights(Side.TARGET, granting, of_topics, rights.groups)
+        yield from unnoticed_groups(granting, rights)
         yield from self._part(flow.target, self._configs(survey, surveyed))
         yield from groups.other_committer(flow, groups.checkpoints_seen(flow, target), _now_ms())
 
@@ -218,8 +194,8 @@ class _FlowCheck:
                 configs.TopicConfigs(topic, of_source[topic.source], of_target[topic.target])
                 for topic in pairs
             ],
-            Granting(self.flow.source, survey.rights.principal),
-            Granting(self.flow.target, surveyed.rights.principal),
+            Granting(self.flow.name, self.flow.source, survey.rights.principal),
+            Granting(self.flow.name, self.flow.target, surveyed.rights.principal),
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
 

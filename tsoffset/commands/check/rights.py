@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from os.path import commonprefix
 
 from tsoffset.commands.check.findings import Finding, Scope
-from tsoffset.commands.check.survey import NO_NAME
-from tsoffset.flow.settings import ClusterSettings
+from tsoffset.commands.check.survey import NO_NAME, SourceSurvey
+from tsoffset.flow.narrowing import written_groups, written_topics
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     Allowed,
@@ -39,10 +40,15 @@ NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Granting:
-    """The cluster and the principal to which commands grant rights."""
+    """A flow's user on one of its clusters; None if only the brokers know its principal."""
 
+    flow: str
     cluster: ClusterSettings
     principal: str | None
+
+    @property
+    def at(self) -> Scope:
+        return Scope(self.flow, self.cluster.alias)
 
     @property
     def to_principal(self) -> str:
@@ -79,19 +85,35 @@ class Granting:
         return advice
 
 
-def allowed_of(rights: Rights) -> dict[Resource, Mapping[str, Allowed]]:
-    return {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
+def source_rights(
+    flow: FlowSettings, survey: SourceSurvey, granting: Granting
+) -> Iterator[Finding]:
+    """Report rights that a cycle lacks on the source, and what this user may not see there."""
+    rights = survey.rights
+    of_topics = {topic.source: rights.topics[topic.source] for topic in survey.synced}
+    # A group whose committed offsets could be read may be described.
+    of_groups = {name: rights.groups.get(name, frozenset({_DESCRIBE})) for name in survey.commits}
+    yield from missing_rights(Side.SOURCE, granting, of_topics, of_groups)
+    yield from unnoticed_groups(granting, rights)
+    sees_all = isinstance(rights.cluster, frozenset) and _DESCRIBE in rights.cluster
+    complete = not survey.listings.failures
+    topics, groups = written_topics(flow.topic_filter), written_groups(flow.group_filter)
+    for resource, answers, unseen in (
+        (Resource.TOPIC, rights.topics, survey.unseen_topics),
+        (Resource.GROUP, rights.groups, survey.unseen_groups),
+    ):
+        yield from _hidden(granting, resource, answers, unseen, complete=complete)
+    if not topics.only:
+        yield from _partial_listing(granting, Resource.TOPIC, rights.topics)
+    if not (groups.only or sees_all):
+        yield from _partial_listing(granting, Resource.GROUP, rights.groups)
 
 
 def missing_rights(
-    at: Scope,
-    side: Side,
-    granting: Granting,
-    topics: Mapping[str, Allowed],
-    groups: Mapping[str, Allowed],
+    side: Side, granting: Granting, topics: Mapping[str, Allowed], groups: Mapping[str, Allowed]
 ) -> Iterator[Finding]:
     """Report the rights that a cycle lacks, or, if none is missing, those that it has."""
-    has, complete = [], True
+    at, has, complete = granting.at, [], True
     for resource, answers in ((Resource.TOPIC, topics), (Resource.GROUP, groups)):
         operations, subject = NEEDED[side, resource], f"rights on {resource}s"
         if found := lacking(answers, operations):
@@ -131,19 +153,18 @@ def lacking(
     }
 
 
-def hidden(
-    at: Scope,
+def _hidden(
     granting: Granting,
     resource: Resource,
     answers: Mapping[str, Allowed],
-    unseen: Iterable[str],
+    unseen: Sequence[str],
     *,
     complete: bool,
 ) -> Iterator[Finding]:
     """Report names that a filter spells out and no listing has: hidden by rights, or nonexistent.
     `complete` is whether all brokers gave their listing."""
+    at = granting.at
     key = f"{resource}s"
-    unseen = sorted(unseen)
     hidden = [name for name in unseen if answers.get(name) == frozenset()]
     if hidden:
         also = ", nor which committed offsets it has" if resource is Resource.TOPIC else ""
@@ -167,17 +188,13 @@ def hidden(
         )
 
 
-def partial_listings(
-    at: Scope, granting: Granting, rights: Rights, resources: Collection[Resource]
+def _partial_listing(
+    granting: Granting, resource: Resource, answers: Mapping[str, Allowed]
 ) -> Iterator[Finding]:
-    """Report listings that may be incomplete: brokers list only topics and groups that the
+    """Report a listing that may be incomplete: brokers list only topics and groups that the
     principal may describe; all groups if it may describe the cluster."""
-    sees_all = isinstance(rights.cluster, frozenset) and _DESCRIBE in rights.cluster
-    for resource in resources:
-        may_describe = allowed_of(rights)[resource].get(NO_NAME) != frozenset()
-        if may_describe or (resource is Resource.GROUP and sees_all):
-            continue
-        yield at.ok(
+    if answers.get(NO_NAME) == frozenset():
+        yield granting.at.ok(
             f"{resource}s",
             f"the list has only {resource}s that this principal may describe; Kafka hides all"
             " others",
@@ -185,10 +202,10 @@ def partial_listings(
         )
 
 
-def unnoticed_groups(at: Scope, granting: Granting, rights: Rights) -> Iterator[Finding]:
+def unnoticed_groups(granting: Granting, rights: Rights) -> Iterator[Finding]:
     """Report that a cycle cannot notice groups that no broker lists."""
     if rights.topics.get(GROUP_OFFSETS_TOPIC) == frozenset():
-        yield at.warning(
+        yield granting.at.warning(
             f"topic {GROUP_OFFSETS_TOPIC}",
             f"DESCRIBE is missing{granting.to_principal}: if a partition of this topic has no"
             " leader, the groups in it are missing without a message",

@@ -18,7 +18,6 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Resource,
     Rights,
     TimestampType,
     TopicDescription,
@@ -49,16 +48,17 @@ class SourceSurvey:
     """The source of a flow: groups, topics, the committed offsets of the selected groups, and the
     topics with such offsets (`synced`).
 
-    `unseen` are the names that the filters spell out and no listing has. `rights` are those on
-    synced topics, on `__consumer_offsets`, on groups whose offsets could not be read, on unseen
-    names, and on NO_NAME.
+    `unseen_topics` and `unseen_groups` are names that the filters spell out and no listing has.
+    `rights` are those on synced topics, on `__consumer_offsets`, on groups whose offsets could not
+    be read, on unseen names, and on NO_NAME.
     """
 
     listings: GroupListings
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
     synced: tuple[SyncedTopic, ...]
-    unseen: Mapping[Resource, list[str]]
+    unseen_topics: list[str]
+    unseen_groups: list[str]
     rights: Rights
 
 
@@ -77,32 +77,20 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
     commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
-    unseen = {
-        Resource.TOPIC: [
-            topic
-            for topic in written_topics(flow.topic_filter).names
-            if topic not in topics and renamed(flow, topic) is not None
-        ],
-        Resource.GROUP: [
-            group
-            for group in written_groups(flow.group_filter).names
-            if group not in listings.groups
-        ],
-    }
+    unseen_topics = [
+        topic
+        for topic in sorted(written_topics(flow.topic_filter).names)
+        if topic not in topics and renamed(flow, topic) is not None
+    ]
+    written = sorted(written_groups(flow.group_filter).names)
+    unseen_groups = [group for group in written if group not in listings.groups]
+    synced_names = [topic.source for topic in synced]
+    unread = [group for group, found in commits.items() if isinstance(found, Failed)]
     rights = source.rights(
-        [
-            *(topic.source for topic in synced),
-            *_group_offsets_topic(listings),
-            *unseen[Resource.TOPIC],
-            NO_NAME,
-        ],
-        [
-            *(group for group, found in commits.items() if isinstance(found, Failed)),
-            *unseen[Resource.GROUP],
-            NO_NAME,
-        ],
+        [*synced_names, *_group_offsets_topic(listings), *unseen_topics, NO_NAME],
+        [*unread, *unseen_groups, NO_NAME],
     )
-    return SourceSurvey(listings, topics, commits, synced, unseen, rights)
+    return SourceSurvey(listings, topics, commits, synced, unseen_topics, unseen_groups, rights)
 
 
 def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
