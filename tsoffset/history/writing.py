@@ -18,7 +18,7 @@ from tsoffset.history.files import day_of
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.reading import points
 from tsoffset.history.tidying import remove_before, tidy
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, in_words, place_of
 
 log = structlog.get_logger(__name__)
 
@@ -146,20 +146,16 @@ class _Writer:
     def _warn(self, error: BaseException) -> None:
         """Log it once, until it changes or a write succeeds."""
         flow, root = self.history.flow, self.history.root
+        known = isinstance(error, UNREACHABLE)
+        words = in_words(root, error) if known else f"{type(error).__name__}: {error}"
         message = (
-            f"write history, flow {flow}: {root.path('')}: {_words(root, error)}; cycles "
-            "continue, and the next successful write includes the missing cycles: free disk space, "
-            "or let this user write to it"
+            f"write history, flow {flow}: {root.path('')}: {words}; cycles continue, and the next"
+            " successful write includes the missing cycles: free disk space, or let this user write"
+            " to it"
         )
         if message != self._warned:
             # An unexpected error is a bug of tsoffset.
-            known = isinstance(error, UNREACHABLE)
             log.warning(
                 "history_not_written", flow=flow, message=message, exc_info=None if known else error
             )
         self._warned = message
-
-
-def _words(root: Place, error: BaseException) -> str:
-    known = isinstance(error, UNREACHABLE)
-    return in_words(root, error) if known else f"{type(error).__name__}: {error}"
