@@ -165,7 +165,7 @@ def test_a_batch_that_was_not_committed_has_both_its_ends_translated(tmp_path):
             [("p", 7), ("o", 10), ("o", 20), ("p", 9)],
         ),
         # One before the first commit, too.
-        ({0: ["-", '{"p":{"0":9}}']}, [], [("p", 7), ("o", 10), ("p", 9)]),
+        ({0: ["-", '{"p":{"0":9}}']}, [], [("o", 10), ("p", 7), ("p", 9)]),
     ],
 )
 def test_what_has_no_offset_begins_where_its_source_began(tmp_path, offsets, commits, expected):

@@ -120,11 +120,10 @@ def _read(uri: str, place: Place) -> SparkCheckpoint:
     open_batch = None if last == committed else _file(place, name, f"offsets/{last}", header=2)
     if committed < 0:
         assert open_batch is not None
-        begun = tuple(_beginning(place, name, line - 2) for line in open_batch.offsets)
-        resumes = (*begun, *_beginnings_left(place, name, open_batch))
+        resumes = tuple(_beginnings(place, name, open_batch, of_all=True))
     else:
         ends = _file(place, name, f"offsets/{committed}", header=2)
-        resumes = (ends, *_beginnings_left(place, name, ends))
+        resumes = (ends, *_beginnings(place, name, ends, of_all=False))
     found = SparkCheckpoint(uri, resumes, open_batch, listing)
     if not any(file.offsets for file in resumes):
         raise malformed(name, None, "no offset of Kafka", "a query that reads from Kafka")
@@ -142,22 +141,19 @@ def _batches(listing: tuple[str, ...], log: str) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def _beginning(place: Place, name: str, source: int) -> LogFile:
-    """Where a Kafka source began."""
-    path = f"sources/{source}/0"
-    found = _file(place, name, path, header=1)
-    if not found.offsets:
-        raise malformed(f"{name}/{path}", 2, "no offsets", "the offsets at which the source begins")
-    return found
-
-
-def _beginnings_left(place: Place, name: str, ends: LogFile) -> Iterator[LogFile]:
-    """Where the Kafka sources began that have no offset in this batch: they begin there still."""
-    for source, line in enumerate(ends.lines[2:]):
-        if line == _NO_OFFSETS and "0" in place.below("sources", str(source)).names():
-            found = _file(place, name, f"sources/{source}/0", header=1)
+def _beginnings(place: Place, name: str, batch: LogFile, *, of_all: bool) -> Iterator[LogFile]:
+    """Where the Kafka sources began that have no offset in this batch, for they are still there;
+    `of_all` also of the others."""
+    for source, line in enumerate(batch.lines[2:]):
+        path = f"sources/{source}/0"
+        is_known = of_all and source + 2 in batch.offsets
+        if is_known or (line == _NO_OFFSETS and "0" in place.below("sources", str(source)).names()):
+            found = _file(place, name, path, header=1)
             if found.offsets:
                 yield found
+            elif is_known:
+                where, expected = f"{name}/{path}", "the offsets at which the source begins"
+                raise malformed(where, 2, "no offsets", expected)
 
 
 def _file(place: Place, name: str, path: str, *, header: int) -> LogFile:
