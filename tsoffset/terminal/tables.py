@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Span, Text
 
 from tsoffset.printable import printable
@@ -132,13 +132,8 @@ def elided(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     tail = (width - 1) // 2
-    head = width - 1 - tail
-    while cell_len(text[:head]) > width - 1 - tail:
-        head -= 1
-    end = text[len(text) - tail :]
-    while cell_len(end) > tail:
-        end = end[1:]
-    return text[:head] + _ELLIPSIS + end
+    head = set_cell_size(text, width - 1 - tail)
+    return head + _ELLIPSIS + set_cell_size(text[::-1], tail)[::-1]
 
 
 def wrapped(
