@@ -28,6 +28,7 @@ from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -514,6 +515,24 @@ def test_a_group_goes_back_from_an_open_transaction(ahead):
     ahead.commit("billing", "A.orders", 105, on="B")
     assert rewound(ahead)["billing"] == (OutcomeKind.COMMITTED, None)
     assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
+
+
+def test_no_group_goes_back_in_a_topic_made_anew(ahead, monkeypatch):
+    """After the translation: its offset lies in the new log, too, after records that the group has
+    not read."""
+    translated = OpenFlow.translated
+
+    def meanwhile(*given: Any) -> Any:
+        found = translated(*given)
+        ahead["B"].delete_topic("A.orders")
+        ahead["B"].create_topic("A.orders")
+        ahead["B"].log("A.orders").append(messages("orders", range(100)))
+        return found
+
+    monkeypatch.setattr(OpenFlow, "translated", meanwhile)
+    failed = (OutcomeKind.FAILED, FailureKind.NO_LEADER)
+    assert rewound(ahead) == {"billing": failed, "shipping": failed}
+    assert ahead.standing("billing", "A.orders") is None
 
 
 def test_a_group_that_cannot_be_read_again_is_told(ahead, capsys):

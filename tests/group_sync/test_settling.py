@@ -23,6 +23,7 @@ from tsoffset.cycle.source_commits import preflight
 from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.open_flow import OpenFlow
+from tsoffset.group_sync.target_topics import target_topics
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.model import (
     CommittedOffset,
@@ -112,8 +113,9 @@ def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -
     """The last step alone."""
     opened = OpenFlow(flow(), estate["A"], target, ())
     groups = preflight(flow(), estate["A"], target).groups
+    topics = target_topics(target, [COPY.topic])
     work = commit_work(opened.translated(opened.commits(groups)))
-    done = commit_groups(flow(), target, work, commit=True, until=until, clock=estate.time)
+    done = commit_groups(flow(), target, work, commit_to=topics, until=until, clock=estate.time)
     return Done(list(result_rows("A->B", work, done.rows)), done.longest_gap_seconds)
 
 

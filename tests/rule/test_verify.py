@@ -55,7 +55,7 @@ def translated(
         for number in estate["A"].partition_numbers("orders")
         for offset in positions
     ]
-    found, _, cost = steps.translate(
+    found, _, _, cost = steps.translate(
         pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
     )
     return found.sort(SOURCE_OFFSET), cost

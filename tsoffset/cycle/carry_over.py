@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import Isolation, Proof, Safety, Side, TopicPartition
+from tsoffset.model import Failed, Isolation, Proof, Safety, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import (
     NOTHING,
     Holds,
@@ -28,13 +28,17 @@ from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
+_WITHOUT_IDS = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Which logs partitions have, as far as the clusters could tell."""
+    """Which logs partitions have, and the ids of the target topics, as far as the clusters could
+    tell."""
 
     source: Mapping[TopicPartition, LogIdentity]
     target: Mapping[TopicPartition, LogIdentity]
+    target_topic_ids: Mapping[str, str]
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
         """A carry-over of the partition's logs that holds nothing yet; None where a log could not
@@ -52,16 +56,34 @@ class Identities:
         )
 
 
-def identities(
-    cluster: Cluster, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, LogIdentity]:
-    """Which log each of the partitions has; without those of which the cluster cannot tell."""
+def describe_topics(
+    cluster: Cluster, topics: Collection[str]
+) -> Mapping[str, TopicDescription | Failed]:
+    """What the cluster says of the topics; nothing if it cannot be reached."""
+    if not topics:
+        return {}
     try:
-        topics = cluster.topics(sorted({one.topic for one in partitions}))
+        return cluster.topics(sorted(topics))
     except ClusterUnreachable:
         return {}
+
+
+def identities(
+    topics: Mapping[str, TopicDescription | Failed], partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, LogIdentity]:
+    """Which log each of the partitions has; without those of which the cluster did not tell."""
     found = {one: log_identity(topics.get(one.topic), one.partition) for one in partitions}
     return {one: identity for one, identity in found.items() if identity is not None}
+
+
+def topic_ids(topics: Mapping[str, TopicDescription | Failed]) -> dict[str, str]:
+    """The ids of the topics that could be described. Where the brokers have no topic ids (before
+    Kafka 2.8) all have the same one: that a topic was recreated cannot be seen there."""
+    return {
+        name: topic.topic_id or _WITHOUT_IDS
+        for name, topic in topics.items()
+        if isinstance(topic, TopicDescription)
+    }
 
 
 def ask_for_ranges(

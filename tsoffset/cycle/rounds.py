@@ -17,7 +17,7 @@ import structlog
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
-from tsoffset.cycle.carry_over import Identities, Learned, identities
+from tsoffset.cycle.carry_over import Identities, Learned, describe_topics, identities, topic_ids
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
 from tsoffset.cycle.conversations import Partition
 from tsoffset.cycle.under_way import Observe
@@ -38,11 +38,12 @@ from tsoffset.model import (
     LogRange,
     ReadFrom,
     Side,
+    TopicDescription,
     TopicPartition,
     Youngest,
 )
 from tsoffset.records import Stretch, walk_side_by_side
-from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.translate import Translation
@@ -120,10 +121,7 @@ def translate_with_carry_over(
         tuple(answered for _, answered, _ in done),
         tuple(left.carry_over for _, _, left in done if left.carry_over is not None),
         run.cost,
-        {
-            one.source: logs.target[one.target].topic_id if one.target in logs.target else ""
-            for one in work
-        },
+        logs.target_topic_ids,
     )
 
 
@@ -132,16 +130,22 @@ def _described(
 ) -> tuple[Identities, Collection[str]]:
     """The identities of both sides' logs, and the target topics that are known not to be compacted.
     All requests are under way at once."""
-    of_target: dict[TopicPartition, LogIdentity] = {}
+    sources, targets = {part.source for part in work}, {part.target for part in work}
+    of_target: dict[str, TopicDescription | Failed] = {}
     not_compacted: set[str] = set()
     calls: list[Callable[[], None]] = [
-        lambda: of_target.update(identities(target, {part.target for part in work})),
+        lambda: of_target.update(describe_topics(target, {one.topic for one in targets})),
         lambda: not_compacted.update(topics_not_compacted(flow.translation, target, work)),
     ]
     with ThreadPoolExecutor(1) as executor:
-        of_source = executor.submit(identities, source, {part.source for part in work})
+        of_source = executor.submit(describe_topics, source, {one.topic for one in sources})
         target.together(calls)
-        return Identities(of_source.result(), of_target), not_compacted
+        logs = Identities(
+            identities(of_source.result(), sources),
+            identities(of_target, targets),
+            topic_ids(of_target),
+        )
+    return logs, not_compacted
 
 
 def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:

@@ -96,15 +96,15 @@ class AnsweredPartition:
 class TranslatedWork:
     """The translations of a batch of partitions: the positions that had a conversation, with for
     how long each holds (None: it is not to be remembered), and of each partition the others; what
-    is to be carried over of the partitions; what it all took; and, by source partition, the ids of
-    the target's topics, read before everything else: empty where that was not possible."""
+    is to be carried over of the partitions; what it all took; and the ids of the target's topics,
+    read before everything else: of those that could be described."""
 
     conversed: tuple[TranslatedPosition, ...]
     holds: tuple[Holds | None, ...]
     answered: tuple[AnsweredPartition, ...]
     carry_overs: tuple[PartitionCarryOver, ...]
     cost: Cost
-    target_topic_ids: Mapping[TopicPartition, str]
+    target_topic_ids: Mapping[str, str]
 
 
 def partition_work(

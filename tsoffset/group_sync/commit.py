@@ -16,7 +16,7 @@ from typing import Protocol
 
 import polars as pl
 
-from tsoffset.cluster import Cluster, all_failed
+from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -34,6 +34,7 @@ from tsoffset.group_sync.tables import (
     null_where,
     select,
 )
+from tsoffset.group_sync.target_topics import is_same_topic, target_topics
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -41,7 +42,6 @@ from tsoffset.model import (
     LogRange,
     OutcomeKind,
     Reason,
-    TopicDescription,
     TopicPartition,
 )
 
@@ -108,15 +108,16 @@ def commit_groups(
     target: Cluster,
     work: pl.DataFrame,
     *,
-    commit: bool,
+    commit_to: pl.DataFrame | None,
     until: float | None = None,
     clock: Time = time,
 ) -> CommitResults:
-    """Decide each row of `work` (COMMIT_WORK, a group's rows together) and, with `commit`, commit
-    what may be committed, until `until` (seconds since 1970 UTC). Running it again commits nothing
-    twice."""
+    """Decide each row of `work` (COMMIT_WORK, a group's rows together) and, unless `commit_to` is
+    None, commit what may be committed, until `until` (seconds since 1970 UTC). `commit_to` are the
+    topics as they were before translating (TARGET_TOPICS): rows of one that is not the same any
+    more, or is not known to be, fail. Running it again commits nothing twice."""
     work = select(work, COMMIT_WORK)
-    committer = _Committer(flow, target, work, commit, until, clock)
+    committer = _Committer(flow, target, work, commit_to, until, clock)
     done = committer.run()
     # After the commits: no slow answer may come between reading offsets and sending them.
     done = _decide_with_own_log_end(target, work, done, flow.translation.floor)
@@ -142,28 +143,6 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _of_same_topics(target: Cluster, work: pl.DataFrame) -> pl.DataFrame:
-    """The work; rows fail whose target topic was recreated since they were translated, or cannot be
-    described: their offset may lie within a new log, after records that the group has not read. A
-    missing topic may be created again before the commit."""
-    asked = work.filter(pl.col("target_topic_id").is_not_null())
-    names = asked["target_topic"].unique(maintain_order=True).to_list()
-    found: Mapping[str, TopicDescription | Failed] = {}
-    try:
-        found = target.topics(names) if names else {}
-    except ClusterUnreachable as error:
-        found = dict.fromkeys(names, all_failed(error))
-    now = pl.DataFrame(
-        [(topic, "" if isinstance(one, Failed) else one.topic_id) for topic, one in found.items()],
-        {"target_topic": pl.String, "id_now": pl.String},
-        orient="row",
-    )
-    work = left_join(work, now, ["target_topic"])
-    is_same = (pl.col("id_now") == pl.col("target_topic_id")) & (pl.col("id_now") != "")
-    work = without_changed(work, ~is_same & pl.col("target_offset").is_not_null())
-    return work.drop("id_now")
-
-
 class _Committer:
     """Turns through the groups: each row that can be decided is, the others wait for the next.
 
@@ -175,7 +154,7 @@ class _Committer:
         flow: FlowSettings,
         target: Cluster,
         work: pl.DataFrame,
-        commit: bool,
+        commit_to: pl.DataFrame | None,
         until: float | None,
         clock: Time,
     ) -> None:
@@ -183,7 +162,7 @@ class _Committer:
         self._floor = flow.translation.floor
         self._work = work
         self._share_groups = frozenset(work.filter("is_share_group")["group"])
-        self._commit = commit
+        self._commit_to = commit_to
         self._until = until
         self._clock = clock
         self._groups_at_once = GROUPS_AT_ONCE
@@ -248,8 +227,8 @@ class _Committer:
         """Read, decide and send these rows; returns those that are left."""
         # Always from the original work: deciding changes some of its columns.
         rows = self._work[part["row"]]
-        if self._commit:
-            rows = _of_same_topics(self._target, rows)
+        if self._commit_to is not None:
+            rows = self._of_same_topics(rows, self._commit_to)
         read_at = self._clock.monotonic()
         names = part["group"].unique(maintain_order=True).to_list()
         found = committed_columns(
@@ -271,11 +250,25 @@ class _Committer:
         rows = self._without_written(decide(rows.filter(~waits), self._floor))
         would_commit = pl.col("outcome") == OutcomeKind.WOULD_COMMIT
         pending = rows.filter(would_commit)
-        if not self._commit or pending.is_empty():
+        if self._commit_to is None or pending.is_empty():
             self._finish(rows)
             return select(waiting, _OPEN)
         self._finish(rows.filter(~would_commit))
         return pl.concat([select(waiting, _OPEN), self._send(pending, read_at)])
+
+    def _of_same_topics(self, rows: pl.DataFrame, then: pl.DataFrame) -> pl.DataFrame:
+        """The rows; those with a translation fail whose target topic is another one now, or cannot
+        be described. A missing topic may be created again before the commit. Nor is the start of
+        the other topic's log committed (`translation.floor`)."""
+        has_translation = pl.col("target_offset").is_not_null()
+        may_be_committed = has_translation
+        if self._floor == "log_start":
+            may_be_committed |= pl.col("target_start").is_not_null()
+        names = rows.filter(may_be_committed)["target_topic"].unique(maintain_order=True)
+        now = target_topics(self._target, names.to_list())
+        is_other = ~is_same_topic(then, now)
+        rows = without_changed(rows, is_other & has_translation)
+        return rows.with_columns_seq(null_where(is_other, ["target_start", "target_end"]))
 
     def _without_written(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows without those for which the group has by now what was sent: these are done."""

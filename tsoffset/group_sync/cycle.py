@@ -62,6 +62,7 @@ from tsoffset.group_sync.tables import (
     select,
     semi_join,
 )
+from tsoffset.group_sync.target_topics import with_one_id
 from tsoffset.group_sync.translate import translate
 from tsoffset.model import Failed, OutcomeKind, Precision, Reason
 from tsoffset.rule.reasons import rewritten
@@ -84,12 +85,15 @@ class Steps(Protocol):
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
         """TRANSLATIONS of TO_TRANSLATE, in any order; PARTITIONS after that, from what they were
-        before; and what it took."""
+        before; TARGET_TOPICS; and what it took."""
 
-    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
-        """COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent."""
+    def decide_and_commit(
+        self, work: pl.DataFrame, topics: pl.DataFrame
+    ) -> tuple[pl.DataFrame, Cost]:
+        """COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent.
+        Nothing is committed to topics other than `topics` (TARGET_TOPICS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +132,17 @@ class StepsHere:
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
         return translate(self.flow, self.source, self.target, offsets, partitions)
 
-    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(
+        self, work: pl.DataFrame, topics: pl.DataFrame
+    ) -> tuple[pl.DataFrame, Cost]:
         done = commit_groups(
             self.flow,
             self.target,
             work,
-            commit=self.commit,
+            commit_to=topics if self.commit else None,
             until=self.until,
             clock=self.clock,
         )
@@ -239,8 +245,10 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     before = anti_join(carry_over.partitions, found.logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
+    topics = found.logs.target_topics
     if not offsets.is_empty():
-        translations, learned, cost = steps.translate(offsets, before)
+        translations, learned, seen, cost = steps.translate(offsets, before)
+        topics = with_one_id(pl.concat([topics, seen]))
     rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
     translated = offsets.select(PARTITION).unique()
     void = void_partitions(before, found.logs.void, translated, learned)
@@ -257,7 +265,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     if rows["is_open"].any():
         work = select(rows, _OPEN_WORK).filter(rows["is_open"])
         work = _same_logs(steps, work, before)
-        decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK))
+        decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK), topics)
         del work
         cost += committing
         results = _in_order(rows["is_open"], decided, results)
@@ -314,7 +322,6 @@ def _with_translations(
         "source_timestamp_ms": pl.col("known_timestamp_ms"),
         "target_start": pl.col("target_start"),
         "target_end": pl.col("target_end"),
-        "target_topic_id": pl.col("target_topic_id"),
     }
     log_end = pl.when("is_cached").then("source_log_end").when("is_new").then("new_source_log_end")
     rows = rows.with_columns_seq(

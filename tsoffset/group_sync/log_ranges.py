@@ -11,11 +11,12 @@ from typing import Any
 import polars as pl
 
 from tsoffset.cluster import Cluster, all_failed
-from tsoffset.cycle.carry_over import identities
+from tsoffset.cycle.carry_over import describe_topics, identities
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.tables import LOG_RANGES, PARTITION, PARTITIONS, empty
+from tsoffset.group_sync.tables import LOG_RANGES, PARTITION, PARTITIONS, TARGET_TOPICS, empty
+from tsoffset.group_sync.target_topics import topics_frame
 from tsoffset.model import Failed, Isolation, LogRange, TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity
 
@@ -28,15 +29,17 @@ _VOID = {name: LOG_RANGES[name] for name in PARTITION}
 class KnownLogs:
     """`ranges` (LOG_RANGES) of the partitions whose logs are the same ones; `void` are partitions
     whose logs are others now, or shorter: nothing that is cached of them holds. A partition whose
-    logs could not be read, or of which only a former leader answers, is in neither."""
+    logs could not be read, or of which only a former leader answers, is in neither. `target_topics`
+    (TARGET_TOPICS) are those of `ranges`."""
 
     ranges: pl.DataFrame
     void: pl.DataFrame
+    target_topics: pl.DataFrame
 
     @classmethod
     def none(cls) -> "KnownLogs":
         """Nothing is known of any log."""
-        return cls(empty(LOG_RANGES), empty(_VOID))
+        return cls(empty(LOG_RANGES), empty(_VOID), empty(TARGET_TOPICS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def log_ranges(
     ranges: so a log that is truncated between the two is noticed."""
     cached, void = _cached(flow, partitions)
     found: list[tuple[Any, ...]] = []
+    topic_ids: dict[str, str] = {}
     if cached:
         isolations = dict.fromkeys((flow.isolation, Isolation.READ_UNCOMMITTED))
         with ThreadPoolExecutor(1) as pool:
@@ -81,10 +85,12 @@ def log_ranges(
                 continue
             place = (one.source.topic, one.source.partition)
             ends = (span.start, span.end, own.end, copies.start, copies.end)
-            found.append((*place, *ends, one.target_log.topic_id))
+            found.append((*place, *ends))
+            topic_ids[one.target.topic] = one.target_log.topic_id
     return KnownLogs(
         pl.DataFrame(found, LOG_RANGES, orient="row"),
         pl.DataFrame([(one.topic, one.partition) for one in sorted(void)], _VOID, orient="row"),
+        topics_frame(topic_ids, topic_ids),
     )
 
 
@@ -119,7 +125,8 @@ def _cached(
 def _logs(
     cluster: Cluster, partitions: Sequence[TopicPartition], isolations: Iterable[Isolation]
 ) -> tuple[Mapping[TopicPartition, LogIdentity], list[Ranges]]:
-    found = identities(cluster, partitions)
+    topics = describe_topics(cluster, {one.topic for one in partitions})
+    found = identities(topics, partitions)
     return found, [_ranges(cluster, partitions, isolation) for isolation in isolations]
 
 

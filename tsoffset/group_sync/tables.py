@@ -61,7 +61,6 @@ LOG_RANGES: Schema = {
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
     "target_end": pl.Int64,
-    "target_topic_id": pl.String,
 }
 
 # An exact translation: of which source offset, and which target offsets mean the same.
@@ -126,7 +125,6 @@ READ_COMMITS: Schema = {
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
     "target_end": pl.Int64,
-    "target_topic_id": pl.String,
     # The cached translation is the commit's translation; and the target group has it.
     "is_cached": pl.Boolean,
     "is_unchanged": pl.Boolean,
@@ -158,11 +156,9 @@ _TRANSLATION: Schema = {
     "message": pl.String,
     "source_timestamp_ms": pl.Int64,
     **_ANSWER,
-    # The target's log when it was translated; null where it could not be read. Its topic, read
-    # before; empty if it could not be described, or has no id.
+    # The target's log when it was translated; null where it could not be read.
     "target_start": pl.Int64,
     "target_end": pl.Int64,
-    "target_topic_id": pl.String,
 }
 TRANSLATION = list(_TRANSLATION)
 
@@ -180,6 +176,10 @@ TRANSLATIONS: Schema = {
     # Null where it was not read.
     "source_log_end": pl.Int64,
 }
+
+# The ids that target topics had before translating; null for one that could not be described. A
+# table of its own: in the rows of all group-partitions they would take much memory.
+TARGET_TOPICS: Schema = {"target_topic": pl.String, "target_topic_id": pl.String}
 
 # A row without a source topic is a group that could not be read as a whole.
 COMMIT_WORK: Schema = {

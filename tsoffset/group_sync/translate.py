@@ -1,6 +1,6 @@
 """From tables to the translation rule, and back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.tables import PARTITIONS, TRANSLATIONS, empty, select
+from tsoffset.group_sync.target_topics import topics_frame
 from tsoffset.model import Failed, Precision, Skipped, TopicPartition, Translated
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
 
@@ -21,21 +22,19 @@ def translate(
     target: Cluster,
     offsets: pl.DataFrame,
     partitions: pl.DataFrame,
-) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
     """TRANSLATIONS of TO_TRANSLATE, in any order; PARTITIONS after that, from what they were
-    before; and what it took."""
+    before; TARGET_TOPICS; and what it took."""
     work = work_by_partition(offsets, partitions)
     done = translate_with_carry_over(flow, source, target, work)
     singly = pl.DataFrame(
-        [
-            _row(one, holds, done.target_topic_ids[one.partition])
-            for one, holds in zip(done.conversed, done.holds, strict=True)
-        ],
+        [_row(one, holds) for one, holds in zip(done.conversed, done.holds, strict=True)],
         TRANSLATIONS,
         orient="row",
     )
-    found = pl.concat([singly, _answered(work, done.answered, done.target_topic_ids)])
-    return found, partitions_frame(done.carry_overs), done.cost
+    found = pl.concat([singly, _answered(work, done.answered)])
+    topics = topics_frame({one.target.topic for one in work}, done.target_topic_ids)
+    return found, partitions_frame(done.carry_overs), topics, done.cost
 
 
 def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[PartitionWork]:
@@ -52,7 +51,7 @@ def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[P
     return found
 
 
-def _row(one: TranslatedPosition, holds: Holds | None, target_topic_id: str) -> tuple[Any, ...]:
+def _row(one: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
     answer, span = one.translation.outcome, one.target_range
     ends = None if holds is None else holds.while_ends
     why: tuple[str | None, str | None] = (None, None)
@@ -69,7 +68,6 @@ def _row(one: TranslatedPosition, holds: Holds | None, target_topic_id: str) -> 
         one.translation.source_timestamp_ms,
         *found,
         *((None, None) if span is None else (span.start, span.end)),
-        target_topic_id,
         one.target_rewrites_timestamps,
         holds is not None,
         *((None, None, None) if ends is None else (ends.source, ends.source_log, ends.target)),
@@ -77,11 +75,7 @@ def _row(one: TranslatedPosition, holds: Holds | None, target_topic_id: str) -> 
     )
 
 
-def _answered(
-    work: list[PartitionWork],
-    answered: Iterable[AnsweredPartition],
-    target_topic_ids: Mapping[TopicPartition, str],
-) -> pl.DataFrame:
+def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) -> pl.DataFrame:
     """The answers of the fast path, of all partitions."""
     parts = list(answered)
     sizes = [len(one.answers.offset) for one in parts]
@@ -94,7 +88,6 @@ def _answered(
         "partition": [one.source.partition for one in work],
         "target_start": [None if span is None else span.start for span in spans],
         "target_end": [None if span is None else span.end for span in spans],
-        "target_topic_id": [target_topic_ids[one.source] for one in work],
         "rewrites_timestamps": [one.target_rewrites_timestamps for one in parts],
         "holds": [one.holds is not None for one in parts],
         "while_source_end": [None if each is None else each.source for each in ends],

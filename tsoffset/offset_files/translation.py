@@ -112,7 +112,9 @@ class _FileSteps(StepsHere):
         """As `Steps.read`, from the file."""
         return join_cache(self.commits, cached, ranges, empty(TARGET_COMMITS))
 
-    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(
+        self, work: pl.DataFrame, topics: pl.DataFrame
+    ) -> tuple[pl.DataFrame, Cost]:
         """As `Steps.decide_and_commit`, as if the target had no offset of the application."""
         rows = with_current(work, empty(TARGET_COMMITS))
         decided = decide(rows, self.flow.translation.floor)

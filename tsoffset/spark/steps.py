@@ -128,7 +128,7 @@ class SparkSteps:
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
         rows_of = _by_partition(offsets)
         distinct = {partition: len(rows) for partition, rows in rows_of.items()}
         # A task has at least one fetch under way, so the user's limit on these limits tasks, too.
@@ -142,12 +142,16 @@ class SparkSteps:
         work = ((part, semi_join(partitions, part, PARTITION)) for part in parts)
         sizes = [len(own) for own in rows]
         done = self._run("translate", steps, "translate", work, sizes, at_once=self._most_reads)
+        *tables, costs = zip(*done, strict=True)
         cost = Cost()
-        for _, _, its_cost in done:
+        for its_cost in costs:
             cost = cost.in_parallel(its_cost)
-        return pl.concat(found for found, _, _ in done), pl.concat(one for _, one, _ in done), cost
+        found, learned, topics = (pl.concat(each) for each in tables)
+        return found, learned, topics, cost
 
-    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(
+        self, work: pl.DataFrame, topics: pl.DataFrame
+    ) -> tuple[pl.DataFrame, Cost]:
         """As `Steps.decide_and_commit`: whole groups in each task."""
         sizes = work["group"].rle().struct.field("len").to_list()
         # As in `whole`.
@@ -155,7 +159,8 @@ class SparkSteps:
         tasks = packing.cut(range(len(sizes)), size.tasks(len(work), self.slots), sizes.__getitem__)
         rows = [sum(sizes[group] for group in task) for task in tasks]
         ends = accumulate(rows)
-        parts = ((work[end - size : end],) for size, end in zip(rows, ends, strict=True))
+        of_tasks = (work[end - size : end] for size, end in zip(rows, ends, strict=True))
+        parts = ((own, semi_join(topics, own, ["target_topic"])) for own in of_tasks)
         done = self._run("settle", self._committing(len(work)), "decide_and_commit", parts, rows)
         cost = Cost()
         for _, its_cost in done:

@@ -31,7 +31,7 @@ from tsoffset.group_sync.cycle import (
     untranslated,
 )
 from tsoffset.group_sync.log_ranges import KnownLogs
-from tsoffset.group_sync.tables import BROKEN, PARTITION, semi_join
+from tsoffset.group_sync.tables import BROKEN, PARTITION, TARGET_TOPICS, empty, semi_join
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
@@ -95,23 +95,26 @@ class StepsInTask:
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
         try:
             with self._here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
-                found, learned, cost = here.translate(offsets, partitions)
+                found, learned, topics, cost = here.translate(offsets, partitions)
                 sent = Traffic.of(here.source) - before
-                return found, learned, replace(cost, source_requests=sent.requests)
+                return found, learned, topics, replace(cost, source_requests=sent.requests)
         except BROKEN as error:
             topic, number = offsets.row(0)[:2]
             what = f"translate offsets of {topic}-{number}"
             failed = self._broken("translation_broke", what, error)
-            return untranslated(offsets, failed), semi_join(partitions, offsets, PARTITION), Cost()
+            kept = semi_join(partitions, offsets, PARTITION)
+            return untranslated(offsets, failed), kept, empty(TARGET_TOPICS), Cost()
 
-    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(
+        self, work: pl.DataFrame, topics: pl.DataFrame
+    ) -> tuple[pl.DataFrame, Cost]:
         try:
             with self._here(Stage.SETTLE) as here:
-                return here.decide_and_commit(work)
+                return here.decide_and_commit(work, topics)
         except BROKEN as error:
             what = f"commit offsets of group {work['group'][0]} and others"
             return failed_results(work, self._broken("settling_broke", what, error)), Cost()

@@ -116,7 +116,7 @@ def _explanations(
 
     translated = opened.translated(commits, observe)
     work = commit_work(translated)
-    results = commit_groups(flow, opened.target, work, commit=False).rows
+    results = commit_groups(flow, opened.target, work, commit_to=None).rows
     return [
         _explanation(flow, one, row, traces)
         for one, row in zip(translated, result_rows(flow.name, work, results), strict=True)

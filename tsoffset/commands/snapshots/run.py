@@ -26,6 +26,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups, with_log_ranges
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
+from tsoffset.group_sync.target_topics import target_topics
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
@@ -298,12 +299,13 @@ def rewind(
                 f"{flow.name}: {counted(left, 'row')} not rewound, because their offsets on"
                 f" {flow.source.alias} could not be read again ({whys[0]}); run this command again",
             )
+        topics = target_topics(opened.target, {c.target.topic for c in commits if c.target})
         work = commit_work(opened.translated(commits)).with_columns(
             rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
         )
         # A group may be past the end of the translation: in an open transaction.
         work = with_log_ranges(opened.target, work)
-        done = commit_groups(flow, opened.target, work, commit=True)
+        done = commit_groups(flow, opened.target, work, commit_to=topics)
         return list(result_rows(flow.name, work, done.rows))
 
 
