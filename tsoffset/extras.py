@@ -4,8 +4,6 @@ from tsoffset.errors import UsageError
 
 # The name under which each package is imported, and its extra.
 _EXTRAS = {
-    "jinja2": "report",
-    "markupsafe": "report",
     "matplotlib": "report",
     "pooch": "demo",
     "platformdirs": "demo",

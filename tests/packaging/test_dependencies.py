@@ -73,7 +73,6 @@ def test_of_kafka_python_only_public_modules_are_imported():
     ("package", "extra", "words"),
     [
         ("matplotlib", "report", ("compare", "-c", "FILE", "--html", "report.html")),
-        ("jinja2", "report", ("compare", "-c", "FILE", "--html", "report.html")),
         ("pooch", "demo", ("demo",)),
         ("platformdirs", "demo", ("demo",)),
     ],
@@ -98,7 +97,7 @@ def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path
 @pytest.mark.slow
 def test_everything_else_is_imported_without_extras_and_without_pandas():
     """What `run` and the other commands use. Only `compare --html` and `demo` need an extra."""
-    packages = "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs"
+    packages = "pandas,matplotlib,pooch,platformdirs"
     printed = succeeds(sys.executable, "-c", IMPORT_PLAIN, packages)
     assert printed.split() == ["tsoffset.commands.compare.html_report"]
 

@@ -14,8 +14,7 @@ from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.run import DEFAULT_FILE, run_migrate
 from tsoffset.commands.migrate.sorting import SYNC, migration_of
-from tsoffset.commands.migrate.steps import migration_steps
-from tsoffset.commands.migrate.ways import Command, Step
+from tsoffset.commands.migrate.steps import Command, Step, migration_steps
 from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
