@@ -5,7 +5,6 @@ more, and judges the last cycle. If the source is unreachable, it reports what p
 committed. Then it pauses the flow, and prints the next steps.
 """
 
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from tsoffset.model import Side
 from tsoffset.terminal.next_step import SuggestedCommand, next_step
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, in_utc
+from tsoffset.terminal.templates import rendered_lines
 from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
@@ -269,75 +269,17 @@ def next_steps(
 ) -> list[str]:
     """The next steps. `paused` is whether the flow is paused now, or would be (None: that was not
     wanted), `was_paused` whether it was before, `config` the file that commands take."""
-    source, target = flow.source.alias, flow.target.alias
-    if found.target_error:
-        return [f"Follow the message about {target}, and run this command again."]
-    steps = []
-    if dry_run:
-        steps.append(
-            "This was a dry run: nothing was committed or paused. Run this command without"
-            " --dry-run to fail over; the steps below come after that."
-        )
-    if found.source_refuses:
-        steps.append(
-            f"{source} refuses this user, so it may be running: follow the message about it, and"
-            f" run this command again. Only if no consumer can use {source}, go on with the steps"
-            " below."
-        )
-    if found.none_ready:
-        steps.append(
-            "No group is ready. Follow the messages and run this command again, or accept this and"
-            f" start the consumers on {target}."
-        )
-    elif found.not_ready:
-        steps.append(
-            "For the groups that are not ready, follow the messages and run this command again, or"
-            " accept this and start their consumers."
-        )
-    if not found.lists_all:
-        steps.append(
-            f"Compare these groups with those that you expect on {target}. Without a history of"
-            " this flow (history.dir), groups that never had an offset there may be missing here:"
-            " they start at their auto.offset.reset, and `latest` skips unread records."
-        )
-    if found.source_error:
-        steps.append(
-            f"Make sure that no consumer reads from {source} any more: records that are read on"
-            f" {source} from now on are re-read on {target}."
-        )
     example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
-    topic = example.partition(" ")[0].rpartition("-")[0]
-    named = f", with the topic names on the target ({topic})" if topic else ""
-    if not found.none_ready:
-        which = " of all other groups" if found.not_ready else ""
-        steps += [
-            f"Start the consumers{which} on {target}, in their groups{named}.",
-            f"Let producers write to {target}.",
-        ]
-    match paused:
-        case True:
-            state = "would be paused, so that" if dry_run and not was_paused else "is paused, so"
-            steps.append(
-                f"{flow.name} {state} a running daemon does not sync it; `tsoffset failover -c"
-                f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."
-                f" docs/failover.md describes the way back to {source}."
-            )
-        case False:
-            steps.append(
-                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, because state.dir"
-                " is not set or cannot be written: pause it on the status page of `tsoffset run`,"
-                " or stop `tsoffset run`."
-            )
-        case None:
-            why = ""
-            if found.still_read:
-                why = f": groups still have consumers on {source}"
-            elif found.source_refuses:
-                why = (
-                    f": {source} may be running. If you fail over anyway, pause it on the"
-                    " status page, or stop `tsoffset run`"
-                )
-            steps.append(
-                f"{flow.name} is not paused, and a running daemon continues to sync it{why}."
-            )
-    return steps
+    return rendered_lines(
+        "tsoffset.commands.failover",
+        "next_steps.txt",
+        flow=flow.name,
+        source=flow.source.alias,
+        target=flow.target.alias,
+        found=found,
+        config=config,
+        topic=example.partition(" ")[0].rpartition("-")[0],
+        paused=paused,
+        was_paused=was_paused,
+        dry_run=dry_run,
+    )
