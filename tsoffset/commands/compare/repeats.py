@@ -6,13 +6,11 @@ past an exact translation is not unsafe by that alone.
 """
 
 import sys
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import groupby, takewhile
+from dataclasses import dataclass
+from itertools import groupby
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
@@ -53,6 +51,10 @@ class Span:
         return original + self.log_end - 1 - copy, self.log_end - 1
 
 
+class _Unknown(Exception):
+    """A limit was reached, or a read failed; the text says which."""
+
+
 def check_repeats(
     spans: Iterable[Span],
     source: Cluster,
@@ -67,20 +69,19 @@ def check_repeats(
     for partitions, members in groupby(ordered, key=lambda one: (one.source, one.target)):
         originals = _Log(source, partitions[0], isolation, match)
         copies = _Log(target, partitions[1], Isolation.READ_COMMITTED, match)
-        equal_ends: dict[tuple[int, int], bool] = {}
         for span in members:
             try:
-                if (last := span.last) is not None and last not in equal_ends:
-                    equal_ends[last] = _are_equal(last, originals, copies)
-                repeated = last is None or not equal_ends[last]
-                yield span, repeated and _is_repeated(span, originals, copies)
+                equal_ends = _has_equal_ends(span, originals, copies)
+                yield span, not equal_ends and _is_repeated(span, originals, copies)
             except _Unknown as error:
                 yield span, str(error)
 
 
-def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool:
-    """Whether a source and a target offset have equal records; False if one cannot be read."""
-    source_offset, target_offset = last
+def _has_equal_ends(span: Span, originals: "_Log", copies: "_Log") -> bool:
+    """Whether the span's last offsets have equal records; False if one cannot be read."""
+    if span.last is None:
+        return False
+    source_offset, target_offset = span.last
     with suppress(_Unknown):
         copy = copies.content_at(target_offset)
         return copy is not None and copy == originals.content_at(source_offset)
@@ -88,60 +89,38 @@ def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool
 
 
 def _is_repeated(span: Span, originals: "_Log", copies: "_Log") -> bool:
-    skipped: set[_Content] = set()
-    for piece in copies.read(
-        span.start, "the records between tsoffset's offset and the compared one", span.end
-    ):
-        skipped |= piece.distinct
-    after = partial(copies.read, span.end, "the records after the compared offset")
-    first = next(after(), None)
-    behind = frozenset[_Content]() if first is None else first.distinct
+    what = "the records between tsoffset's offset and the compared one"
+    skipped, more = copies.read(what, span.start, span.end)
+    if more is not None:
+        raise _Unknown(more)
+    after, more_after = copies.read("the records after the compared offset", span.end)
+    unread, more = originals.read("the records from the committed offset on", span.committed)
     # The span begins with the next record to read, and the replicator copies in order: once a
     # record was copied after the span only, so were all that follow it. A record without any copy
     # shows nothing: a filter may have left it out.
-    for piece in originals.read(span.committed, "the records from the committed offset on"):
-        unread = list(takewhile(lambda one: one in skipped or one not in behind, piece.contents))
-        if not _are_in(skipped.intersection(unread), after()):
+    for record in unread:
+        if record in skipped and record not in after:
+            if more_after is not None:
+                raise _Unknown(more_after)
             return False
-        if len(unread) < len(piece.contents):
+        if record in after and record not in skipped:
             break
-    if span.may_be_originals and not _are_in(skipped, after()):
+    else:
+        if more is not None:
+            raise _Unknown(more)
+    if span.may_be_originals and not skipped.keys() <= after.keys():
         raise _Unknown("the topics' names do not tell which one is the mirror")
     return True
 
 
-def _are_in(wanted: set[_Content], pieces: Iterable["_Piece"]) -> bool:
-    for piece in pieces:
-        # Takes time only for the wanted records, however large the piece is.
-        wanted = wanted - piece.distinct
-        if not wanted:
-            break
-    return not wanted
-
-
-class _Unknown(Exception):
-    """A limit was reached, or a read failed; the text says which."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Piece:
-    """The records of a log from `start` to before `end`: their offsets and compared contents."""
+    """The contents of a log's records from `start` to before `end`, by offset."""
 
     start: int
     end: int
-    offsets: Sequence[int]
-    contents: Sequence[_Content]
+    contents: Mapping[int, _Content]
     bytes_read: int
-
-    @cached_property
-    def distinct(self) -> frozenset[_Content]:
-        return frozenset(self.contents)
-
-    def within(self, start: int, end: int) -> "_Piece":
-        first, last = bisect_left(self.offsets, start), bisect_left(self.offsets, end)
-        if last - first == len(self.offsets):
-            return self
-        return replace(self, offsets=self.offsets[first:last], contents=self.contents[first:last])
 
 
 class _Log:
@@ -159,34 +138,38 @@ class _Log:
         self._isolation = isolation
         self._match = match
         self._kept: deque[_Piece] = deque(maxlen=_PIECES_KEPT)
-        self._end: int | None = None
+        self._end = sys.maxsize
 
-    def read(self, position: int, what: str, end: int = sys.maxsize) -> Iterator[_Piece]:
-        """Read from `position` to before `end`, or to the log's end, piece by piece. Raises
-        _Unknown after BYTES_PER_SPAN, and if a read fails."""
+    def read(
+        self, what: str, position: int, end: int = sys.maxsize
+    ) -> tuple[dict[_Content, None], str | None]:
+        """The distinct records from `position` to before `end`, or to the log's end, in order; and
+        a sentence if there are more than BYTES_PER_SPAN. Raises _Unknown if a read fails."""
+        found: dict[_Content, None] = {}
         left = BYTES_PER_SPAN
-        while position < end and position != self._end:
+        while position < min(end, self._end):
             if left <= 0:
-                raise _Unknown(
-                    f"{what} on {self._cluster.alias} are more than the"
-                    f" {BYTES_PER_SPAN // 1_000_000} MB that were read"
-                )
+                size = f"{BYTES_PER_SPAN // 1_000_000} MB"
+                where = f"{what} on {self._cluster.alias}"
+                return found, f"{where} are more than the {size} that were read"
             piece = self._piece(position)
             if piece.end <= position:
                 # Records that are written later are not part of this comparison.
                 self._end = position
-                return
-            yield piece.within(position, end)
+                break
+            found |= {
+                content: None
+                for offset, content in piece.contents.items()
+                if position <= offset < end
+            }
             left -= max(1, piece.bytes_read)
             position = piece.end
+        return found, None
 
     def content_at(self, offset: int) -> _Content | None:
         """The content of the record at an offset; None without a record. Raises _Unknown if the
         read fails."""
-        piece = self._piece(offset)
-        at = bisect_left(piece.offsets, offset)
-        exists = at < len(piece.offsets) and piece.offsets[at] == offset
-        return piece.contents[at] if exists else None
+        return self._piece(offset).contents.get(offset)
 
     def _piece(self, position: int) -> _Piece:
         for piece in self._kept:
@@ -197,10 +180,10 @@ class _Log:
         if isinstance(stretch, Failed):
             raise _Unknown(stretch.message)
         key, value = "key" in self._match, "value" in self._match
-        contents = [
-            (one.timestamp_ms, one.key if key else None, one.value if value else None)
+        contents: dict[int, _Content] = {
+            one.offset: (one.timestamp_ms, one.key if key else None, one.value if value else None)
             for one in stretch.records
-        ]
-        piece = _Piece(position, stretch.end, stretch.offsets, contents, stretch.bytes_read)
+        }
+        piece = _Piece(position, stretch.end, contents, stretch.bytes_read)
         self._kept.append(piece)
         return piece
