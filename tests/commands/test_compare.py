@@ -696,7 +696,7 @@ def compared_estate() -> Estate:
 
 def test_totals_add_up_the_pairs():
     """Verdicts, records read again or skipped, precisions, and what stands on the target."""
-    totals = ComparisonTotals.of(comparison(compared_estate()).pairs)
+    totals = ComparisonTotals(comparison(compared_estate()).pairs)
     assert totals.verdicts == {
         CheckpointVerdict.EQUAL: 4,
         CheckpointVerdict.UNSAFE: 2,
@@ -715,7 +715,7 @@ def test_totals_add_up_the_pairs():
 @pytest.mark.parametrize("width", [80, 120, None])
 def test_the_table_fits(width):
     """No line is wider than the terminal; in a file all columns stand."""
-    lines = list(comparison_lines(comparison(compared_estate()), width))
+    lines = list(comparison_lines(comparison(compared_estate()), width, CompareOptions()))
     if width is not None:
         assert max(cell_len(line.plain) for line in lines) <= width
     else:

@@ -1,23 +1,19 @@
 """The comparison as one self-contained HTML file: no script, no font, no address."""
 
-import io
-import re
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from html import escape
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from math import log10
+from io import BytesIO
+from math import isnan, nan
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
+from jinja2 import Environment, StrictUndefined
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
@@ -36,173 +32,128 @@ _SEVERITY = (
     CheckpointVerdict.BEYOND,
     CheckpointVerdict.REREAD,
 )
+_REREADS = (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
 
 
 def html_report(found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions) -> str:
     """The page: the last comparison of each flow, and the totals of all comparisons. It reloads
     itself at the interval of the comparisons."""
-    return _template().render(
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    page = files("tsoffset.commands.compare").joinpath("report.html")
+    return environment.from_string(page.read_text(encoding="utf-8")).render(
         flows=[_flow(one, past, options) for one in found],
         other=options.other_name,
         file=options.file,
         every_seconds=options.every_seconds,
         version=__version__,
         rows=ROWS,
-        marks=MARKS,
         verdicts=CheckpointVerdict,
+        place=place,
     )
+
+
+def _shown(value: Any) -> Any:
+    """A value of the page: names without control characters, numbers with separators."""
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return printable(str(value))
 
 
 def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> dict[str, Any]:
-    pairs = compared.pairs
-    by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
-    totals = ComparisonTotals.of(pairs)
-    moments = past.get(compared.flow, [])
-    plots = (
-        reread_over_lag(compared.flow, pairs, options.other_name),
-        distribution(compared.flow, pairs, options.other_name),
-        over_time(compared.flow, moments, options.other_name),
-    )
+    pairs, moments, other = compared.pairs, past[compared.flow], options.other_name
     worst = sorted(
         (pair for pair in pairs if pair.verdict in _SEVERITY),
         key=lambda pair: (_SEVERITY.index(pair.verdict), -(pair.records or 0)),
     )
+    with rc_context(_STYLE):
+        plots = reread_over_lag(pairs, other), distribution(pairs, other), over_time(moments, other)
     return {
         "name": compared.flow,
         "at": in_utc(compared.at_ms),
-        "totals": totals,
+        "totals": ComparisonTotals(pairs),
         "plots": [plot for plot in plots if plot is not None],
         "comparisons": len(moments),
         "worst": worst[:ROWS],
-        "groups": by_group[:ROWS],
-        "group_count": len(by_group),
-        "topics": by_topic[:ROWS],
-        "topic_count": len(by_topic),
-        "reasons": totals.no_answer.most_common(),
+        "sums": [(by.value, sums(by, compared)) for by in (By.GROUP, By.TOPIC)],
         "warnings": compared.warnings,
     }
 
 
-@cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["name"] = lambda text: "" if text is None else printable(text)
-    environment.filters["number"] = lambda value: "" if value is None else f"{value:,}"
-    environment.globals["place"] = place
-    page = files("tsoffset.commands.compare").joinpath("report.html")
-    return environment.from_string(page.read_text(encoding="utf-8"))
-
-
-# The most marks of each kind; with more places, those that lie close share a mark.
+# Above this number of marks, they are drawn as one picture of points.
 MARKS = 1_500
-_CELLS_PER_DECADE = (24, 12, 8, 6, 4)
-# Placeholders for the colors of the page; matplotlib uses none of them.
-_COLORS = {
-    "#010203": "var(--ink)",
-    "#818283": "var(--quiet)",
-    "#d1d2d3": "var(--line)",
-    "#d55e01": "var(--other)",
-    "#0072b3": "var(--tsoffset)",
-    "#c00102": "var(--unsafe)",
-}
-_INK, _QUIET, _LINE, _OTHER, _TSOFFSET, _UNSAFE = _COLORS
+_QUIET, _OTHER, _TSOFFSET, _UNSAFE = "#55606e", "#b3500a", "#0c62ad", "#b8231a"
+_OURS = "tsoffset (upper bound)"
+_TARGETS = "target groups' committed offsets"
+_SKIPPED = "records skipped (unsafe)"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 11.5,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _QUIET,
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "grid.color": _LINE,
-    "grid.linewidth": 0.7,
-    "xtick.color": _QUIET,
-    "ytick.color": _QUIET,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
+    "grid.color": "#dde3e9",
+    "lines.markersize": 5,
     "legend.frameon": False,
 }
-_REREADS = (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
-# Names that nothing refers to, and that are the same in all plots.
-_NAMES = re.compile(r'<g id="[^"]*"')
-Place = tuple[float, float]
-"""A consumer lag, and a number of records."""
+# Logarithmic from 1 on, with a place of its own for 0.
+_LOGARITHMIC: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.6}
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
-    title: str
-    svg: Markup
+_Plot = Mapping[str, str]
+"""The `address` of an SVG picture (`data:`), its `title`, and what it shows in `words`."""
 
 
-def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
+def reread_over_lag(pairs: Sequence[ComparedPair], other: str) -> _Plot | None:
     """Records re-read by consumer lag, for `other` and tsoffset; None if nothing can be drawn."""
-    known = [pair for pair in pairs if pair.lag is not None]
-    of_other = marked_places((p.lag, p.records) for p in known if p.verdict in _REREADS)
-    of_tsoffset = marked_places((pair.lag, pair.ours_reread_bound) for pair in known)
-    unsafe = marked_places(
-        (pair.lag, pair.records) for pair in known if pair.verdict is CheckpointVerdict.UNSAFE
-    )
-    if not (of_other or of_tsoffset or unsafe):
-        return None
-    with rc_context(_STYLE | {"svg.hashsalt": f"lag {flow}"}):
-        figure, axes = _figure(4.4)
-        top = max(map(max, of_other | of_tsoffset | unsafe))
-        ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
-        axes.plot(ends, ends, color=_QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-        axes.annotate(
-            "whole consumer lag",
-            (ends[-1], ends[-1]),
-            xytext=(-6, -2),
-            textcoords="offset points",
-            color=_QUIET,
-            ha="right",
-            va="top",
-            fontsize=10,
-        )
-        for places, name, color, shape, hollow in (
-            (of_other, other, _OTHER, "o", True),
-            (of_tsoffset, "tsoffset (upper bound)", _TSOFFSET, "o", False),
-            (unsafe, "records skipped (unsafe)", _UNSAFE, "X", False),
-        ):
-            if not places:
-                continue
+    figure, axes = _figure(4.4)
+    numbers = []
+    for name, color, marker, points in (
+        (other, _OTHER, "o", [(p.lag, p.records) for p in pairs if p.verdict in _REREADS]),
+        (_OURS, _TSOFFSET, ".", [(p.lag, p.ours_reread_bound) for p in pairs]),
+        (
+            _SKIPPED,
+            _UNSAFE,
+            "X",
+            [(p.lag, p.records) for p in pairs if p.verdict is CheckpointVerdict.UNSAFE],
+        ),
+    ):
+        places = sorted({(x, y) for x, y in points if x is not None and y is not None})
+        numbers.append(len(places))
+        if places:
             axes.plot(
-                *zip(*sorted(places), strict=True),
-                linestyle="none",
-                marker=shape,
-                markersize=5,
-                markerfacecolor="none" if hollow else color,
-                markeredgecolor=color,
-                markeredgewidth=1.3 if hollow else 0,
-                alpha=0.8,
+                *zip(*places, strict=True),
+                marker,
+                color=color,
                 label=name,
+                alpha=0.8,
+                markerfacecolor="none" if marker == "o" else color,
                 clip_on=False,
-                zorder=3,
+                rasterized=len(places) > MARKS,
             )
-        for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-            set_scale("symlog", linthresh=1, linscale=0.6)
-            axis.set_major_formatter(FuncFormatter(_number))
-        axes.set_xlim(-0.35, ends[-1] * 1.3)
-        axes.set_ylim(-0.35, ends[-1] * 1.3)
-        axes.set_xlabel("consumer lag on the source, in offsets")
-        axes.set_ylabel("records re-read (or skipped)" if unsafe else "records re-read")
-        return _plot(
-            figure,
-            axes,
-            "Records re-read by consumer lag",
-            f"{len(of_other)} marks for {other}, {len(of_tsoffset)} for tsoffset. Both axes are"
-            " logarithmic above 1, with 0 at the bottom and at the left.",
-        )
+    if not any(numbers):
+        return None
+    axes.set_xscale(**_LOGARITHMIC)
+    axes.set_yscale(**_LOGARITHMIC)
+    top = max(10, axes.get_xlim()[1], axes.get_ylim()[1])
+    axes.plot([1, top], [1, top], "--", color=_QUIET, linewidth=0.9, label="whole consumer lag")
+    axes.set(xlim=(-0.35, top), ylim=(-0.35, top))
+    axes.set(xlabel="consumer lag on the source, in offsets", ylabel="records re-read (or skipped)")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    words = f"{numbers[0]} marks for {other}, {numbers[1]} for tsoffset; both axes are logarithmic"
+    return _plot(figure, "Records re-read by consumer lag", words)
 
 
-def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
+def distribution(pairs: Sequence[ComparedPair], other: str) -> _Plot | None:
     """A histogram of records re-read, by decades; None if nothing can be drawn."""
     of_other = Counter(_decade(pair.records or 0) for pair in pairs if pair.verdict in _REREADS)
     of_tsoffset = Counter(
@@ -211,100 +162,52 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
     if not (of_other or of_tsoffset):
         return None
     decades = range(max((*of_other, *of_tsoffset)) + 1)
-    with rc_context(_STYLE | {"svg.hashsalt": f"distribution {flow}"}):
-        figure, axes = _figure(4.4)
-        for counts, name, color, shift in (
-            (of_other, other, _OTHER, -0.21),
-            (of_tsoffset, "tsoffset (upper bound)", _TSOFFSET, 0.21),
-        ):
-            bars = axes.bar(
-                [at + shift for at in decades],
-                [counts[at] for at in decades],
-                width=0.4,
-                color=color,
-                label=name,
-            )
-            labels = [f"{counts[at]:,}" if counts[at] else "" for at in decades]
-            axes.bar_label(bars, labels, padding=2, fontsize=9.5, color=_QUIET)
-        axes.set_xticks(list(decades), [_decade_words(at) for at in decades])
-        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.yaxis.set_major_formatter(FuncFormatter(_number))
-        axes.grid(visible=False, axis="x")
-        axes.set_xlabel("records re-read")
-        axes.set_ylabel("group-partitions")
-        return _plot(
-            figure,
-            axes,
-            "Group-partitions by number of records re-read",
-            "; ".join(
-                f"{_decade_words(at)}: {of_other[at]} for {other}, {of_tsoffset[at]} for tsoffset"
-                for at in decades
-            ),
-        )
+    number = EngFormatter(sep="")
+    titles = [f"{number(10 ** (at - 1))}+" if at else "0" for at in decades]
+    figure, axes = _figure(4.4)
+    for counts, name, color, shift in (
+        (of_other, other, _OTHER, -0.21),
+        (of_tsoffset, _OURS, _TSOFFSET, 0.21),
+    ):
+        heights = [counts[at] for at in decades]
+        bars = axes.bar([at + shift for at in decades], heights, 0.4, color=color, label=name)
+        axes.bar_label(bars, [f"{one:,}" if one else "" for one in heights], color=_QUIET)
+    axes.set_xticks(decades, titles)
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.grid(visible=False, axis="x")
+    axes.set(xlabel="records re-read", ylabel="group-partitions")
+    words = "; ".join(
+        f"{titles[at]}: {of_other[at]} for {other}, {of_tsoffset[at]} for tsoffset"
+        for at in decades
+    )
+    return _plot(figure, "Group-partitions by number of records re-read", words)
 
 
-def over_time(flow: str, moments: Moments, other: str) -> Plot | None:
+def over_time(moments: Moments, other: str) -> _Plot | None:
     """All records re-read in each comparison; None if there was only one comparison."""
     if len(moments) < 2:
         return None
     times = [at_ms / 86_400_000 for at_ms, _ in moments]
-    with rc_context(_STYLE | {"svg.hashsalt": f"time {flow}"}):
-        figure, axes = _figure(3.4)
-        for values, name, color, dash in (
-            ([one.reread for _, one in moments], other, _OTHER, "-"),
-            ([one.ours_reread for _, one in moments], "tsoffset (upper bound)", _TSOFFSET, "-"),
-            (
-                [one.target_reread for _, one in moments],
-                "target groups' committed offsets",
-                _QUIET,
-                (0, (3, 2)),
-            ),
-        ):
-            axes.plot(
-                times, values, color=color, label=name, linewidth=1.8, linestyle=dash, marker="."
-            )
-        unsafe = {
-            at: one.skipped for at, (_, one) in zip(times, moments, strict=True) if one.skipped
-        }
-        if unsafe:
-            axes.plot(
-                list(unsafe),
-                list(unsafe.values()),
-                color=_UNSAFE,
-                label="records skipped (unsafe)",
-                linestyle="none",
-                marker="X",
-            )
-        axes.xaxis_date()
-        axes.set_yscale("symlog", linthresh=1, linscale=0.6)
-        axes.yaxis.set_major_formatter(FuncFormatter(_number))
-        axes.set_ylim(bottom=-0.35)
-        axes.set_ylabel("records re-read")
-        axes.set_xlabel("time (UTC)")
-        # matplotlib has no types for dates.
-        dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(dates)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
-        return _plot(
-            figure,
-            axes,
-            "Records re-read over time",
-            f"{len(moments)} comparisons from {in_utc(moments[0][0])} to {in_utc(moments[-1][0])}",
-        )
-
-
-def marked_places(points: Iterable[tuple[int | None, int | None]]) -> set[Place]:
-    """Where marks are drawn for the points that are known: at each place, or, if there are too
-    many, in each cell of a grid."""
-    found: set[Place] = {(x, y) for x, y in points if x is not None and y is not None}
-    cells = iter(_CELLS_PER_DECADE)
-    while len(found) > MARKS and (each := next(cells, 0)):
-        found = {(_rounded(x, each), _rounded(y, each)) for x, y in found}
-    return found
-
-
-def _rounded(value: float, cells: int) -> float:
-    return 0.0 if value == 0 else float(10 ** (round(log10(value) * cells) / cells))
+    figure, axes = _figure(3.4)
+    for name, color, line, values in (
+        (other, _OTHER, ".-", [one.reread for _, one in moments]),
+        (_OURS, _TSOFFSET, ".-", [one.ours_reread for _, one in moments]),
+        (_TARGETS, _QUIET, ".--", [one.target_reread for _, one in moments]),
+        (_SKIPPED, _UNSAFE, "X", [one.skipped or nan for _, one in moments]),
+    ):
+        if not all(map(isnan, values)):
+            axes.plot(times, values, line, color=color, label=name)
+    axes.set_yscale(**_LOGARITHMIC)
+    axes.set_ylim(bottom=-0.35)
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set(xlabel="time (UTC)", ylabel="records re-read")
+    # matplotlib has no types for dates.
+    dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(dates)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
+    first, last = in_utc(moments[0][0]), in_utc(moments[-1][0])
+    words = f"{len(moments)} comparisons from {first} to {last}"
+    return _plot(figure, "Records re-read over time", words)
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
@@ -317,33 +220,9 @@ def _decade(value: int) -> int:
     return len(str(value)) if value else 0
 
 
-def _decade_words(at: int) -> str:
-    if at == 0:
-        return "0"
-    low, high = 10 ** (at - 1), 10**at - 1
-    return f"{_number(low)}-{_number(high) if high < 1_000 else _number(high + 1)}"
-
-
-def _number(value: float, _: object = None) -> str:
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}"
-
-
-def _plot(figure: Figure, axes: Axes, title: str, words: str) -> Plot:
-    """The figure with its legend as an SVG element, with `words` for screen readers."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, borderaxespad=0)
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    _, element, text = out.getvalue().partition("<svg ")
-    before, _, behind = text.partition("<metadata>")
-    text = element + before.rstrip() + behind.partition("</metadata>")[2]
-    text = _NAMES.sub("<g", text)
-    for color, variable in _COLORS.items():
-        text = text.replace(color, variable)
-    head, _, rest = text.partition(">")
-    says = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
-    # Made by matplotlib of numbers and our own words.
-    return Plot(title, Markup(f'{head} role="img">{says}{rest}'))  # noqa: S704
+def _plot(figure: Figure, title: str, words: str) -> _Plot:
+    figure.legend(loc="outside upper left", ncols=2, borderaxespad=0)
+    out = BytesIO()
+    figure.savefig(out, format="svg", dpi=150)
+    address = f"data:image/svg+xml;base64,{b64encode(out.getvalue()).decode()}"
+    return {"title": title, "words": words, "address": address}

@@ -4,10 +4,11 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from importlib import import_module
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import structlog
 from rich.text import Text
@@ -16,7 +17,13 @@ from tsoffset.cluster import Connect
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, add_totals, sums
+from tsoffset.commands.compare.totals import (
+    SUM_FIELDS,
+    ComparisonTotals,
+    PastTotals,
+    add_totals,
+    sums,
+)
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
@@ -103,16 +110,17 @@ def _print(
     compared: FlowComparison, options: CompareOptions, output: Output, notices: Notices
 ) -> None:
     """The pairs on standard output; the totals below the table, or as notices."""
-    totals = ComparisonTotals.of(compared.pairs)
+    totals = ComparisonTotals(compared.pairs)
     log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-    with_time, other = options.every_seconds is not None, options.other_name
-    lines = partial(comparison_lines, compared, by=options.by, other=other, with_time=with_time)
-    if options.by is By.PAIR:
-        output.show(ComparedPair, compared.pairs, lines)
+    if output.format is Format.TABLE:
+        output.lines(comparison_lines(compared, output.width, options))
+    elif options.by is By.PAIR:
+        output.records(ComparedPair, compared.pairs)
     else:
-        output.show(Sum, sums(options.by, compared.pairs), lines)
+        output.rows(SUM_FIELDS, ([*one.values()] for one in sums(options.by, compared)))
+    output.flush()
     if output.format is not Format.TABLE:
-        for name, words in totals.in_words(other).items():
+        for name, words in totals.in_words(options.other_name).items():
             notices.note(f"{compared.flow}: {name}: {words}")
 
 
@@ -141,51 +149,46 @@ def _write_report(
 
 
 def comparison_lines(
-    compared: FlowComparison,
-    width: int | None,
-    by: By = By.PAIR,
-    *,
-    other: str = "MirrorMaker 2",
-    with_time: bool = False,
+    compared: FlowComparison, width: int | None, options: CompareOptions
 ) -> Iterator[Text]:
-    """The table of group-partitions or sums, messages and totals. `other` is the name of what
-    tsoffset is compared with; with `with_time` the heading has the time of the comparison."""
-    pairs = compared.pairs
+    """The table of group-partitions or sums, messages and totals; of repeated comparisons, the
+    heading has the time."""
+    pairs, other = compared.pairs, options.other_name
+    with_time = options.every_seconds is not None
     yield head(f"flow {compared.flow}" + (f", {in_utc(compared.at_ms)}" if with_time else ""))
     if pairs:
-        if by is By.PAIR:
+        if options.by is By.PAIR:
             yield from table(_columns(other), pairs, width)
         else:
-            yield from table(_sum_columns(by), sums(by, pairs), width)
+            yield from table(_sum_columns(options.by), sums(options.by, compared), width)
         yield Text()
         messages = (RowMessage(pair.verdict, pair.message) for pair in pairs)
         yield from notes(messages, "group-partition", width)
     yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
-    for name, words in ComparisonTotals.of(pairs).in_words(other).items():
+    for name, words in ComparisonTotals(pairs).in_words(other).items():
         yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
 
 
-def _sum_columns(by: By) -> Sequence[Column[Sum]]:
+def _sum_columns(by: By) -> Sequence[Column[dict[str, Any]]]:
+    def unsafe(one: dict[str, Any]) -> Cell:
+        return Cell(str(one["unsafe"]), "bold red" if one["unsafe"] else "")
+
     return (
-        Column(by.value.upper(), lambda one: one.name, elastic=True),
-        Column("PARTITIONS", lambda one: one.pairs, right=True, short="PARTS"),
-        Column("EQUAL", lambda one: one.equal, right=True, drops=2),
-        Column("RE-READ", lambda one: one.reread, right=True),
-        Column("RECORDS", lambda one: one.reread_records, right=True),
-        Column("MOST", lambda one: one.reread_most, right=True, drops=1),
-        Column(
-            "UNSAFE",
-            lambda one: Cell(str(one.unsafe), "bold red" if one.unsafe else ""),
-            right=True,
-        ),
-        Column("SKIPPED", lambda one: one.unsafe_records, right=True, drops=3),
-        Column("BEYOND", lambda one: one.beyond, right=True, drops=3),
-        Column("NONE", lambda one: one.none, right=True),
-        Column("UNJUDGED", lambda one: one.unjudged, right=True, drops=2),
-        Column("FAILED", lambda one: one.failed, right=True, drops=2),
-        Column("EXACT", lambda one: one.ours_exact, right=True),
-        Column("BOUND", lambda one: one.ours_reread_bound, right=True),
-        Column("TARGET GROUPS RE-READ", lambda one: one.target_commit_reread, right=True, drops=3),
+        Column(by.value.upper(), itemgetter("name"), elastic=True),
+        Column("PARTITIONS", itemgetter("pairs"), right=True, short="PARTS"),
+        Column("EQUAL", itemgetter("equal"), right=True, drops=2),
+        Column("RE-READ", itemgetter("reread"), right=True),
+        Column("RECORDS", itemgetter("reread_records"), right=True),
+        Column("MOST", itemgetter("reread_most"), right=True, drops=1),
+        Column("UNSAFE", unsafe, right=True),
+        Column("SKIPPED", itemgetter("unsafe_records"), right=True, drops=3),
+        Column("BEYOND", itemgetter("beyond"), right=True, drops=3),
+        Column("NONE", itemgetter("none"), right=True),
+        Column("UNJUDGED", itemgetter("unjudged"), right=True, drops=2),
+        Column("FAILED", itemgetter("failed"), right=True, drops=2),
+        Column("EXACT", itemgetter("ours_exact"), right=True),
+        Column("BOUND", itemgetter("ours_reread_bound"), right=True),
+        Column("TARGET GROUPS RE-READ", itemgetter("target_commit_reread"), right=True, drops=3),
     )
 
 

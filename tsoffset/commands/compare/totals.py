@@ -1,8 +1,8 @@
 """Sums over compared group-partitions: of a flow, or by group or topic."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
@@ -10,15 +10,17 @@ from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted
 
-_ORIGINS = {
+T = TypeVar("T")
+
+_ORIGINS: Mapping[CommitOrigin | None, str] = {
     CommitOrigin.BOTH: "equal to both",
-    CommitOrigin.CHECKPOINT: "of {other}",
+    CommitOrigin.CHECKPOINT: "of the checkpoint",
     CommitOrigin.EARLIER: "of an earlier checkpoint",
     CommitOrigin.TSOFFSET: "of tsoffset",
     CommitOrigin.OTHER: "of another origin",
     None: "without a committed offset",
 }
-_VERDICTS = {
+_VERDICTS: Mapping[CheckpointVerdict, str] = {
     CheckpointVerdict.EQUAL: "equal",
     CheckpointVerdict.REREAD: "re-read",
     CheckpointVerdict.UNSAFE: "unsafe",
@@ -31,7 +33,6 @@ _VERDICTS = {
 _ALWAYS = tuple(_VERDICTS)[:4]
 
 
-@dataclass(frozen=True, slots=True)
 class ComparisonTotals:
     """Counts over group-partitions. `reread`, `skipped`, `ours_reread` and `target_reread` are
     sums of upper bounds, in records; `reread_most` is the largest bound of one group-partition.
@@ -41,150 +42,98 @@ class ComparisonTotals:
     offsets by origin (None: no committed offset).
     """
 
-    pairs: int
-    verdicts: Counter[CheckpointVerdict]
-    reread: int
-    reread_most: int
-    skipped: int
-    older: int
-    precisions: Counter[Precision]
-    ours_reread: int
-    no_answer: Counter[str]
-    origins: Counter[CommitOrigin | None]
-    target_reread: int
-
-    @classmethod
-    def of(cls, pairs: Iterable[ComparedPair]) -> "ComparisonTotals":
-        pairs = list(pairs)
+    def __init__(self, pairs: Sequence[ComparedPair]) -> None:
+        self.pairs = len(pairs)
+        self.verdicts = Counter(pair.verdict for pair in pairs)
         reread = [p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.REREAD]
-        return cls(
-            pairs=len(pairs),
-            verdicts=Counter(pair.verdict for pair in pairs),
-            reread=sum(reread),
-            reread_most=max(reread, default=0),
-            skipped=sum(p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.UNSAFE),
-            older=sum(
-                pair.theirs_source_offset < pair.source_offset
-                for pair in pairs
-                if pair.theirs_source_offset is not None and pair.source_offset is not None
-            ),
-            precisions=Counter(p.ours_precision for p in pairs if p.ours_precision is not None),
-            ours_reread=sum(pair.ours_reread_bound or 0 for pair in pairs),
-            no_answer=Counter(
-                str(pair.ours_reason or "no committed offset")
-                for pair in pairs
-                if pair.ours is None
-            ),
-            origins=Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
-            target_reread=sum(pair.target_commit_reread or 0 for pair in pairs),
+        self.reread = sum(reread)
+        self.reread_most = max(reread, default=0)
+        self.skipped = sum(p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.UNSAFE)
+        self.older = sum(
+            pair.theirs_source_offset < pair.source_offset
+            for pair in pairs
+            if pair.theirs_source_offset is not None and pair.source_offset is not None
         )
+        self.precisions = Counter(p.ours_precision for p in pairs if p.ours_precision is not None)
+        self.ours_reread = sum(pair.ours_reread_bound or 0 for pair in pairs)
+        self.no_answer = Counter(
+            str(pair.ours_reason or "no committed offset") for pair in pairs if pair.ours is None
+        )
+        self.origins = Counter(p.target_commit_is for p in pairs if p.partition is not None)
+        self.target_reread = sum(pair.target_commit_reread or 0 for pair in pairs)
 
     def in_words(self, other: str) -> dict[str, str]:
         """A phrase each for `other` (the name of what tsoffset is compared with), tsoffset and the
         target groups."""
-        bounds = {
-            CheckpointVerdict.REREAD: _up_to(self.reread, ""),
-            CheckpointVerdict.UNSAFE: _up_to(self.skipped, " skipped"),
+        verdicts = {
+            **_VERDICTS,
+            CheckpointVerdict.REREAD: f"re-read{_up_to(self.reread)}",
+            CheckpointVerdict.UNSAFE: f"unsafe{_up_to(self.skipped, ' skipped')}",
         }
-        of_other = [
-            f"{self.verdicts[verdict]} {words}{bounds.get(verdict, '')}"
-            for verdict, words in _VERDICTS.items()
-            if self.verdicts[verdict] or verdict in _ALWAYS
-        ]
+        of_other = _phrase(self.verdicts, verdicts, _ALWAYS)
         if self.older:
-            of_other[-1] += (
+            of_other += (
                 f"; {self.older} translated from an older committed offset than the current one"
             )
-        of_tsoffset = [
-            f"{self.precisions[precision]} {precision.value}"
-            for precision in Precision
-            if self.precisions[precision] or precision is Precision.EXACT
-        ]
-        of_tsoffset[-1] += _up_to(self.ours_reread, " re-read")
-        of_tsoffset.append(f"{self.no_answer.total()} none{by_name(self.no_answer)}")
-        of_target = [
-            f"{self.origins[origin]} {words.format(other=other)}"
-            for origin, words in _ORIGINS.items()
-            if self.origins[origin]
-        ]
-        of_target = of_target or [f"0 {_ORIGINS[None]}"]
+        precisions = {precision: precision.value for precision in Precision}
+        of_tsoffset = _phrase(self.precisions, precisions, (Precision.EXACT,))
+        of_tsoffset += _up_to(self.ours_reread, " re-read")
+        of_tsoffset += f", {self.no_answer.total()} none{by_name(self.no_answer)}"
+        origins = {**_ORIGINS, CommitOrigin.CHECKPOINT: f"of {other}"}
+        of_target = _phrase(self.origins, origins, () if self.origins else (None,))
         if self.target_reread:
-            of_target[-1] += f"; up to {counted(self.target_reread, 'record')} re-read"
-        phrases = {other: of_other, "tsoffset": of_tsoffset, "target groups": of_target}
-        return {name: ", ".join(words) for name, words in phrases.items()}
+            of_target += f"; up to {counted(self.target_reread, 'record')} re-read"
+        return {other: of_other, "tsoffset": of_tsoffset, "target groups": of_target}
 
     def in_fields(self) -> dict[str, int]:
+        exact = self.precisions[Precision.EXACT]
         return {
             "pairs": self.pairs,
-            **{f"mirrormaker_{one.value}": self.verdicts[one] for one in CheckpointVerdict},
-            "mirrormaker_reread_records": self.reread,
-            "mirrormaker_unsafe_records": self.skipped,
-            **{f"tsoffset_{one.value}": self.precisions[one] for one in Precision},
-            "tsoffset_none": self.no_answer.total(),
-            "tsoffset_reread_bound": self.ours_reread,
-            "target_commits_reread_records": self.target_reread,
+            **{verdict.value: self.verdicts[verdict] for verdict in CheckpointVerdict},
+            "reread_records": self.reread,
+            "reread_most": self.reread_most,
+            "unsafe_records": self.skipped,
+            "ours_exact": exact,
+            "ours_inexact": self.precisions.total() - exact,
+            "ours_none": self.no_answer.total(),
+            "ours_reread_bound": self.ours_reread,
+            "target_commit_reread": self.target_reread,
         }
 
 
-def _up_to(records: int, words: str) -> str:
+def _phrase(counts: Counter[T], words: Mapping[T, str], always: Collection[T]) -> str:
+    """The counts by name, without zeros except of `always`."""
+    return ", ".join(
+        f"{counts[one]} {name}" for one, name in words.items() if counts[one] or one in always
+    )
+
+
+def _up_to(records: int, words: str = "") -> str:
     return f" (up to {counted(records, 'record')}{words})" if records else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The group-partitions of one group or one source topic (`name`; None if unknown)."""
-
-    flow: str
-    compared_at_ms: int
-    name: str | None
-    pairs: int
-    equal: int
-    reread: int
-    reread_records: int
-    reread_most: int
-    unsafe: int
-    unsafe_records: int
-    beyond: int
-    none: int
-    unjudged: int
-    failed: int
-    ours_exact: int
-    ours_inexact: int
-    ours_none: int
-    ours_reread_bound: int
-    target_commit_reread: int
-
-
-def sums(by: By, pairs: Iterable[ComparedPair]) -> list[Sum]:
-    """The pairs of one comparison summed by group or topic, the worst first: by records skipped,
-    then by records re-read."""
+def sums(by: By, compared: FlowComparison) -> list[dict[str, Any]]:
+    """The group-partitions summed by group or source topic (`name`; None if unknown), the worst
+    first: by records skipped, then by records re-read. docs/commands.md has the fields."""
     pairs_of: defaultdict[str | None, list[ComparedPair]] = defaultdict(list)
-    for pair in pairs:
+    for pair in compared.pairs:
         pairs_of[pair.group if by is By.GROUP else pair.source_topic].append(pair)
+    of: dict[str, Any] = {"flow": compared.flow, "compared_at_ms": compared.at_ms}
     return sorted(
-        (_sum(name, some) for name, some in pairs_of.items()),
-        key=lambda one: (-one.unsafe_records, -one.unsafe, -one.reread_records, one.name or ""),
+        (
+            of | {"name": name} | ComparisonTotals(pairs).in_fields()
+            for name, pairs in pairs_of.items()
+        ),
+        key=lambda one: (
+            -one["unsafe_records"],
+            -one["unsafe"],
+            -one["reread_records"],
+            one["name"] or "",
+        ),
     )
 
 
-def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
-    total = ComparisonTotals.of(pairs)
-    exact = total.precisions[Precision.EXACT]
-    return Sum(
-        flow=pairs[0].flow,
-        compared_at_ms=pairs[0].compared_at_ms,
-        name=name,
-        pairs=total.pairs,
-        **{verdict.value: total.verdicts[verdict] for verdict in CheckpointVerdict},
-        reread_records=total.reread,
-        reread_most=total.reread_most,
-        unsafe_records=total.skipped,
-        ours_exact=exact,
-        ours_inexact=total.precisions.total() - exact,
-        ours_none=total.no_answer.total(),
-        ours_reread_bound=total.ours_reread,
-        target_commit_reread=total.target_reread,
-    )
+SUM_FIELDS = ("flow", "compared_at_ms", "name", *ComparisonTotals(()).in_fields())
 
 
 _MOMENTS_KEPT = 500
@@ -196,6 +145,6 @@ PastTotals = defaultdict[str, Moments]
 
 def add_totals(moments: Moments, compared: FlowComparison) -> None:
     """Add a comparison; of many, fewer of the older ones are kept."""
-    moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
+    moments.append((compared.at_ms, ComparisonTotals(compared.pairs)))
     if len(moments) > _MOMENTS_KEPT:
         del moments[1:-1:2]
