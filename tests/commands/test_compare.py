@@ -627,18 +627,18 @@ def test_skips_of_the_commit_rule_keep_their_translation():
 
 
 @pytest.mark.parametrize(
-    ("current", "whose"),
+    ("current", "whose", "reread"),
     [
-        (None, None),
-        (60, CommitOrigin.TSOFFSET),
-        (44, CommitOrigin.CHECKPOINT),
-        (20, CommitOrigin.EARLIER),
-        (45, CommitOrigin.OTHER),
+        (None, None, None),
+        (60, CommitOrigin.TSOFFSET, 0),
+        (44, CommitOrigin.CHECKPOINT, 16),
+        (20, CommitOrigin.EARLIER, 40),
+        (45, CommitOrigin.OTHER, 15),
     ],
 )
-def test_whose_the_targets_commit_is(current, whose):
+def test_whose_the_targets_commit_is(current, whose, reread):
     """What the target group has is known for the newest checkpoint's offset, an earlier one's,
-    ours, or none of these."""
+    ours, or none of these; and how many records are re-read from it."""
     estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 22, 20)
     checkpoint(estate, "billing", 60, 44)
@@ -646,6 +646,7 @@ def test_whose_the_targets_commit_is(current, whose):
         estate.commit("billing", "A.orders", current, on="B")
     pair = the_pair(estate)
     assert (pair.target_commit, pair.target_commit_is) == (current, whose)
+    assert pair.target_commit_reread == reread
 
 
 def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe():

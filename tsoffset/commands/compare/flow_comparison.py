@@ -81,8 +81,7 @@ def compare(
     unreachable: Mapping[str, ClusterUnreachable] | None = None,
 ) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` have their competing flows, and
-    `unreachable` those, by name, that have been found unreachable. Raises UsageError for a file
-    without checkpoints."""
+    `unreachable` those, by name, that have been found unreachable."""
     options = options or CompareOptions()
     for flow in flows:
         at_ms = int(time.time() * 1000)
@@ -108,7 +107,7 @@ def _place(pair: ComparedPair) -> tuple[str, str, int]:
 def _compared(
     opened: OpenFlow, options: CompareOptions, at_ms: int, warnings: list[str]
 ) -> Iterator[ComparedPair]:
-    """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable and UsageError."""
+    """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable."""
     flow, source, target = opened.settings, opened.source, opened.target
     start = preflight(flow, source, target)
     warnings += start.warnings
@@ -124,7 +123,7 @@ def _compared(
         # Also if the configuration says timestamps: that would compare the rule with itself.
         opened = with_proof(opened, "content")
     else:
-        checkpoints = checkpoints_of(flow, options, target, offsets, warnings)
+        checkpoints = checkpoints_of(flow, target, offsets, warnings)
         commits = opened.commits(start.groups)
     translated = opened.translated(commits)
     work = commit_work(translated)
