@@ -5,17 +5,14 @@ Its versions are `kafka.strimzi.io/v1` (`spec.target`, `spec.mirrors[].source`) 
 operator's KafkaMirrorMaker2Connectors.
 """
 
-import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tsoffset.commands.migrate.setup import (
     Connector,
     ConnectorRole,
-    Heading,
     InputKind,
     MirrorSetting,
-    OmittedSetting,
     Setup,
     StrimziResource,
     setup_of_connectors,
@@ -44,15 +41,10 @@ _PATTERNS = {
     "groupsExcludePattern": keys.GROUPS_EXCLUDE,
     "groupsBlacklistPattern": keys.GROUPS_EXCLUDE,
 }
-_OF_MIRROR = frozenset({*_CONNECTORS, *_PATTERNS, "source", "sourceCluster", "targetCluster"})
-_OF_CONNECTOR = frozenset(("config", "tasksMax", "state", "pause", "version"))
-_OF_CONNECTOR |= {"autoRestart", "listOffsets", "alterOffsets"}
 # The topic for the connectors' progress: the field of v1, the setting, and the operator's default
 # for v1beta2.
 _PROGRESS = "offsetStorageTopic"
 _PROGRESS_SETTING, _PROGRESS_DEFAULT = "offset.storage.topic", "mirrormaker2-cluster-offsets"
-_OF_CLUSTER = frozenset(("alias", "bootstrapServers", "tls", "authentication", "config"))
-_OF_TARGET = _OF_CLUSTER | {"groupId", "configStorageTopic", _PROGRESS, "statusStorageTopic"}
 # Strimzi's class of 2021, which became part of Kafka under another name.
 _POLICIES = {"io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IDENTITY_POLICY}
 
@@ -95,7 +87,6 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     clusters = {one.member_text("alias"): one for one in spec.get("clusters").items()}
     connectors: list[Connector] = []
     for at, mirror in enumerate(mirrors.items()):
-        _note_unknown(mirror, _OF_MIRROR, notes)
         source = mirror.get("source") or _named(mirror, "sourceCluster", clusters)
         to = target or _named(mirror, "targetCluster", clusters)
         if source is not None and to is not None:
@@ -140,7 +131,6 @@ def _connectors(
     for field, role in _CONNECTORS.items():
         if not (part := mirror.get(field)):
             continue
-        _note_unknown(part, _OF_CONNECTOR, notes)
         config, tasks = part.get("config"), part.get("tasksMax")
         own = list(own_settings(config, notes))
         if tasks:
@@ -166,21 +156,9 @@ def _with_kafka_policy(setting: MirrorSetting) -> MirrorSetting:
 
 def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """A cluster's settings, as a connector has them; its `config` takes precedence."""
-    _note_unknown(cluster, _OF_TARGET if side == "target" else _OF_CLUSTER, notes)
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
         if part := cluster.get(field):
             settings.insert(0, part.setting(name))
     for setting in settings:
         yield replace(setting, key=f"{side}.cluster.{setting.key}")
-
-
-def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes) -> None:
-    for name, member in part.members().items():
-        if name not in known:
-            close = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            why = f"Strimzi has no such field{hint}"
-            omitted = OmittedSetting(member.entry(), Heading.REFUSED, why)
-            if omitted not in notes.omitted:
-                notes.omitted.append(omitted)
