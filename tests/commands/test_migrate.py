@@ -11,7 +11,15 @@ import pytest
 
 from tests.configured import resolved
 from tests.invoking import ROOT, invoke
-from tests.migration import CASES, INPUTS, OUTPUTS, SECRETS, SOMEWHERE, TO_BE_CHANGED
+from tests.migration import (
+    CASES,
+    INPUTS,
+    OUTPUTS,
+    SECRETS,
+    SOMEWHERE,
+    TO_BE_CHANGED,
+    WITH_STEPS,
+)
 from tsoffset.errors import ConfigurationError
 from tsoffset.model import Isolation
 
@@ -44,8 +52,9 @@ def output(name: str, ending: str) -> str:
 def test_a_configuration_as_the_world_has_it_becomes_ours(name):
     """Word for word what a person has read, and so are the steps. 2 tells that something is marked
     in it."""
-    steps = invoke("migrate", *CASES[name], "--steps")
-    assert steps.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
+    if name in WITH_STEPS:
+        steps = invoke("migrate", *CASES[name], "--steps")
+        assert steps.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
     result = invoke("migrate", *CASES[name])
     assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "properties")
     assert result.exit_code == (2 if name in TO_BE_CHANGED else 0), result.stderr

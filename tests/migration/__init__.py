@@ -1,6 +1,7 @@
 """What MirrorMaker 2 is configured by in the world, and what `tsoffset migrate` makes of it.
 
-`outputs` holds the configuration and the steps for each of `inputs`, read line by line by a person.
+`outputs` holds the configuration for each of `inputs`, and the steps of some, read line by line by
+a person.
 `python -m tests.migration` writes them anew: then read the difference.
 """
 
@@ -26,6 +27,16 @@ CASES: dict[str, tuple[str, ...]] = {
     "strimzi-identity": ("strimzi-identity.yaml",),
     "strimzi-v1": ("strimzi-v1.yaml",),
 }
+# One for each way in which MirrorMaker 2 is told, and for each step that not all need.
+WITH_STEPS = (
+    "active-active",
+    "checkpoint",
+    "connect-expanded",
+    "group-offset",
+    "msk-java-policy",
+    "strimzi-identity",
+    "strimzi-v1",
+)
 # Have to be changed before tsoffset takes them.
 TO_BE_CHANGED = ("msk-java-policy",)
 # Passwords that stand in the inputs.
