@@ -175,10 +175,21 @@ class FailingOver:
             **(given | options),
         )
 
+    def run_without_source(self, past: Past | None = None, after: int = 100, **options: Any) -> int:
+        """The same while the source is unreachable, some seconds after the first of `past`."""
+        if past is not None:
+            self.history, self.now = str(past.directory), NOON + after
+        self.estate["A"].unreachable = True
+        return self.run(**options)
+
+    @property
+    def rows(self) -> dict[str | None, dict[str, Any]]:
+        rows = map(json.loads, self.out.getvalue().splitlines())
+        return {row["group"]: row for row in rows}
+
     @property
     def verdicts(self) -> dict[str | None, tuple[str, str | None]]:
-        rows = map(json.loads, self.out.getvalue().splitlines())
-        return {row["group"]: (row["verdict"], row["reason"]) for row in rows}
+        return {group: (row["verdict"], row["reason"]) for group, row in self.rows.items()}
 
     out: io.StringIO = field(default_factory=io.StringIO)
 
@@ -422,10 +433,8 @@ def test_with_the_source_error_history_tells_how_old_the_commits_are(failing_ove
     past.keep(*estate.sync())
     estate.commit("moved", "A.orders", 130, on="B")
     estate["B"].group("lost").offsets.clear()
-    failing_over.history, failing_over.now = str(past.directory), NOON + 100
-    estate["A"].unreachable = True
-    assert failing_over.run() == 3
-    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    assert failing_over.run_without_source(past) == 3
+    rows = failing_over.rows
     assert failing_over.verdicts == {
         "billing": ("unverified", None),
         "lost": ("not_ready", "NO_COMMIT"),
@@ -450,9 +459,7 @@ def test_with_the_source_error_what_diverged_is_not_forgotten(failing_over, tmp_
             for row in estate.sync()
         )
     )
-    failing_over.history, failing_over.now = str(past.directory), NOON + 100
-    estate["A"].unreachable = True
-    assert failing_over.run() == 3
+    assert failing_over.run_without_source(past) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
 
 
@@ -464,9 +471,7 @@ def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failin
     past.keep(*estate.sync(carry_over=carry_over))
     estate.commit("billing", "orders", 30)
     past.keep(*estate.sync(carry_over=carry_over))
-    failing_over.history, failing_over.now = str(past.directory), NOON + 200
-    estate["A"].unreachable = True
-    assert failing_over.run() == 3
+    assert failing_over.run_without_source(past, after=200) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_REWOUND")}
     estate.commit("billing", "A.orders", 70, on="B")
     assert failing_over.run() == 3
@@ -480,9 +485,7 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     past = Past(tmp_path / "history")
     failing_over.estate.commit("billing", "A.orders", 130, on="B")
     past.keep(*failing_over.estate.sync())
-    failing_over.history, failing_over.now = str(past.directory), NOON + 100
-    failing_over.estate["A"].unreachable = True
-    assert failing_over.run() == 3
+    assert failing_over.run_without_source(past) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
     assert failing_over.run(format=Format.TABLE) == 3
     assert (
@@ -520,9 +523,8 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over,
     estate["B"].group("unset").offsets.clear()
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="unread")
-    estate["A"].unreachable = True
-    assert failing_over.run(pause=False) == 3
-    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    assert failing_over.run_without_source(pause=False) == 3
+    rows = failing_over.rows
     assert failing_over.verdicts == {
         "billing": ("unverified", None),
         "busy": ("not_ready", "GROUP_ACTIVE"),
@@ -546,9 +548,8 @@ def test_with_the_source_error_a_state_that_cannot_be_read_is_told(failing_over)
     failing_over.estate.sync()
     failing_over.directory.mkdir()
     (failing_over.directory / "A-%3EB.state").write_text("strange")
-    failing_over.estate["A"].unreachable = True
     with capture_logs() as logs:
-        assert failing_over.run(pause=False) == 3
+        assert failing_over.run_without_source(pause=False) == 3
     (told,) = [one["message"] for one in logs if one["event"] == "state_not_read"]
     assert "not a state file" in told
 
@@ -564,9 +565,8 @@ def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
     estate["B"].log("A.orders", 0).delete_records(70)
     estate.commit("past", "A.orders", 999, on="B")
     estate.commit("gone", "A.lost", 5, on="B")
-    estate["A"].unreachable = True
-    assert failing_over.run(pause=False) == 3
-    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    assert failing_over.run_without_source(pause=False) == 3
+    rows = failing_over.rows
     no_commit = ("not_ready", "NO_COMMIT")
     assert failing_over.verdicts == {
         "below": no_commit,
@@ -596,8 +596,7 @@ def test_with_the_source_error_an_offset_that_cannot_be_read_is_told(failing_ove
         "committed",
         lambda _: CommittedColumns.of({"billing": {place: loading}}),
     )
-    estate["A"].unreachable = True
-    assert failing_over.run(pause=False) == 3
+    assert failing_over.run_without_source(pause=False) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "COORDINATOR")}
 
 
@@ -611,10 +610,9 @@ def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing
     past = Past(tmp_path / "history")
     past.keep(*estate.sync())
     estate["B"].group("billing").offsets.pop(TopicPartition("A.clicks", 0))
-    failing_over.history = str(past.directory)
-    estate["A"].unreachable = True
     failing_over.narrowing = Narrowing(None, "orders")
-    assert failing_over.run(failing_over.narrowing.apply(flow())) == 3
+    chosen = failing_over.narrowing.apply(flow())
+    assert failing_over.run_without_source(past, after=0, settings=chosen) == 3
     assert failing_over.verdicts == {"billing": ("unverified", None)}
     assert '"age_seconds": 0,' in failing_over.out.getvalue()
 
@@ -629,9 +627,7 @@ def test_with_the_source_error_classes_that_raise_an_error_are_told(failing_over
     past.keep(*estate.sync(chosen))
     estate.commit("search", "A.orders", 60, on="B")
     estate.commit("billing", "A.clicks", 30, on="B")
-    failing_over.history = str(past.directory)
-    estate["A"].unreachable = True
-    assert failing_over.run(chosen) == 3
+    assert failing_over.run_without_source(past, settings=chosen) == 3
     assert failing_over.verdicts == {
         None: ("not_ready", "INTERNAL"),
         "search": ("not_ready", "INTERNAL"),
@@ -647,8 +643,7 @@ def test_with_the_source_error_groups_that_are_not_listed_are_told(failing_over,
     estate = failing_over.estate
     estate.sync()
     unlisted(estate["B"])
-    estate["A"].unreachable = True
-    assert failing_over.run(pause=False) == 3
+    assert failing_over.run_without_source(pause=False) == 3
     assert failing_over.verdicts[None] == ("not_ready", reason)
 
 
