@@ -2,26 +2,20 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tsoffset.commands.migrate.setup import ConnectorRole, Setup
-from tsoffset.config.findings import Entry
 from tsoffset.config.keys import BOOTSTRAP
 from tsoffset.config.review import TOP_NAMES
 from tsoffset.config.scopes import Setting, client_names, first_of, merge_settings, scoped_key
 from tsoffset.config.security_keys import PROTOCOL
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.policy import internal_topics
-from tsoffset.flow.settings import Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import Side
 
 _SYNC = "sync.group.offsets.enabled"
-_CHECKPOINTS = "emit.checkpoints.enabled"
-_OFFSET_SYNCS = "emit.offset-syncs.enabled"
-_LOCATION = "offset-syncs.topic.location"
 
 
-@dataclass(frozen=True, slots=True)
 class MirrorFlow:
     """An enabled flow, and what MirrorMaker 2 does for it beside copying.
 
@@ -33,27 +27,47 @@ class MirrorFlow:
     Kafka's tools connect to each cluster.
     """
 
-    source: str
-    target: str
-    syncs: bool
-    sync_entry: Entry | None
-    checkpoints: bool
-    offset_syncs: bool
-    checkpoints_topic: str
-    offset_syncs_topic: str
-    offset_syncs_at: str
-    topic_entries: tuple[Entry, ...]
-    connectors_topic: str
-    progress_topic: str
-    tools: Mapping[str, str]
+    def __init__(self, setup: Setup, flow: FlowSettings, own: Mapping[str, Setting]) -> None:
+        """`own` are the settings of the flow by their names in a connector."""
+        self.name = flow.name
+        self.source, self.target = flow.source.alias, flow.target.alias
+        self.pair = self.source, self.target
+        has = {
+            role: not setup.connectors or any(setup.connectors_of(self.pair, role))
+            for role in ConnectorRole
+        }
+        self.checkpoints = has[ConnectorRole.CHECKPOINT] and _says(
+            own, "emit.checkpoints.enabled", "true", default=True
+        )
+        self.syncs = self.checkpoints and _says(own, _SYNC, "true", default=False)
+        if setup.connectors and has[ConnectorRole.GROUP_OFFSET]:
+            self.syncs = True
+        self.sync_entry = own[_SYNC].entry if _SYNC in own else None
+        self.offset_syncs = has[ConnectorRole.SOURCE] and _says(
+            own, "emit.offset-syncs.enabled", "true", default=True
+        )
+        topics = internal_topics(flow.policy)
+        self.checkpoints_topic = topics.checkpoints_topic(self.source)
+        at_target = _says(own, "offset-syncs.topic.location", "target", default=False)
+        self.offset_syncs_at = self.target if at_target else self.source
+        self.offset_syncs_topic = topics.offset_syncs_topic(
+            self.source if at_target else self.target
+        )
+        self.topic_entries = [
+            setting.entry for name, setting in own.items() if name.startswith("offset-syncs.topic.")
+        ]
+        self.connectors_topic = self._worker_topic(own, "config")
+        self.progress_topic = self._worker_topic(own, "offset")
+        self.tools = {
+            self.source: _tool_words(own, Side.SOURCE, self.source),
+            self.target: _tool_words(own, Side.TARGET, self.target),
+        }
 
-    @property
-    def name(self) -> str:
-        return f"{self.source}->{self.target}"
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        return self.source, self.target
+    def _worker_topic(self, own: Mapping[str, Setting], kind: str) -> str:
+        """As in MirrorMakerConfig.workerConfig: the target's setting, or one for all clusters."""
+        name = f"{kind}.storage.topic"
+        setting = first_of(own, f"target.cluster.{name}", name)
+        return f"mm2-{kind}s.{self.source}.internal" if setting is None else setting.value
 
 
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
@@ -62,47 +76,9 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
         for one in setup.settings
     }
     for flow in settings.flows:
-        if not flow.enabled:
-            continue
-        source, target = flow.source.alias, flow.target.alias
-        own = merge_settings(placed, source, target)
-        topics = internal_topics(flow.policy)
-        at_target = _says(own, _LOCATION, "target", default=False)
-        has = {
-            role: not setup.connectors or any(setup.connectors_of((source, target), role))
-            for role in ConnectorRole
-        }
-        sync = own.get(_SYNC)
-        emits = has[ConnectorRole.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
-        commits = emits and _says(own, _SYNC, "true", default=False)
-        yield MirrorFlow(
-            source,
-            target,
-            commits or (bool(setup.connectors) and has[ConnectorRole.GROUP_OFFSET]),
-            None if sync is None else sync.entry,
-            emits,
-            has[ConnectorRole.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
-            topics.checkpoints_topic(source),
-            topics.offset_syncs_topic(source if at_target else target),
-            target if at_target else source,
-            tuple(
-                setting.entry
-                for name, setting in own.items()
-                if name.startswith("offset-syncs.topic.")
-            ),
-            _worker_topic(own, "config.storage.topic", f"mm2-configs.{source}.internal"),
-            _worker_topic(own, "offset.storage.topic", f"mm2-offsets.{source}.internal"),
-            {
-                source: _tool_words(own, Side.SOURCE, source),
-                target: _tool_words(own, Side.TARGET, target),
-            },
-        )
-
-
-def _worker_topic(own: Mapping[str, Setting], name: str, default: str) -> str:
-    """As in MirrorMakerConfig.workerConfig: the target's setting, or one for all clusters."""
-    setting = first_of(own, f"target.cluster.{name}", name)
-    return default if setting is None else setting.value
+        if flow.enabled:
+            own = merge_settings(placed, flow.source.alias, flow.target.alias)
+            yield MirrorFlow(setup, flow, own)
 
 
 def _tool_words(own: Mapping[str, Setting], side: Side, alias: str) -> str:
@@ -112,12 +88,8 @@ def _tool_words(own: Mapping[str, Setting], side: Side, alias: str) -> str:
     address = split_list(brokers.value)[0] if brokers and known else f"{alias}:9092"
     protocol = first_of(own, *client_names(side, PROTOCOL.name))
     secured = protocol is not None and protocol.value.upper() != PROTOCOL.shown_default
-    return " ".join(
-        [
-            f"--bootstrap-server {shlex.quote(address)}",
-            *([f"--command-config {shlex.quote(alias)}-client.properties"] if secured else []),
-        ]
-    )
+    config = f" --command-config {shlex.quote(alias)}-client.properties" if secured else ""
+    return f"--bootstrap-server {shlex.quote(address)}{config}"
 
 
 def _says(own: Mapping[str, Setting], name: str, word: str, *, default: bool) -> bool:
