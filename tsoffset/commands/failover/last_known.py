@@ -257,5 +257,5 @@ def _with_reason(
 
 
 def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
-    nothing, why = (None, 0, "", "", None, None), (failed.kind, failed.message)
-    return GroupVerdict(flow.name, group, FailoverVerdict.NOT_READY, *nothing, *why)
+    verdict, reason = FailoverVerdict.NOT_READY, failed.kind
+    return GroupVerdict(flow.name, group, verdict, reason=reason, message=failed.message)

@@ -42,12 +42,12 @@ class GroupVerdict:
     flow: str
     group: str | None
     verdict: FailoverVerdict
-    reread_bound: int | None
-    partitions: int
-    resumes_at: str
-    source_commits: str
-    as_of: str | None
-    age_seconds: int | None
+    reread_bound: int | None = None
+    partitions: int = 0
+    resumes_at: str = ""
+    source_commits: str = ""
+    as_of: str | None = None
+    age_seconds: int | None = None
     reason: str | None = None
     message: str | None = None
 
