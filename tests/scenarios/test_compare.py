@@ -157,4 +157,4 @@ def test_a_group_that_was_set_back_would_skip(peers, tmp_path):
     assert pair["records"] == pair["theirs"] - (STOOD - TRIMMED) > 0
     assert f"the group was reset to {STOOD}" in pair["message"]
     page = report.read_text(encoding="utf-8")
-    assert re.findall(r'<td class="(\w+)">\1</td>', page)[:2] == ["unsafe", "reread"]
+    assert re.findall(r">(unsafe|reread)</td>", page)[:2] == ["unsafe", "reread"]

@@ -15,13 +15,14 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from tsoffset.commands.compare.columns import pair_columns, sum_columns
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import ComparisonTotals, Moments, PastTotals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.output import in_utc
-from tsoffset.terminal.tables import place
+from tsoffset.terminal.tables import Column
 from tsoffset.version import __version__
 
 # The worst pairs, groups and topics that are listed; the totals and the plots include all.
@@ -51,9 +52,8 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
         other=options.other_name,
         every_seconds=options.every_seconds,
         version=__version__,
-        rows=ROWS,
+        most=ROWS,
         verdicts=CheckpointVerdict,
-        place=place,
     )
 
 
@@ -74,14 +74,18 @@ def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -
     )
     with rc_context(_STYLE):
         plots = reread_over_lag(pairs, other), distribution(pairs, other), over_time(moments, other)
+    tables: list[tuple[str, Sequence[Column[Any]], Sequence[Any]]] = [
+        ("Worst group-partitions", pair_columns(other), worst)
+    ]
+    for by in (By.GROUP, By.TOPIC):
+        tables.append((f"By {by}, worst first", sum_columns(by), sums(by, compared)))
     return {
         "name": compared.flow,
         "at": in_utc(compared.at_ms),
         "totals": ComparisonTotals(pairs),
         "plots": [plot for plot in plots if plot is not None],
         "comparisons": len(moments),
-        "worst": worst[:ROWS],
-        "sums": [(by.value, sums(by, compared)) for by in (By.GROUP, By.TOPIC)],
+        "tables": tables,
         "warnings": compared.warnings,
     }
 

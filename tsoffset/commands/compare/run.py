@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import count
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import structlog
 from rich.text import Text
 
 from tsoffset.cluster import Connect
+from tsoffset.commands.compare.columns import pair_columns, sum_columns
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import (
     SUM_FIELDS,
@@ -31,17 +30,9 @@ from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import RowMessage, head, notes
-from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
+from tsoffset.terminal.tables import table, wrapped
 
 log = structlog.get_logger(__name__)
-
-_STYLES = {
-    CheckpointVerdict.EQUAL: "green",
-    CheckpointVerdict.REREAD: "yellow",
-    CheckpointVerdict.UNSAFE: "bold red",
-    CheckpointVerdict.BEYOND: "yellow",
-    CheckpointVerdict.FAILED: "bold red",
-}
 
 
 def run_compare(
@@ -158,66 +149,12 @@ def comparison_lines(
     yield head(f"flow {compared.flow}" + (f", {in_utc(compared.at_ms)}" if with_time else ""))
     if pairs:
         if options.by is By.PAIR:
-            yield from table(_columns(other), pairs, width)
+            yield from table(pair_columns(other), pairs, width)
         else:
-            yield from table(_sum_columns(options.by), sums(options.by, compared), width)
+            yield from table(sum_columns(options.by), sums(options.by, compared), width)
         yield Text()
         messages = (RowMessage(pair.verdict, pair.message) for pair in pairs)
         yield from notes(messages, "group-partition", width)
     yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
     for name, words in ComparisonTotals(pairs).in_words(other).items():
         yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
-
-
-def _sum_columns(by: By) -> Sequence[Column[dict[str, Any]]]:
-    def unsafe(one: dict[str, Any]) -> Cell:
-        return Cell(str(one["unsafe"]), "bold red" if one["unsafe"] else "")
-
-    return (
-        Column(by.value.upper(), itemgetter("name"), elastic=True),
-        Column("PARTITIONS", itemgetter("pairs"), right=True, short="PARTS"),
-        Column("EQUAL", itemgetter("equal"), right=True, drops=2),
-        Column("RE-READ", itemgetter("reread"), right=True),
-        Column("RECORDS", itemgetter("reread_records"), right=True),
-        Column("MOST", itemgetter("reread_most"), right=True, drops=1),
-        Column("UNSAFE", unsafe, right=True),
-        Column("SKIPPED", itemgetter("unsafe_records"), right=True, drops=3),
-        Column("BEYOND", itemgetter("beyond"), right=True, drops=3),
-        Column("NONE", itemgetter("none"), right=True),
-        Column("UNJUDGED", itemgetter("unjudged"), right=True, drops=2),
-        Column("FAILED", itemgetter("failed"), right=True, drops=2),
-        Column("EXACT", itemgetter("ours_exact"), right=True),
-        Column("BOUND", itemgetter("ours_reread_bound"), right=True),
-        Column("TARGET GROUPS RE-READ", itemgetter("target_commit_reread"), right=True, drops=3),
-    )
-
-
-def _precision(pair: ComparedPair) -> Cell | str | None:
-    if pair.ours is None:
-        return None if pair.ours_reason is None else Cell(pair.ours_reason, "yellow")
-    bound = f" {pair.ours_reread_bound}" if pair.ours_reread_bound else ""
-    return f"{pair.ours_precision}{bound}"
-
-
-def _columns(other: str) -> tuple[Column[ComparedPair], ...]:
-    names = {CommitOrigin.CHECKPOINT: other, CommitOrigin.TSOFFSET: "tsoffset"}
-    short = "MM2" if other == "MirrorMaker 2" else other.upper()
-    return (
-        Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
-        Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
-        Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
-        Column("LAG", lambda pair: pair.lag, right=True, drops=2),
-        # The policy gives the target's name.
-        Column(
-            "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
-        ),
-        Column("TSOFFSET", lambda pair: pair.ours, right=True),
-        Column("PRECISION", _precision),
-        Column(other.upper(), lambda pair: pair.theirs, right=True, short=short),
-        Column("OF SOURCE OFFSET", lambda pair: pair.theirs_source_offset, right=True, drops=2),
-        Column("VERDICT", lambda pair: Cell(pair.verdict, _STYLES.get(pair.verdict, ""))),
-        Column("RECORDS", lambda pair: pair.records, right=True, folds=2),
-        Column("TARGET COMMIT", lambda pair: pair.target_commit, right=True, short="ON TARGET"),
-        Column("SET BY", lambda pair: names.get(pair.target_commit_is, pair.target_commit_is)),
-        Column("RE-READS", lambda pair: pair.target_commit_reread, right=True, folds=2),
-    )
