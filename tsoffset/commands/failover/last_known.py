@@ -162,6 +162,26 @@ def _is_usable(offset: int, log: LogRange | Failed) -> bool:
     return not log.missing if isinstance(log, Failed) else log.start <= offset <= log.end
 
 
+# By reason, in the order in which they count.
+_MESSAGES: Mapping[str | None, str] = {
+    Reason.GROUP_ACTIVE: "it already has active members on {target}, which commit its offsets"
+    " themselves",
+    "NO_COMMIT": "it has no usable committed offset on {target} in {places}: its consumers start at"
+    " their auto.offset.reset (a share group at its share.auto.offset.reset), and `latest` skips"
+    " unread records",
+    Reason.DIVERGED: "in the last cycle, {places} had other records on {target} than on {source}:"
+    " find out which are right before its consumers start on {target}",
+    Reason.SOURCE_REWOUND: "before the last cycle it went back on {source} to read records again,"
+    " and its offsets on {target} in {places} lie after these: its consumers skip them unless it is"
+    " moved back",
+    Reason.TARGET_AHEAD: "in the last cycle, its offsets on {target} in {places} were past what it"
+    " had read on {source}: if its consumers have read these records on {target}, there is nothing"
+    " to do; if not, they skip them unless it is moved back",
+    None: "it resumes from its {since}; records that it has processed on {source} since are"
+    " re-read",
+}
+
+
 def _verdict(
     flow: FlowSettings,
     group: str,
@@ -173,48 +193,21 @@ def _verdict(
     *,
     is_active: bool,
 ) -> GroupVerdict:
-    times = [same[place].in_sync_at if place in same else None for place in commits]
-    dated = [time for time in times if time is not None]
-    oldest = min(dated) if dated and len(dated) == len(times) else None
-    target, reason = flow.target.alias, None
-    if is_active:
-        reason = str(Reason.GROUP_ACTIVE)
-        message = f"it already has active members on {target}, which commit its offsets themselves"
-    elif without:
-        reason = "NO_COMMIT"
-        message = (
-            f"it has no usable committed offset on {target} in {few([*map(str, without)], 3)}: its"
-            " consumers start at their auto.offset.reset (a share group at its"
-            " share.auto.offset.reset), and `latest` skips unread records"
-        )
-    elif diverged := _with_reason(known, commits, Reason.DIVERGED):
-        reason = str(Reason.DIVERGED)
-        message = (
-            f"in the last cycle, {few(diverged, 3)} had other records on {target} than on"
-            f" {flow.source.alias}: find out which are right before its consumers start on {target}"
-        )
-    elif rewound := _with_reason(same, commits, Reason.SOURCE_REWOUND):
-        reason = str(Reason.SOURCE_REWOUND)
-        message = (
-            f"before the last cycle it went back on {flow.source.alias} to read records again, and"
-            f" its offsets on {target} in {few(rewound, 3)} lie after these: its consumers skip"
-            " them unless it is moved back"
-        )
-    elif ahead := _with_reason(same, commits, Reason.TARGET_AHEAD):
-        reason = str(Reason.TARGET_AHEAD)
-        message = (
-            f"in the last cycle, its offsets on {target} in {few(ahead, 3)} were past what it had"
-            f" read on {flow.source.alias}: if its consumers have read these records on {target},"
-            " there is nothing to do; if not, they skip them unless it is moved back"
-        )
-    else:
-        since = "last committed offsets, whose age is not known"
-        if oldest is not None:
-            since = f"committed offsets of {in_utc(oldest * 1000)}"
-        message = (
-            f"it resumes from its {since}; records that it has processed on {flow.source.alias}"
-            " since are re-read"
-        )
+    dated = [one.in_sync_at for one in same.values() if one.in_sync_at is not None]
+    oldest = min(dated) if 0 < len(dated) == len(commits) else None
+    found: dict[str | None, Sequence[TopicPartition]] = {
+        Reason.GROUP_ACTIVE: [*commits, *without] if is_active else (),
+        "NO_COMMIT": without,
+        Reason.DIVERGED: [
+            place for place in commits if place in known and known[place].reason == Reason.DIVERGED
+        ],
+    }
+    for rewindable in REWINDABLE:
+        found[rewindable] = [place for place, one in same.items() if one.reason == rewindable]
+    reason = next((one for one in _MESSAGES if found.get(one)), None)
+    since = "last committed offsets, whose age is not known"
+    if oldest is not None:
+        since = f"committed offsets of {in_utc(oldest * 1000)}"
     return GroupVerdict(
         flow.name,
         group,
@@ -226,7 +219,12 @@ def _verdict(
         None if oldest is None else in_utc(oldest * 1000),
         None if oldest is None else max(0, round(now - oldest)),
         reason,
-        message,
+        _MESSAGES[reason].format(
+            target=flow.target.alias,
+            source=flow.source.alias,
+            places=few([*map(str, found.get(reason, ()))], 3),
+            since=since,
+        ),
     )
 
 
@@ -248,12 +246,6 @@ def _reset(
         f" {servers}{config} --group {shlex.quote(group)} --reset-offsets --from-file reset.csv"
         " --execute",
     )
-
-
-def _with_reason(
-    known: Mapping[TopicPartition, KnownOffset], places: Iterable[TopicPartition], reason: Reason
-) -> list[str]:
-    return [str(place) for place in places if place in known and known[place].reason == reason]
 
 
 def _not_ready(flow: FlowSettings, group: str | None, failed: Failed) -> GroupVerdict:
