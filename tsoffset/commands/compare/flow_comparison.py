@@ -8,15 +8,9 @@ that is translated.
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tsoffset.cluster import Connect, all_failed
-from tsoffset.commands.compare.checkpoints import (
-    by_timestamps,
-    checkpoints_of,
-    source_topic,
-    with_proof,
-)
+from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.commands.compare.judgement import (
     CheckpointVerdict,
     ComparedPair,
@@ -26,9 +20,10 @@ from tsoffset.commands.compare.judgement import (
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
-from tsoffset.cycle.source_commits import SourceCommit, preflight
+from tsoffset.cycle.source_commits import SourceCommit, preflight, renamings_of, selected_groups
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import decide
 from tsoffset.group_sync.open_flow import OpenFlow, open_flow
@@ -46,7 +41,13 @@ from tsoffset.model import (
     Row,
     Translated,
 )
-from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
+    CheckpointKey,
+    Checkpoints,
+    read_checkpoints,
+)
+from tsoffset.terminal.output import counted
 
 _Current = Mapping[str, GroupOffsets | Failed]
 
@@ -119,11 +120,11 @@ def _compared(
     offsets = _offsets(current.by_group())
     if options.against is Against.TIMESTAMPS:
         commits = opened.commits(start.groups)
-        checkpoints = by_timestamps(opened, commits, offsets)
+        checkpoints = _by_timestamps(opened, commits, offsets)
         # Also if the configuration says timestamps: that would compare the rule with itself.
-        opened = with_proof(opened, "content")
+        opened = _with_proof(opened, "content")
     else:
-        checkpoints = checkpoints_of(flow, target, offsets, warnings)
+        checkpoints = _checkpoints_of(flow, target, offsets, warnings)
         commits = opened.commits(start.groups)
     translated = opened.translated(commits)
     work = commit_work(translated)
@@ -156,6 +157,75 @@ def _compared(
         yield from _without_commits(opened, commits, checkpoints, at_ms)
 
 
+def _checkpoints_of(
+    flow: FlowSettings,
+    target: Cluster,
+    committed: Mapping[CheckpointKey, int],
+    warnings: list[str],
+) -> Checkpoints:
+    """The checkpoints of the flow's groups. `committed` are the target groups' offsets. Adds to
+    `warnings`. Raises ClusterUnreachable."""
+
+    def wanted(key: CheckpointKey) -> bool:
+        return bool(selected_groups(flow, [key.group])[0])
+
+    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+    found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
+    where = f"flow {flow.name}: {topic} on {target.alias}"
+    if found.missing:
+        warnings.append(
+            f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
+            " 2's checkpoint connector (emit.checkpoints.enabled), or set the same"
+            " replication.policy keys in this file as MirrorMaker 2 runs with"
+        )
+    if found.malformed:
+        ignored = counted(found.malformed, "record")
+        warnings.append(
+            f"{where}: {ignored} ignored because they are not checkpoints; check which other"
+            " application writes to this topic"
+        )
+    return found
+
+
+def _by_timestamps(
+    opened: OpenFlow, commits: Sequence[SourceCommit], committed: Mapping[CheckpointKey, int]
+) -> Checkpoints:
+    """The answers of KIP-1292's rule for the commits, as if they were checkpoints. Raises
+    ClusterUnreachable."""
+    found = Checkpoints(committed)
+    for one in _with_proof(opened, "timestamps").translated(commits):
+        commit, position = one.commit, one.position
+        if commit.target is None or commit.committed is None or position is None:
+            continue
+        key, outcome = CheckpointKey(commit.group, commit.target), position.translation.outcome
+        if isinstance(outcome, Translated):
+            found.add(key, Checkpoint(commit.committed.offset, outcome.target_offset, None))
+        else:
+            found.unanswered[key] = f"KIP-1292's rule has no answer: {outcome.message}"
+    return found
+
+
+def _with_proof(opened: OpenFlow, proof: str) -> OpenFlow:
+    flow = opened.settings
+    changed = replace(flow, translation=replace(flow.translation, proof=proof))
+    return replace(opened, settings=changed)
+
+
+def _source_topic(flow: FlowSettings, topic: str) -> str | None:
+    """The source's name of a target topic that the flow syncs; None for other topics, also if a
+    class of the user's raises an error for it."""
+    policy = flow.policy
+    try:
+        names = policy.upstream_topic(topic), policy.format_remote_topic(flow.target.alias, topic)
+    except Exception:
+        return None
+    renamings, _ = renamings_of(flow, filter(None, names))
+    for name, renaming in renamings.items():
+        if renaming is not None and renaming.topic == topic:
+            return name
+    return None
+
+
 def _without_commits(
     opened: OpenFlow, commits: Sequence[SourceCommit], checkpoints: Checkpoints, at_ms: int
 ) -> Iterator[ComparedPair]:
@@ -171,7 +241,7 @@ def _without_commits(
     why = "the group has no committed offset on the source any more: it expired or was deleted"
     for key in left:
         copy = key.target
-        if (topic := source_topic(flow, copy.topic)) is not None:
+        if (topic := _source_topic(flow, copy.topic)) is not None:
             at = (key.group, topic, copy.partition, None, None, copy.topic, None, current.get(key))
             row = Row(flow.name, *at, OutcomeKind.SKIPPED, message=why)
             yield compare_pair(at_ms, row, None, checkpoints, key)
