@@ -54,7 +54,19 @@ class Target(MemoryCluster):
         self.sent_at = []
         self.after_looks = []
         self.after_commits = []
+        self.asked_at_once = []
         self.seconds_a_look = self.seconds_a_group = self.seconds_a_commit = 0.0
+        self.seconds_to_describe = 0.0
+
+    def together(self, calls):
+        before = len(self.requests)
+        answers = super().together(calls)
+        self.asked_at_once.append([request.verb for request in self.requests[before:]])
+        return answers
+
+    def topics(self, names=None):
+        self.time.now += self.seconds_to_describe
+        return super().topics(names)
 
     def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
         self.looks.append((tuple(groups), require_stable))
@@ -218,6 +230,20 @@ def test_groups_known_active_are_not_asked_for_stable_offsets(estate, target):
 
 
 # --- what may come between reading and committing -----------------------------------------
+
+
+def test_topics_are_verified_while_groups_are_read(estate, target):
+    """One wait for both."""
+    sync(estate, target)
+    assert target.asked_at_once[-1] == [Verb.TOPICS, Verb.COMMITTED]
+
+
+def test_topics_whose_description_takes_long_are_verified_before(estate, target):
+    """Else every commit would come too late."""
+    target.seconds_to_describe = FRESH_SECONDS + 1
+    rows = sync(estate, target)
+    assert {verdict(row) for row in rows} == {COMMITTED}
+    assert len(target.looks) == 2
 
 
 def test_a_committer_that_moves_on_between_look_and_commit_is_not_moved_back(estate, target):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import polars as pl
@@ -143,6 +144,14 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
     )
 
 
+def _of_same_topics(work: pl.DataFrame, is_same: pl.Expr) -> pl.DataFrame:
+    """The work; rows with a translation fail where their target topic is another one now, or cannot
+    be described: a missing topic may be created again before the commit. Nor is the start of the
+    other topic's log committed (`translation.floor`)."""
+    work = without_changed(work, ~is_same & pl.col("target_offset").is_not_null())
+    return work.with_columns_seq(null_where(~is_same, ["target_start", "target_end"]))
+
+
 class _Committer:
     """Turns through the groups: each row that can be decided is, the others wait for the next.
 
@@ -166,6 +175,9 @@ class _Committer:
         self._until = until
         self._clock = clock
         self._groups_at_once = GROUPS_AT_ONCE
+        # Once a part was sent too late, topics are verified before the groups are read, no longer
+        # meanwhile: it may be the cluster's description of many topics that takes so long.
+        self._is_late = False
         self._done: list[pl.DataFrame] = []
         # The results of commits that may have been written although no answer says so.
         self._sent = pl.DataFrame(schema=_DONE)
@@ -227,21 +239,20 @@ class _Committer:
         """Read, decide and send these rows; returns those that are left."""
         # Always from the original work: deciding changes some of its columns.
         rows = self._work[part["row"]]
+        topics = self._topics_to_verify(rows)
+        verify = partial(target_topics, self._target, topics)
+        read = partial(self._current, part["group"].unique(maintain_order=True).to_list())
+        if self._is_late:
+            now = verify()
+            read_at = self._clock.monotonic()
+            current = read()
+        else:
+            read_at = self._clock.monotonic()
+            now, current = self._target.together([verify, read])
         if self._commit_to is not None:
-            rows = self._of_same_topics(rows, self._commit_to)
-        read_at = self._clock.monotonic()
-        names = part["group"].unique(maintain_order=True).to_list()
-        found = committed_columns(
-            self._target,
-            names,
-            share_groups=self._share_groups,
-            require_stable=True,
-            within_seconds=READ_SECONDS,
-        )
+            rows = _of_same_topics(rows, is_same_topic(self._commit_to, now))
         rows = rows.hstack(part.drop("group"))
-        rows = with_current(rows, target_commits(found)).with_columns(
-            pl.col("first_read").fill_null(read_at)
-        )
+        rows = with_current(rows, current).with_columns(pl.col("first_read").fill_null(read_at))
         waited = self._clock.monotonic() - pl.col("first_read")
         waits = (
             waited < pl.col("current_patience_seconds").clip(upper_bound=_PATIENCE_SECONDS)
@@ -256,19 +267,25 @@ class _Committer:
         self._finish(rows.filter(~would_commit))
         return pl.concat([select(waiting, _OPEN), self._send(pending, read_at)])
 
-    def _of_same_topics(self, rows: pl.DataFrame, then: pl.DataFrame) -> pl.DataFrame:
-        """The rows; those with a translation fail whose target topic is another one now, or cannot
-        be described. A missing topic may be created again before the commit. Nor is the start of
-        the other topic's log committed (`translation.floor`)."""
-        has_translation = pl.col("target_offset").is_not_null()
-        may_be_committed = has_translation
+    def _topics_to_verify(self, rows: pl.DataFrame) -> list[str]:
+        """The target topics of rows of which something may be committed."""
+        if self._commit_to is None:
+            return []
+        may_be_committed = pl.col("target_offset").is_not_null()
         if self._floor == "log_start":
             may_be_committed |= pl.col("target_start").is_not_null()
-        names = rows.filter(may_be_committed)["target_topic"].unique(maintain_order=True)
-        now = target_topics(self._target, names.to_list())
-        is_other = ~is_same_topic(then, now)
-        rows = without_changed(rows, is_other & has_translation)
-        return rows.with_columns_seq(null_where(is_other, ["target_start", "target_end"]))
+        return rows.filter(may_be_committed)["target_topic"].unique(maintain_order=True).to_list()
+
+    def _current(self, groups: list[str]) -> pl.DataFrame:
+        """What the groups have on the target (TARGET_COMMITS)."""
+        found = committed_columns(
+            self._target,
+            groups,
+            share_groups=self._share_groups,
+            require_stable=True,
+            within_seconds=READ_SECONDS,
+        )
+        return target_commits(found)
 
     def _without_written(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows without those for which the group has by now what was sent: these are done."""
@@ -301,6 +318,7 @@ class _Committer:
         failures = send(self._target, pending, self._share_groups, may_send, refused)
         if refused:
             self._groups_at_once = max(1, self._groups_at_once // 2)
+            self._is_late = True
         return self._take_answers(pending, failures, sent)
 
     def _take_answers(
