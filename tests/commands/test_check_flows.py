@@ -1,4 +1,4 @@
-"""`tsoffset check`: what it decides of configurations, other committers, groups left out,
+"""`tsoffset check`: what it decides of configurations, other committers, skipped commits,
 Java and Spark."""
 
 from collections.abc import Mapping
@@ -23,8 +23,10 @@ from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettin
 from tsoffset.model import (
     Broker,
     ClusterDescription,
+    CommittedOffset,
     Failed,
     FailureKind,
+    TopicPartition,
 )
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
@@ -58,7 +60,9 @@ GRANTS = (
 )
 
 
-def proofs(copy: Configs, the_flow: FlowSettings | None = None, old: bool = False) -> list[Finding]:
+def proofs(
+    copy: Configs, the_flow: FlowSettings | None = None, old: bool = False
+) -> list[Finding]:
     found = judged(compared(copy, copy), the_flow=the_flow, old=old)
     return [one for one in found if one.subject == "proof"]
 
@@ -188,7 +192,25 @@ def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target():
     assert checkpoints_seen(passing, estate["B"]) == {"billing": NOW_MS + 1}
 
 
-# --- groups left out ------------------------------------------------------------------------
+# --- skipped commits, groups left out -------------------------------------------------------
+
+
+def test_commits_that_are_skipped_come_with_what_reset_means():
+    """Behind the log's start, past its end, without a copy: counted, and no alarm."""
+    source, target = filled("A", "orders", "unmirrored"), filled("B", "A.orders")
+    source.log("orders").delete_records(5)
+    for group, topic, offset in (
+        ("fine", "orders", 7),
+        ("late", "orders", 4),
+        ("beyond", "orders", 11),
+        ("lost", "unmirrored", 5),
+    ):
+        source.group(group).offsets[TopicPartition(topic, 0)] = CommittedOffset(offset)
+    finding = found(checked(flow(), source, target), "auto.offset.reset")
+    assert finding.severity is OK
+    assert finding.finding.startswith("3 committed offsets will be skipped")
+    for words in ("1 EXPIRED", "1 PAST_LOG_END", "1 TARGET_MISSING", "beyond, late, lost"):
+        assert words in finding.finding
 
 
 def test_groups_that_no_flow_takes_are_named():

@@ -166,6 +166,7 @@ class _FlowCheck:
         of_topics = {topic.target: rights.topics[topic.target] for topic in survey.synced}
         yield from missing_rights(Side.TARGET, granting, of_topics, rights.groups)
         yield from unnoticed_groups(granting, rights)
+        yield from groups.skipped_commits(flow, survey, surveyed.topics)
         yield from self._part(flow.target, self._configs(survey, surveyed))
         yield from groups.other_committer(flow, groups.checkpoints_seen(flow, target), _now_ms())
 

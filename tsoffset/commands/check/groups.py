@@ -1,5 +1,6 @@
 """Findings on the groups of a flow: on both clusters, in other flows, in checkpoints (pure)."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsoffset.cluster import Cluster
@@ -18,12 +19,16 @@ from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
+    CommittedOffset,
     Failed,
     GroupListings,
     GroupType,
+    LogRange,
+    Reason,
+    TopicDescription,
 )
 from tsoffset.replicators.checkpoints import read_checkpoints
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import by_name, counted, few
 
 _FAILURES_NAMED = 20
 
@@ -161,6 +166,38 @@ def _unlisted_groups(at: Scope, listings: GroupListings) -> Iterator[Finding]:
         yield at.failure(f"broker {node}", failed)
     if listings.leaderless is not None:
         yield at.failure(f"topic {GROUP_OFFSETS_TOPIC}", listings.leaderless)
+
+
+def skipped_commits(
+    flow: FlowSettings, survey: SourceSurvey, target: Mapping[str, TopicDescription | Failed]
+) -> Iterator[Finding]:
+    """Report committed offsets that no cycle can translate, whatever their records are, and what
+    auto.offset.reset means for their groups."""
+    found: list[tuple[str, Reason]] = []
+    for group, offsets in survey.commits.items():
+        for place, commit in () if isinstance(offsets, Failed) else offsets.items():
+            topic, log = renamed(flow, place.topic), survey.logs.get(place)
+            if topic is None or not isinstance(commit, CommittedOffset):
+                continue
+            copy = target.get(topic)
+            if isinstance(copy, Failed) and not copy.missing:
+                continue
+            if not isinstance(copy, TopicDescription) or place.partition not in copy.partitions:
+                found.append((group, Reason.TARGET_MISSING))
+            elif isinstance(log, LogRange) and commit.offset < log.start:
+                found.append((group, Reason.EXPIRED))
+            elif isinstance(log, LogRange) and commit.offset > log.end:
+                found.append((group, Reason.PAST_LOG_END))
+    if found:
+        reasons: Counter[str] = Counter(reason for _, reason in found)
+        groups = sorted({group for group, _ in found})
+        yield Scope(flow.name, flow.source.alias).ok(
+            "auto.offset.reset",
+            f"{counted(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
+            f" the target the consumers of {few(groups)} start at their auto.offset.reset",
+            "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
+            " Kafka's default, skips them",
+        )
 
 
 # MirrorMaker 2 writes checkpoints of groups that moved, by default once a minute.

@@ -45,8 +45,8 @@ class SyncedTopic:
 
 @dataclass(frozen=True, slots=True)
 class SourceSurvey:
-    """The source of a flow: groups, topics, the committed offsets of the selected groups, and the
-    topics with such offsets (`synced`).
+    """The source of a flow: groups, topics, the committed offsets of the selected groups, the
+    topics with such offsets (`synced`) with their logs.
 
     `unseen_topics` and `unseen_groups` are names that the filters spell out and no listing has.
     `rights` are those on synced topics, on `__consumer_offsets`, on groups whose offsets could not
@@ -57,6 +57,7 @@ class SourceSurvey:
     topics: Mapping[str, TopicDescription | Failed]
     commits: Mapping[str, GroupOffsets | Failed]
     synced: tuple[SyncedTopic, ...]
+    logs: Mapping[TopicPartition, LogRange | Failed]
     unseen_topics: list[str]
     unseen_groups: list[str]
     rights: Rights
@@ -77,6 +78,13 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
     commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
+    places = [
+        TopicPartition(topic.source, number)
+        for topic in synced
+        if topic.source in topics
+        for number in topic.partitions
+    ]
+    logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
     unseen_topics = [
         topic
         for topic in sorted(written_topics(flow.topic_filter).names)
@@ -90,7 +98,9 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         [*synced_names, *_group_offsets_topic(listings), *unseen_topics, NO_NAME],
         [*unread, *unseen_groups, NO_NAME],
     )
-    return SourceSurvey(listings, topics, commits, synced, unseen_topics, unseen_groups, rights)
+    return SourceSurvey(
+        listings, topics, commits, synced, logs, unseen_topics, unseen_groups, rights
+    )
 
 
 def survey_target(flow: FlowSettings, target: Cluster, source: SourceSurvey) -> TargetSurvey:
