@@ -252,9 +252,17 @@ def test_java_and_spark_are_looked_at():
     assert on_machine({}, pyspark=False) == {"error PySpark"}
 
 
-def test_executors_elsewhere_need_the_package():
-    """Some setting must bring it."""
+def test_executors_elsewhere_need_the_package(tmp_path):
+    """Some setting must bring it, and an archive on this machine must exist."""
+    packed = tmp_path / "environment.tar.gz"
     cluster = {"spark.master": "yarn"}
     assert on_machine(cluster) == {"ok Spark", "warning executors"}
-    for key in ("spark.kubernetes.container.image", "spark.archives"):
-        assert on_machine(cluster | {key: "somewhere"}) == {"ok Spark"}
+    image = {"spark.kubernetes.container.image": "registry/tsoffset"}
+    assert on_machine(cluster | image) == {"ok Spark"}
+    for archive in (f"{packed}#environment", f"file://{packed}#environment"):
+        packed.unlink(missing_ok=True)
+        brought = cluster | {"spark.archives": archive}
+        assert on_machine(brought) == {"ok Spark", "error spark.archives"}
+        packed.touch()
+        assert on_machine(brought) == {"ok Spark"}
+    assert on_machine(cluster | {"spark.archives": "hdfs://a/b.zip"}) == {"ok Spark"}

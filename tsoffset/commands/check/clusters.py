@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.errors import ClusterUnreachable, EmbeddedError
@@ -127,6 +128,8 @@ _PROVIDES_PACKAGES = (
     "spark.pyspark.python",
     "spark.yarn.dist.archives",
 )
+_ARCHIVES = ("spark.archives", "spark.yarn.dist.archives")
+_SCHEME = re.compile(r"(?:file|local):(?://)?(?=/)")
 
 
 def machine(
@@ -158,3 +161,10 @@ def machine(
             "set spark.archives to a packed environment (examples/pack-environment.sh), or"
             " spark.kubernetes.container.image, unless tsoffset is installed on each executor",
         )
+    for key in _ARCHIVES:
+        for archive in filter(None, map(str.strip, spark.get(key, "").split(","))):
+            path = _SCHEME.sub("", archive.partition("#")[0])
+            if "://" not in path and not Path(path).exists():
+                yield at.error(
+                    key, f"{path} does not exist", "create it with examples/pack-environment.sh"
+                )
