@@ -213,7 +213,8 @@ def test_newest_records_stamped_by_the_target_are_told_once():
     source, target = made_anew(TimestampType.LOG_APPEND_TIME)
     mirror_partition(source.log("orders"), target.log("A.orders"))
     result = checked(flow(), source, target)
-    (finding,) = [f for f in result.findings if f.severity is not OK]
+    # The records of these clusters may be of the future.
+    (finding,) = [f for f in result.findings if f.severity is not OK and f.subject != "clock"]
     assert (finding.severity, finding.subject) == (ERROR, "topic A.orders")
     assert "message.timestamp.type=CreateTime" in (finding.remedy or "")
     assert result.exit_status == 1

@@ -1,5 +1,5 @@
-"""`tsoffset check`: what it decides of configurations, other committers, skipped commits,
-Java and Spark."""
+"""`tsoffset check`: what it decides of record times, configurations, other committers, skipped
+commits, Java and Spark."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,13 +7,14 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tests.commands.test_check import checked, commit, filled, found, settings
+from tests.commands.test_check import checked, commit, filled, found, settings, worst
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
 from tsoffset.commands.check.clusters import lacks_max_timestamp, machine
 from tsoffset.commands.check.configs import TopicConfigs, compared_configs, duration
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.groups import checkpoints_seen, other_committer
+from tsoffset.commands.check.record_times import RecordTimes, compared_times
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
@@ -28,10 +29,50 @@ from tsoffset.model import (
     FailureKind,
     TopicPartition,
 )
+from tsoffset.testing.memory_cluster import Message
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 ORDERS = SyncedTopic("orders", "A.orders", frozenset({0}), ("billing",))
 DAY_MS = 86_400_000
+
+
+# --- record times ---------------------------------------------------------------------------
+
+
+def test_records_of_the_future_are_a_warning():
+    """By more than a minute: a clock is wrong, unless that is intended."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    source.log("orders").append([Message(32_503_680_000_000, b"k", b"year 3000")])
+    assert worst(checked(flow(), source, target)) == {(WARNING, "clock")}
+    newest = {ORDERS: RecordTimes(newest_ms=NOW_MS + 60_000)}
+    assert not list(compared_times(flow(), newest, {"A.orders": {}}, NOW_MS))
+
+
+@pytest.mark.parametrize(
+    ("configs", "refused"),
+    [
+        ({}, None),
+        ({"after": "7200000"}, None),
+        ({"after": "3600000"}, "after"),
+        ({"before": str(DAY_MS)}, "before"),
+        ({"before": str(10 * DAY_MS)}, None),
+        ({"difference": str(DAY_MS)}, "before"),
+        ({"difference": str(DAY_MS), "before": str(2**63 - 1)}, None),
+    ],
+)
+def test_records_that_copies_would_refuse_are_a_warning(configs, refused):
+    """A source with records from three days ago to two hours ahead; the limit for both of brokers
+    before 3.6 counts where the two are absent."""
+    times = {ORDERS: RecordTimes(NOW_MS - 3 * DAY_MS, NOW_MS + 7_200_000)}
+    limits = {f"message.timestamp.{key}.max.ms": value for key, value in configs.items()}
+
+    def subjects(of_copy: Configs) -> list[str]:
+        found = compared_times(flow(), times, {"A.orders": of_copy}, NOW_MS)
+        return [one.subject for one in found if one.cluster == "B"]
+
+    assert subjects(limits) == ([f"message.timestamp.{refused}.max.ms"] if refused else [])
+    assert subjects(limits | {"message.timestamp.type": "LogAppendTime"}) == []
 
 
 # --- configurations -------------------------------------------------------------------------
@@ -60,9 +101,7 @@ GRANTS = (
 )
 
 
-def proofs(
-    copy: Configs, the_flow: FlowSettings | None = None, old: bool = False
-) -> list[Finding]:
+def proofs(copy: Configs, the_flow: FlowSettings | None = None, old: bool = False) -> list[Finding]:
     found = judged(compared(copy, copy), the_flow=the_flow, old=old)
     return [one for one in found if one.subject == "proof"]
 

@@ -14,13 +14,14 @@ from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.check import clusters, configs, copies, groups, topics
 from tsoffset.commands.check.clusters import machine
 from tsoffset.commands.check.findings import Finding, Scope, Severity, cause_and_step
+from tsoffset.commands.check.record_times import compared_times, read_record_times
 from tsoffset.commands.check.rights import (
     Granting,
     missing_rights,
     source_rights,
     unnoticed_groups,
 )
-from tsoffset.commands.check.samples import sample_topics
+from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
     SourceSurvey,
     SyncedTopic,
@@ -199,6 +200,8 @@ class _FlowCheck:
             Granting(self.flow.name, self.flow.target, surveyed.rights.principal),
             lacks_max_timestamp=clusters.lacks_max_timestamp(self._target.description),
         )
+        times = read_record_times(self.flow, self._source.cluster, survey, pairs[:MOST_TOPICS])
+        yield from compared_times(self.flow, times, of_target, _now_ms())
 
     def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]
