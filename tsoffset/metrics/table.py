@@ -319,10 +319,10 @@ TOPICS_LEFT_OUT = _gauge(
 _OF_PARTITIONS = {
     "lag_records_sum": (
         "replication_lag_records",
-        "Replication lag: about how many records the target lacks. This is the number of offsets"
-        " after the last record pair on the source, minus that on the target. Counts offsets"
-        " without a record (control records, compaction); does not count partitions that no group"
-        " reads.",
+        "Replication lag: about how many records the target lacks. This is the number of source"
+        " offsets after the last record pair, minus the number of target offsets after it. Counts"
+        " offsets without a record (control records, compaction); does not count partitions that no"
+        " group reads.",
     ),
     "lag_bound_records_sum": (
         "replication_lag_bound_records",
