@@ -43,9 +43,9 @@ GROUPS = (100, 1_000, 10_000)
 DATAFLOW = (6_500, 20_000, 65_000)
 SERIES = ("positions", "groups", "dataflow")
 MOST_RUNS = {"positions": 3, "groups": 3, "dataflow": 2}
-# 10 partitions for each group; 26 groups for each partition.
+# Each group has 10 partitions. With a partition for every 26 groups, each partition has 260 groups.
 _EACH = 10
-_GROUPS_A_PARTITION = 26
+_GROUPS_FOR_A_PARTITION = 26
 # Groups of every size; and rows that no single task gets.
 _FEW = "group-00000.|of-[0-9]+-0000."
 _MANY_ROWS = 1_000_000
@@ -134,11 +134,11 @@ def _on_brokers(
 
 
 def _dataflow(sizes: Sequence[int], runs: int) -> list[Result]:
-    """As many partitions as give 26 groups each, with 10 of them for each group."""
+    """A partition for every 26 groups; each group has 10 of them."""
     with tempfile.TemporaryDirectory(prefix="tsoffset-growth-") as folder:
         works = {}
         for groups in sizes:
-            each = Sizes(groups, groups // _GROUPS_A_PARTITION, _EACH, settled=False)
+            each = Sizes(groups, groups // _GROUPS_FOR_A_PARTITION, _EACH, settled=False)
             works[str(groups)] = partial(_generated, Path(folder), each)
         return _sizes(works, runs)
 
