@@ -25,7 +25,6 @@ from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import FlowState
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.kafka.clients import Traffic
-from tsoffset.metrics import collector
 from tsoffset.metrics.collector import Metrics
 from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG, Declared
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
@@ -408,25 +407,6 @@ def test_series_are_bounded_whatever_the_groups_and_topics():
     assert world.value("groups_without_metrics") == 3
     assert world.value("topics_without_metrics") == 4
     assert world.value("flow_lag_records") == 50
-
-
-def test_pairs_are_summed_up_once_a_cycle(monkeypatch):
-    summed = []
-    once = collector.sums_of
-
-    def counted(pairs, *more, **limits):
-        summed.append(len(pairs))
-        return once(pairs, *more, **limits)
-
-    monkeypatch.setattr(collector, "sums_of", counted)
-    world = World()
-    world.cycle([row("a")])
-    for _ in range(3):
-        world.samples()
-    world.cycle([row("a"), row("b")])
-    for _ in range(3):
-        world.samples()
-    assert summed == [1, 2]
 
 
 def test_names_of_any_kind_are_told_as_they_are():

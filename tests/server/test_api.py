@@ -545,11 +545,11 @@ def test_answers_about_large_cycles_leave_nothing_behind():
 
 def test_a_summary_is_made_once_a_cycle(monkeypatch):
     """And when first asked for, so that nobody who does not look pays."""
-    from tsoffset.server import flows
+    from tsoffset.daemon import status
 
     made: list[Any] = []
-    real = flows.Summary
-    monkeypatch.setattr(flows, "Summary", lambda *given: made.append(given) or real(*given))
+    real = status.Summary
+    monkeypatch.setattr(status, "Summary", lambda *given: made.append(given) or real(*given))
     daemon = Daemon()
     daemon.cycle([row("a")])
     assert made == []

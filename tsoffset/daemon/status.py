@@ -17,7 +17,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tsoffset.cycle.replication import REPLICATION
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
+from tsoffset.daemon.summary import Summary, SummaryKey
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult
@@ -165,6 +167,14 @@ class FlowStatus:
         return known + round(self.records_per_second * (now - since))
 
     @property
+    def replication(self) -> pa.Table:
+        """REPLICATION of the last cycle with rows; empty if there was none in this process."""
+        last = self.last_reached
+        if last is None or last.result is None:
+            return REPLICATION.empty_table()
+        return last.result.replication
+
+    @property
     def name(self) -> str:
         """`A->B`."""
         return self.flow.name
@@ -187,6 +197,8 @@ class Board:
         """The configuration file's name, for commands in next steps."""
         self.warnings: tuple[str, ...] = ()
         """The configuration's warnings, and why a changed file was rejected, if it was."""
+        self._summing = threading.Lock()
+        self._summaries: dict[tuple[str, SummaryKey], tuple[pa.Table, Summary]] = {}
         self._lock = threading.Lock()
         self._statuses: dict[str, FlowStatus] = {}
         self._attempted = False
@@ -200,6 +212,16 @@ class Board:
         """A snapshot of one flow; None if there is no such flow."""
         with self._lock:
             return self._statuses.get(flow)
+
+    def summary(self, status: FlowStatus, key: SummaryKey) -> Summary:
+        """The summary of the flow's group-partitions, cached until the next cycle."""
+        # Locked, so that two requests do not make the same summary.
+        with self._summing:
+            known = self._summaries.get((status.name, key))
+            if known is None or known[0] is not status.pairs:
+                known = status.pairs, Summary(status.pairs, key)
+                self._summaries[status.name, key] = known
+            return known[1]
 
     @property
     def ready(self) -> bool:

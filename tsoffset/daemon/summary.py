@@ -1,7 +1,7 @@
 """Group-partitions summarized by group or by source topic.
 
 A summary is made once a cycle from the table of group-partitions. Filters, sorting and pages of the
-API then only read its entries.
+API, and the metrics, then only read its entries.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ PRECISIONS = tuple(Precision)
 
 Entry = dict[str, Any]
 """One group or source topic: the fields of `server.answers.EntryAnswer`, as far as the rows have
-them, and `reason`: that of the row that `message` is from."""
+them; `reason`, that of the row that `message` is from; and further ones for metrics."""
 
 
 class SummaryKey(StrEnum):
@@ -58,7 +58,7 @@ class SummaryFilter:
     reasons: Collection[str] = ()
 
 
-def _sum(column: str) -> pl.Expr:
+def known_sum(column: str) -> pl.Expr:
     """Null if no value is known."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
@@ -75,8 +75,27 @@ def _unknown(column: str, among: pl.Expr = _PLACED) -> pl.Expr:
     return (among & pl.col(column).is_null()).sum()
 
 
+# What an entry has of its group-partitions, and `whole` of all of them.
+_MEASURES = {
+    "pairs": _PLACED.sum(),
+    "lag_records": known_sum("lag_records"),
+    "lag_records_max": pl.col("lag_records").max(),
+    "lag_records_min": pl.col("lag_records").min(),
+    "lag_unknown": _unknown("lag_records"),
+    "in_sync_at_min": pl.col("in_sync_at").min(),
+    "in_sync_at_mean": pl.col("in_sync_at").mean(),
+    "in_sync_at_max": pl.col("in_sync_at").max(),
+    "never_in_sync": _unknown("in_sync_at"),
+    "reread_bound": known_sum("reread_bound"),
+    "bound_unknown": _unknown("reread_bound", _TRANSLATED),
+    "consumer_lag": known_sum("consumer_lag"),
+    "consumer_lag_unknown": _unknown("consumer_lag"),
+}
+
+
 class Summary:
-    """The entries of a table with the columns of PAIRS_KNOWN, in the order of their names."""
+    """The entries of a table with the columns of PAIRS_KNOWN, in the order of their names; `whole`
+    has the measures of all its group-partitions."""
 
     def __init__(self, pairs: pa.Table, key: SummaryKey) -> None:
         self._names = as_text(pairs[key])
@@ -100,21 +119,16 @@ class Summary:
         )
         # A group has one row for each of its partitions.
         distinct = _PLACED.sum() if key is SummaryKey.GROUP else pl.col("partition").n_unique()
+        self.whole: Entry = rows.select(**_MEASURES).row(0, named=True)
         self._entries = (
             rows.group_by("name")
             .agg(
                 pl.col("outcome", "precision").max(),
                 pl.when(_NEEDS_ATTENTION).then(_OF_THE_WORST),
-                pairs=_PLACED.sum(),
                 partitions=distinct,
-                lag_records=_sum("lag_records"),
-                lag_unknown=_unknown("lag_records"),
                 # Null if one has never been in sync.
                 in_sync_at=pl.when(_unknown("in_sync_at") == 0).then(pl.col("in_sync_at").min()),
-                reread_bound=_sum("reread_bound"),
-                bound_unknown=_unknown("reread_bound", _TRANSLATED),
-                consumer_lag=_sum("consumer_lag"),
-                consumer_lag_unknown=_unknown("consumer_lag"),
+                **_MEASURES,
             )
             .sort("name")
             .join(
@@ -172,6 +186,15 @@ class Summary:
             }
             for row in selected.iter_rows(named=True)
         ]
+
+    def placed(self) -> pl.DataFrame:
+        """The entries that have group-partitions, for `entries`."""
+        return self._entries.filter(pl.col("pairs") > 0)
+
+    def by_outcome(self) -> list[tuple[OutcomeKind, str | None, int]]:
+        """The number of entries by worst outcome and its reason."""
+        counts = self._entries.group_by("outcome", "reason").len().sort("outcome", "reason")
+        return [(OUTCOMES[rank], reason, number) for rank, reason, number in counts.iter_rows()]
 
     @cached_property
     def totals(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The metrics of this process's flows, for Prometheus to scrape.
 
-A scrape computes gauges from the board's snapshots. The first scrape after a cycle sums up a flow's
-group-partitions. Every cycle updates counters and histograms.
+A scrape computes gauges from the board's snapshots and summaries, so its cost depends on the number
+of series, not of group-partitions. Every cycle updates counters and histograms.
 """
 
 import platform
@@ -11,18 +11,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import Any
 
-import pyarrow as pa
+import polars as pl
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
-from tsoffset.cycle.replication import REPLICATION
 from tsoffset.daemon.status import Board, Cycle, FlowState, FlowStatus
+from tsoffset.daemon.summary import SummaryKey, known_sum
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.metrics import table as metrics
-from tsoffset.metrics.sums import Sum, Sums, sums_of
 from tsoffset.metrics.table import METRICS, Declared
 from tsoffset.model import OutcomeKind, Side
 
@@ -35,6 +35,14 @@ _RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
 _OTHER_STAGE = "other"
 
 _Labels = tuple[str, ...]
+_Values = Mapping[str, Any]
+
+
+_REPLICATION = {
+    "lag_records": known_sum("lag_records"),
+    "lag_bound_records": known_sum("lag_bound_records"),
+    "unknown": pl.col("lag_records").is_null().sum(),
+}
 
 
 @dataclass(slots=True)
@@ -62,8 +70,6 @@ class Metrics(Collector):
         self._counts: defaultdict[tuple[Declared, _Labels], float] = defaultdict(float)
         self._histograms: defaultdict[tuple[Declared, _Labels], _Histogram]
         self._histograms = defaultdict(_Histogram)
-        self._summing = threading.Lock()
-        self._sums: dict[str, tuple[pa.Table, Sums]] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -148,31 +154,33 @@ class Metrics(Collector):
 
     def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
         """Metrics of the flow's group-partitions; lags in records only while they are known."""
-        flow, sums, since = status.name, self._sums_of(status), status.unknown_since(now)
+        flow, since = status.name, status.unknown_since(now)
+        groups = self._board.summary(status, SummaryKey.GROUP)
+        topics = self._board.summary(status, SummaryKey.TOPIC)
         families.put(metrics.STALE, 0 if since is None else max(0.0, now - since), flow)
         if since is not None:
-            known = sums.pairs["lag_records_sum"]
-            families.put(metrics.STALE_LAG, known, flow)
-            families.put(metrics.STALE_ESTIMATE, status.lag_estimate(known or 0, now), flow)
-        _put_sums(families, flow, sums, now, known=since is None)
-
-    def _sums_of(self, status: FlowStatus) -> Sums:
-        """The sums of the flow's group-partitions, cached until the next cycle."""
-        with self._summing:
-            known = self._sums.get(status.name)
-            if known is None or known[0] is not status.pairs:
-                last = status.last_reached
-                replication = REPLICATION.empty_table()
-                if last is not None and last.result is not None:
-                    replication = last.result.replication
-                sums = sums_of(
-                    status.pairs,
-                    replication,
-                    groups_max=self._settings.groups_max,
-                    topics_max=self._settings.topics_max,
-                )
-                self._sums[status.name] = known = status.pairs, sums
-            return known[1]
+            lag = groups.whole["lag_records"]
+            families.put(metrics.STALE_LAG, lag, flow)
+            families.put(metrics.STALE_ESTIMATE, status.lag_estimate(lag or 0, now), flow)
+        for outcome, reason, number in groups.by_outcome():
+            families.put(metrics.GROUPS, number, flow, outcome, reason or "")
+        precisions = pl.Series(status.pairs["precision"]).drop_nulls().value_counts()
+        for precision, number in precisions.iter_rows():
+            families.put(metrics.PRECISION, number, flow, precision)
+        _put_level(families, metrics.OF_FLOW, _of_pairs(groups.whole, now, since is None), flow)
+        most = self._settings
+        for summary, level, limit, others in (
+            (groups, metrics.OF_GROUP, most.groups_max, metrics.GROUPS_LEFT_OUT),
+            (topics, metrics.OF_TOPIC, most.topics_max, metrics.TOPICS_LEFT_OUT),
+        ):
+            placed = summary.placed()
+            families.put(others, max(0, len(placed) - limit), flow)
+            for one in placed.head(limit).iter_rows(named=True):
+                values = _of_pairs(one, now, since is None)
+                _put_level(families, level, values, flow, one["name"])
+        if since is None:
+            names = topics.placed()["name"].head(most.topics_max)
+            _put_replication(families, status, names)
 
     def _put_counts(self, families: "Families", flows: Collection[str]) -> None:
         """Counters and histograms; counters also at 0, since a rate needs a first value."""
@@ -240,42 +248,30 @@ def _put_last(families: Families, cycle: Cycle) -> None:
             families.put(metrics.ROWS, tally.outcomes[outcome], cycle.flow, outcome, "")
 
 
-def _put_sums(families: Families, flow: str, sums: Sums, now: float, *, known: bool) -> None:
-    for outcome, reason, number in sums.outcomes:
-        families.put(metrics.GROUPS, number, flow, outcome, reason)
-    for precision, number in sums.precisions:
-        families.put(metrics.PRECISION, number, flow, precision)
-    families.put(metrics.GROUPS_LEFT_OUT, sums.groups_left_out, flow)
-    families.put(metrics.TOPICS_LEFT_OUT, sums.topics_left_out, flow)
-    _put_level(families, metrics.OF_FLOW, _of_pairs(sums.pairs, now, known=known), flow)
-    for level, some in ((metrics.OF_TOPIC, sums.topics), (metrics.OF_GROUP, sums.groups)):
-        for one in some:
-            _put_level(families, level, _of_pairs(one, now, known=known), flow, one["name"])
+def _put_replication(families: Families, status: FlowStatus, topics: pl.Series) -> None:
+    rows = pl.DataFrame(status.replication).cast({"source_topic": pl.String})
+    (whole,) = rows.select(**_REPLICATION).rows(named=True)
+    _put_level(families, metrics.REPLICATION_OF_FLOW, whole, status.name)
+    of_topics = rows.filter(pl.col("source_topic").is_in([*topics])).group_by("source_topic")
+    for one in of_topics.agg(**_REPLICATION).iter_rows(named=True):
+        labels = status.name, one["source_topic"]
+        _put_level(families, metrics.REPLICATION_OF_TOPIC, one, *labels)
+
+
+def _put_level(
+    families: Families, level: Mapping[str, Declared], values: _Values, *labels: str
+) -> None:
+    for name, metric in level.items():
+        families.put(metric, values.get(name), *labels)
+
+
+def _of_pairs(measures: _Values, now: float, known: bool) -> _Values:
+    """With what is computed at a scrape, and without lags in records that are not known now."""
+    oldest, never = measures["in_sync_at_min"], measures["never_in_sync"]
+    values = {**measures, "success": None if never else oldest}
+    for age, at in (("age_max", "min"), ("age_mean", "mean"), ("age_min", "max")):
+        in_sync_at = measures[f"in_sync_at_{at}"]
+        values[age] = None if in_sync_at is None else max(0.0, now - in_sync_at)
     if not known:
-        return
-    _put_level(families, metrics.REPLICATION_OF_FLOW, _with_unknown(sums.replication), flow)
-    for one in sums.replication_of_topics:
-        _put_level(families, metrics.REPLICATION_OF_TOPIC, _with_unknown(one), flow, one["name"])
-
-
-def _put_level(families: Families, level: Mapping[str, Declared], one: Sum, *labels: str) -> None:
-    for column, metric in level.items():
-        families.put(metric, one.get(column), *labels)
-
-
-def _with_unknown(one: Sum) -> Sum:
-    return {**one, "unknown": one["partition_count"] - one["lag_records_count"]}
-
-
-def _of_pairs(one: Sum, now: float, *, known: bool) -> Sum:
-    """The sum with what is computed at a scrape, and without lags that are not known now."""
-    never = one["partition_count"] - one["in_sync_at_count"]
-    last = {"age_max": "in_sync_at_min", "age_mean": "in_sync_at_mean", "age_min": "in_sync_at_max"}
-    ages = {age: max(0.0, now - one[at]) for age, at in last.items() if one[at] is not None}
-    success = None if never else one["in_sync_at_min"]
-    values = {**_with_unknown(one), **ages, "never": never, "success": success}
-    return {
-        column: value
-        for column, value in values.items()
-        if known or not column.startswith("lag_records_")
-    }
+        values |= {"lag_records": None, "lag_records_max": None, "lag_records_min": None}
+    return values

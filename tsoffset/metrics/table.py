@@ -241,7 +241,7 @@ THROTTLE = _counter(
 def _level(
     level: str, labels: str, columns: Mapping[str, tuple[str, str]], without: Sequence[str] = ()
 ) -> dict[str, Declared]:
-    """The metrics of a flow, topic or group by the columns of its `Sum` that have their values."""
+    """The metrics of a flow, topic or group by the names of their values in the collector."""
     return {
         column: _gauge(f"{level}_{name}", labels, meaning.format(of=f"of the {level}"))
         for column, (name, meaning) in columns.items()
@@ -249,16 +249,16 @@ def _level(
     }
 
 
-# The name and the meaning of each metric by its column.
+# The name and the meaning of each metric by its value.
 _OF_PAIRS = {
-    "partition_count": ("pairs", "Group-partitions {of}."),
-    "unknown": (
+    "pairs": ("pairs", "Group-partitions {of}."),
+    "lag_unknown": (
         "unknown_lag_pairs",
         "Group-partitions {of} without a usable offset on the target: none, one past the"
         " translation, or one whose distance to the translation is unknown. Lag metrics in"
         " records do not include them.",
     ),
-    "lag_records_sum": (
+    "lag_records": (
         "lag_records",
         "Upper bound of the records that consumers re-read if they fail over right after the"
         " last cycle, from the target groups' committed offsets: the sum over the"
@@ -274,12 +274,12 @@ _OF_PAIRS = {
     ),
     "age_mean": ("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
     "age_min": ("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),
-    "never": (
+    "never_in_sync": (
         "never_in_sync_pairs",
         "Group-partitions {of} that have never been in sync. Lag metrics in seconds do not"
         " include them.",
     ),
-    "reread_bound_sum": (
+    "reread_bound": (
         "reread_bound_records",
         "Records that consumers may re-read even if every target group has committed its"
         " translation: the sum of the re-read bounds of the translations {of}.",
@@ -317,14 +317,14 @@ TOPICS_LEFT_OUT = _gauge(
 # --- how far the replicator is ----------------------------------------------------------
 
 _OF_PARTITIONS = {
-    "lag_records_sum": (
+    "lag_records": (
         "replication_lag_records",
         "Replication lag: about how many records the target lacks. This is the number of source"
         " offsets after the last record pair, minus the number of target offsets after it. Counts"
         " offsets without a record (control records, compaction); does not count partitions that no"
         " group reads.",
     ),
-    "lag_bound_records_sum": (
+    "lag_bound_records": (
         "replication_lag_bound_records",
         "Upper bound of the replication lag: source offsets after the last record pair that a"
         " cycle proved. It also grows while the replicator keeps up, until a cycle proves a"

@@ -26,7 +26,6 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
     StepOf,
-    Summaries,
     entry_fields,
     flow_answer,
     flows_answer,
@@ -162,7 +161,6 @@ class _Routes:
         connect: Connect,
     ) -> None:
         self._board, self._controls, self._history = board, controls, history
-        self._summaries = Summaries()
         self._remotes = Remotes(settings, board.now)
         self.router = APIRouter(
             prefix="/api/v1",
@@ -201,7 +199,7 @@ class _Routes:
         """All flows of this process."""
         statuses = [self._known(status.name) for status in self._board.statuses()]
         _tag(request, response, _state(self._board, *statuses))
-        return flows_answer(self._board, statuses, self._summaries)
+        return flows_answer(self._board, statuses)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
         """The flows of the instances of `status.remote.urls`, as of their last answers. Requests
@@ -214,7 +212,7 @@ class _Routes:
         """One flow: its state, messages, last cycle and totals."""
         status, lead = self._known(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
-        return flow_answer(status, lead, self._summaries, self._board.now())
+        return flow_answer(self._board, status, lead, self._board.now())
 
     def groups(
         self,
@@ -226,7 +224,7 @@ class _Routes:
     ) -> answers.GroupsAnswer:
         """The groups of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
-        summary = self._summaries.of(status, SummaryKey.GROUP)
+        summary = self._board.summary(status, SummaryKey.GROUP)
         found = choice.of(summary)
         entries = summary.entries(found[paging.part])
         groups = [entry_fields(entry, now, self._steps(status)) for entry in entries]
@@ -261,7 +259,7 @@ class _Routes:
     ) -> answers.TopicsAnswer:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
         status, now = self._informed(request, response, unquote(flow))
-        summary = self._summaries.of(status, SummaryKey.TOPIC)
+        summary = self._board.summary(status, SummaryKey.TOPIC)
         found = choice.of(summary)
         lags = replication_lags(status)
         topics = [
@@ -398,7 +396,7 @@ class _Routes:
 
     def _group(self, status: FlowStatus, group: str) -> tuple[Entry, pa.Table]:
         """A group's entry and rows."""
-        summary = self._summaries.of(status, SummaryKey.GROUP)
+        summary = self._board.summary(status, SummaryKey.GROUP)
         if (entry := summary.entry(group)) is not None:
             return entry, summary.rows(group)
         if status.known_at is None:

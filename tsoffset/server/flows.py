@@ -1,6 +1,5 @@
 """Making the API's answers from the daemon's status."""
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
@@ -11,42 +10,21 @@ import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
 from tsoffset.daemon.status import Board, FlowStatus, Lead
-from tsoffset.daemon.summary import Entry, Summary, SummaryKey
+from tsoffset.daemon.summary import Entry, SummaryKey
 from tsoffset.server import answers
 from tsoffset.terminal.next_step import SuggestedCommand
 
 
-class Summaries:
-    """Caches the summaries of each flow's last cycle; each is made at the first request."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: dict[tuple[str, SummaryKey], tuple[pa.Table, Summary]] = {}
-
-    def of(self, status: FlowStatus, key: SummaryKey) -> Summary:
-        # Locked, so that two requests do not make the same summary.
-        with self._lock:
-            known = self._made.get((status.name, key))
-            if known is None or known[0] is not status.pairs:
-                known = status.pairs, Summary(status.pairs, key)
-                self._made[status.name, key] = known
-            return known[1]
-
-
-def flows_answer(
-    board: Board, statuses: Iterable[tuple[FlowStatus, Lead]], summaries: Summaries
-) -> answers.FlowsAnswer:
+def flows_answer(board: Board, statuses: Iterable[tuple[FlowStatus, Lead]]) -> answers.FlowsAnswer:
     now = board.now()
-    flows = [flow_answer(status, lead, summaries, now) for status, lead in statuses]
+    flows = [flow_answer(board, status, lead, now) for status, lead in statuses]
     told = {"instance": board.instance, "at": now, "warnings": board.warnings, "flows": flows}
     return answers.FlowsAnswer.model_validate(told)
 
 
-def flow_answer(
-    status: FlowStatus, lead: Lead, summaries: Summaries, now: float
-) -> answers.FlowAnswer:
+def flow_answer(board: Board, status: FlowStatus, lead: Lead, now: float) -> answers.FlowAnswer:
     flow = status.flow
-    totals = summaries.of(status, SummaryKey.GROUP).totals
+    totals = board.summary(status, SummaryKey.GROUP).totals
     named = {
         field.name: getattr(status, field.name)
         for field in fields(status)
@@ -93,9 +71,7 @@ def entry_fields(entry: Entry, now: float, step: StepOf, name: str = "name") -> 
 def replication_lags(status: FlowStatus) -> dict[str, int]:
     """The replication lag of each source topic in records, over the partitions where it is
     known."""
-    if status.last_reached is None or status.last_reached.result is None:
-        return {}
-    known = pl.DataFrame(status.last_reached.result.replication).drop_nulls()
+    known = pl.DataFrame(status.replication).drop_nulls()
     topic = pl.col("source_topic").cast(pl.String)
     return dict(known.group_by(topic).agg(pl.col("lag_records").sum()).iter_rows())
 
