@@ -17,6 +17,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
 from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import FlowSettings, ServerSettings
+from tsoffset.metrics.table import Declared
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
@@ -27,7 +28,12 @@ from tsoffset.terminal.row_columns import tally_of
 AT = 1_800_000_000.0
 FLOW = "A->B"
 PATH = "/api/v1/flows/A-%3EB"
+SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "info": ("_info",)}
 TOKEN, READ_TOKEN = "changing-token-0123456789", "reading-token-0123456789"
+
+
+def series_of(metric: Declared) -> list[str]:
+    return [metric.name + suffix for suffix in SUFFIXES.get(metric.family().type, ("",))]
 
 
 def row(

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 from tests import serving
 from tests.invoking import ROOT
 from tests.memory_flows import flow
-from tests.serving import AT, FLOW, Daemon
+from tests.serving import AT, FLOW, Daemon, series_of
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.schema import table
 from tsoffset.cycle.values import rows_table
@@ -126,7 +126,7 @@ def test_what_is_told_is_what_the_table_declares(accept):
     for name, metric in METRICS.items():
         family = found[name]
         assert family.documentation == metric.meaning
-        told = set() if metric in (STALE_LAG, STALE_ESTIMATE) else set(metric.series)
+        told = set() if metric in (STALE_LAG, STALE_ESTIMATE) else set(series_of(metric))
         assert {sample.name for sample in family.samples} == told
         for sample in family.samples:
             assert set(sample.labels) - {"le"} == set(metric.labels), name
@@ -159,7 +159,8 @@ def rows_of_the_table() -> list[str]:
 
 
 def row_of_the_table(metrics: list[Declared]) -> str:
-    names = ", ".join(f"`{one.series[0] if len(one.series) == 1 else one.name}`" for one in metrics)
+    series = [(one.name, *series_of(one)) for one in metrics]
+    names = ", ".join(f"`{one[-1] if len(one) == 2 else one[0]}`" for one in series)
     labels = dict.fromkeys(label for metric in metrics for label in metric.labels)
     shown = ", ".join(f"`{label}`" for label in labels)
     first, *others = metrics
@@ -167,7 +168,7 @@ def row_of_the_table(metrics: list[Declared]) -> str:
     if others:
         *levels, last = (metric.labels[-1] for metric in metrics)
         meaning = meaning.replace(f"of the {levels[0]}", f"of the {', '.join(levels)} or {last}")
-    return f"| {names} | {first.kind} | {shown} | {first.unit} | {meaning} |"
+    return f"| {names} | {first.family().type} | {shown} | {meaning} |"
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")

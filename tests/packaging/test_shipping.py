@@ -23,8 +23,9 @@ import pytest
 import yaml
 
 from tests.invoking import ROOT, run_program, succeeds
+from tests.serving import series_of
 from tsoffset.config.loading import Configuration
-from tsoffset.metrics.table import METRICS, MetricKind
+from tsoffset.metrics.table import METRICS
 
 DOCKER, EXAMPLES = ROOT / "docker", ROOT / "examples"
 DOCKERFILE, COMPOSE = DOCKER / "Dockerfile", DOCKER / "compose.yaml"
@@ -455,7 +456,7 @@ QUERIES: Mapping[str, list[str]] = {
 def test_queries_use_only_metrics_and_labels_that_there_are(of):
     """Those of the table of metrics, and what Prometheus adds; a part of them is no typing error
     that shows nothing for ever."""
-    labels = {name: set(one.labels) for one in METRICS.values() for name in one.series}
+    labels = {name: set(one.labels) for one in METRICS.values() for name in series_of(one)}
     added = {"job", "instance", "le"}
     of_any_process = {"process_resident_memory_bytes"}
     assert len(QUERIES[of]) > 8
@@ -473,7 +474,7 @@ def test_queries_use_only_metrics_and_labels_that_there_are(of):
 
 def test_no_gauge_is_added_up_over_instances():
     """Without leader election every instance of a flow has it, of the same groups."""
-    gauges = {name for name, one in METRICS.items() if one.kind is MetricKind.GAUGE}
+    gauges = {name for name, one in METRICS.items() if one.family().type == "gauge"}
     for query in (one for some in QUERIES.values() for one in some):
         for labels, name in re.findall(r"sum by \((.*?)\) \((\w+)", query):
             assert name not in gauges or "instance" in labels.split(", "), query

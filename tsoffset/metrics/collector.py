@@ -122,7 +122,7 @@ class Metrics(Collector):
         board = self._board
         families = Families()
         python, spark = platform.python_version(), version("pyspark")
-        families.put(metrics.BUILD, 1, board.instance.version, python, spark, board.instance.id)
+        families.put(metrics.BUILD, {}, board.instance.version, python, spark, board.instance.id)
         families.put(metrics.WARNINGS, len(board.warnings))
         statuses = board.statuses()
         for status in statuses:
@@ -194,7 +194,7 @@ class Metrics(Collector):
                     families.put(metric, number, *labels)
             for (metric, labels), histogram in self._histograms.items():
                 if labels[0] in flows:
-                    families.put_histogram(metric, histogram, *labels)
+                    families.put(metric, histogram.buckets(), *labels, sum_value=histogram.sum)
 
 
 class Families:
@@ -203,24 +203,10 @@ class Families:
     def __init__(self) -> None:
         self._families = {name: metric.family() for name, metric in METRICS.items()}
 
-    def put(self, metric: Declared, value: float | None, *labels: str) -> None:
-        """Add a sample, if there is a value."""
+    def put(self, metric: Declared, value: Any, *labels: str, **more: float) -> None:
+        """Add what the metric says with these labels, if there is a value."""
         if value is not None:
-            (series,) = metric.series
-            self._add(metric, series, value, labels)
-
-    def put_histogram(self, metric: Declared, histogram: _Histogram, *labels: str) -> None:
-        of_buckets, of_sum, of_count = metric.series
-        for le, count in histogram.buckets():
-            self._add(metric, of_buckets, count, labels, le=le)
-        self._add(metric, of_sum, histogram.sum, labels)
-        self._add(metric, of_count, sum(histogram.counts), labels)
-
-    def _add(
-        self, metric: Declared, series: str, value: float, labels: _Labels, **more: str
-    ) -> None:
-        named = dict(zip(metric.labels, labels, strict=True), **more)
-        self._families[metric.name].add_sample(series, named, float(value))
+            self._families[metric.name].add_metric(labels, value, **more)
 
     def all(self) -> Iterator[Metric]:
         return iter(self._families.values())

@@ -1,88 +1,57 @@
-"""All metrics with their labels, units and help; the table in docs/metrics.md is made from them.
+"""All metrics with their labels and help; the table in docs/metrics.md is made from them.
 
 Names end in their unit. `flow` is `A->B`, `side` is `source` or `target`, and a pair is a
 group-partition. Timestamps are seconds since 1970 UTC.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
+from typing import Any
 
-from prometheus_client.core import Metric
-
-
-class MetricKind(StrEnum):
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    HISTOGRAM = "histogram"
-    INFO = "info"
-
-
-_SUFFIXES = {
-    MetricKind.GAUGE: ("",),
-    MetricKind.COUNTER: ("_total",),
-    MetricKind.HISTOGRAM: ("_bucket", "_sum", "_count"),
-    MetricKind.INFO: ("_info",),
-}
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A metric. `unit` is empty for a plain number."""
+    """A metric. Its family is of `kind`, which adds a suffix to the name (`_total`, ...)."""
 
     name: str
-    kind: MetricKind
+    kind: Callable[..., Any]
     labels: tuple[str, ...]
-    unit: str
     meaning: str
 
-    @property
-    def series(self) -> tuple[str, ...]:
-        return tuple(self.name + suffix for suffix in _SUFFIXES[self.kind])
-
-    def family(self) -> Metric:
-        # prometheus_client accepts a unit only if the name ends in it.
-        unit = self.unit if self.name.endswith(f"_{self.unit}") else ""
-        return Metric(self.name, self.meaning, self.kind, unit)
+    def family(self) -> Any:
+        """Without samples."""
+        return self.kind(self.name, self.meaning, labels=self.labels)
 
 
 METRICS: dict[str, Declared] = {}
 """All metrics by name, in the order of the documentation."""
 
 
-# Units that the name of a metric may end in.
-_UNIT_WORDS = """
-    bytes cycles fetches groups pairs partitions positions records requests retries rows seconds
-    warnings
-"""
-_UNITS = frozenset(_UNIT_WORDS.split())
-
-
-def _declare(name: str, kind: MetricKind, labels: str, meaning: str, unit: str = "") -> Declared:
-    assert name not in METRICS, name
-    last = name.rpartition("_")[2]
-    found = Declared(name, kind, tuple(labels.split()), last if last in _UNITS else unit, meaning)
-    METRICS[name] = found
+def _declare(kind: Callable[..., Any], name: str, labels: str, meaning: str) -> Declared:
+    found = Declared(f"tsoffset_{name}", kind, tuple(labels.split()), meaning)
+    assert found.name not in METRICS, name
+    METRICS[found.name] = found
     return found
 
 
-def _gauge(name: str, labels: str, meaning: str, unit: str = "") -> Declared:
-    return _declare(f"tsoffset_{name}", MetricKind.GAUGE, labels, meaning, unit)
-
-
-def _counter(name: str, labels: str, meaning: str, unit: str = "") -> Declared:
-    return _declare(f"tsoffset_{name}", MetricKind.COUNTER, labels, meaning, unit)
-
-
-def _histogram(name: str, labels: str, meaning: str) -> Declared:
-    return _declare(f"tsoffset_{name}", MetricKind.HISTOGRAM, labels, meaning)
+_gauge = partial(_declare, GaugeMetricFamily)
+_counter = partial(_declare, CounterMetricFamily)
+_histogram = partial(_declare, HistogramMetricFamily)
 
 
 # --- this process -----------------------------------------------------------------------
 
 BUILD = _declare(
-    "tsoffset_build",
-    MetricKind.INFO,
+    InfoMetricFamily,
+    "build",
     "version python pyspark instance",
     "Always 1: the versions of tsoffset, Python and PySpark, and the id of this process.",
 )
@@ -129,7 +98,6 @@ FAILURES_IN_A_ROW = _gauge(
     "flow",
     "Number of failed cycles since the last one that did not fail: a cluster was unreachable, Spark"
     " failed, or the cycle hit its time limit.",
-    "cycles",
 )
 STALE = _gauge(
     "flow_stale_seconds",
@@ -156,7 +124,6 @@ OTHER_INSTANCES = _gauge(
     "flow_other_instances",
     "flow",
     "Number of other tsoffset instances in the leader election of the flow.",
-    "processes",
 )
 
 # --- cycles -----------------------------------------------------------------------------
@@ -169,7 +136,7 @@ CYCLES = _counter(
     " reason).",
 )
 CYCLES_LATE = _counter(
-    "cycles_late", "flow", "Cycles skipped because the previous one was still running.", "cycles"
+    "cycles_late", "flow", "Cycles skipped because the previous one was still running."
 )
 CYCLE_DURATION = _histogram("cycle_duration_seconds", "flow", "Duration of cycles, in seconds.")
 STAGE_DURATION = _histogram(
@@ -205,7 +172,7 @@ PRECISION = _gauge(
 
 # --- what cycles cost -------------------------------------------------------------------
 
-COMMITS = _counter("commits", "flow", "Offsets committed on the target.", "pairs")
+COMMITS = _counter("commits", "flow", "Offsets committed on the target.")
 POSITIONS = _counter(
     "positions",
     "flow answer",
@@ -216,11 +183,10 @@ ROUNDS = _counter(
     "rounds",
     "flow",
     "Network round trips that translation waited for, one after the other.",
-    "round trips",
 )
 FETCHES = _counter("fetches", "flow side", "Fetch requests of translation.")
 TIME_LOOKUPS = _counter(
-    "time_lookups", "flow", "Lookups of an offset by timestamp, on both clusters.", "lookups"
+    "time_lookups", "flow", "Lookups of an offset by timestamp, on both clusters."
 )
 READ_BYTES = _counter(
     "read_bytes", "flow side", "Bytes of record batches fetched, compressed as in the log."
@@ -304,14 +270,12 @@ GROUPS_LEFT_OUT = _gauge(
     "flow",
     "Groups without metrics of their own, after the first `metrics.groups.max` by name. The metrics"
     " of topics and of the flow include them.",
-    "groups",
 )
 TOPICS_LEFT_OUT = _gauge(
     "topics_without_metrics",
     "flow",
     "Source topics without metrics of their own, after the first `metrics.topics.max` by name. The"
     " metrics of groups and of the flow include them.",
-    "topics",
 )
 
 # --- how far the replicator is ----------------------------------------------------------
