@@ -36,8 +36,8 @@ from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.kafka.wire.share_offsets_codec import (
-    DescribeShareOffsetsFrames,
-    alter_share_offsets_answer,
+    AlterShareOffsetsCodec,
+    DescribeShareOffsetsCodec,
 )
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
@@ -122,11 +122,8 @@ def answers(data: bytes) -> None:
 
 
 _SHARE_OFFSETS: tuple[Callable[[memoryview], object], ...] = (
-    alter_share_offsets_answer,
-    *(
-        DescribeShareOffsetsFrames("c", version, Deadline.after(60_000)).answer
-        for version in (0, 1)
-    ),
+    AlterShareOffsetsCodec("c", 0).decode,
+    *(DescribeShareOffsetsCodec("c", Deadline.after(60_000), version).decode for version in (0, 1)),
 )
 
 

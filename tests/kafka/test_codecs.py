@@ -40,13 +40,13 @@ from tsoffset.kafka.wire import (
 )
 from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
 from tsoffset.kafka.wire.flexible_encoding import MALFORMED
-from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
-from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
-from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitFrames, offset_commit_answer
-from tsoffset.kafka.wire.offset_fetch_codec import MANY_SINCE, OffsetFetchAnswer, OffsetFetchFrames
+from tsoffset.kafka.wire.list_groups_codec import ListGroupsCodec
+from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsCodec, Lookup
+from tsoffset.kafka.wire.offset_commit_codec import CommitPart, OffsetCommitCodec
+from tsoffset.kafka.wire.offset_fetch_codec import MANY_SINCE, OffsetFetchAnswer, OffsetFetchCodec
 from tsoffset.kafka.wire.share_offsets_codec import (
-    DescribeShareOffsetsFrames,
-    alter_share_offsets_answer,
+    AlterShareOffsetsCodec,
+    DescribeShareOffsetsCodec,
 )
 from tsoffset.model import CommittedOffset, GroupListing, GroupType, TopicPartition
 
@@ -72,6 +72,13 @@ def rows_of(row: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
         lambda some, one, times: [*some, *[one] * times],
         *(st.lists(row, max_size=4), row, SHORT_OR_LONG),
     )
+
+
+def of_topics(row: st.SearchStrategy[Any], least: int = 0) -> st.SearchStrategy[dict[str, Any]]:
+    """A row for each partition of a few topics: for a few partitions, or for many the same."""
+    few = st.dictionaries(POSITIVE, row, min_size=least, max_size=4)
+    many = st.builds(lambda one, times: dict.fromkeys(range(times), one), row, SHORT_OR_LONG)
+    return st.dictionaries(NAMES, st.builds(dict.__or__, few, many), max_size=3)
 
 
 # --- Fetch ------------------------------------------------------------------------------
@@ -165,12 +172,12 @@ def test_a_fetch_answer_without_the_partition_is_told_apart():
 
 # --- ListOffsets ------------------------------------------------------------------------
 
-Asked = dict[str, list[tuple[int, int, int]]]
+Asked = dict[str, dict[int, tuple[int, int]]]
 Found = list[tuple[str, list[tuple[int, int, int, int, int]]]]
 
 
-def list_offsets(version: int) -> ListOffsetsFrames:
-    return ListOffsetsFrames("client", version, 1, 30_000)
+def list_offsets(version: int) -> ListOffsetsCodec:
+    return ListOffsetsCodec("client", 1, 30_000, version)
 
 
 def list_offsets_frame(
@@ -186,7 +193,10 @@ def list_offsets_frame(
         isolation_level=isolation_level,
         timeout_ms=timeout_ms,
         topics=[
-            {"name": name, "partitions": [dict(zip(names, one, strict=True)) for one in rows]}
+            {
+                "name": name,
+                "partitions": [dict(zip(names, (n, *one), strict=True)) for n, one in rows.items()],
+            }
             for name, rows in topics.items()
         ],
     )
@@ -213,9 +223,7 @@ def list_offsets_response(version: int, number: int, throttle_ms: int, topics: F
     st.sampled_from([0, 1]),
     POSITIVE,
     st.lists(
-        st.tuples(
-            POSITIVE, st.dictionaries(NAMES, rows_of(st.tuples(INT32, INT32, INT64)), max_size=3)
-        ),
+        st.tuples(POSITIVE, of_topics(st.tuples(INT32, INT64))),
         max_size=3,
     ),
 )
@@ -223,9 +231,13 @@ def test_list_offsets_requests_are_the_library_s_own(
     client, version, isolation_level, timeout_ms, requests
 ):
     """Whatever was asked before, whose packed parts are used again."""
-    frames = ListOffsetsFrames(client, version, isolation_level, timeout_ms)
+    codec = ListOffsetsCodec(client, isolation_level, timeout_ms, version)
     for number, topics in requests:
-        assert frames.frame(number, topics) == list_offsets_frame(
+        asked = {
+            topic: {index: Lookup(epoch, ms) for index, (epoch, ms) in rows.items()}
+            for topic, rows in topics.items()
+        }
+        assert codec.encode(asked, number) == list_offsets_frame(
             client, version, isolation_level, timeout_ms, number, topics
         )
 
@@ -241,7 +253,7 @@ def test_list_offsets_answers_are_read_as_the_library_writes_them(
 ):
     """All partitions of all topics, errors and what was found alike."""
     raw = list_offsets_response(version, number, throttle_ms, topics)
-    answer = list_offsets(version).answer(memoryview(raw))
+    answer = list_offsets(version).decode(memoryview(raw))
     assert answer.throttle_time_ms == throttle_ms
     assert answer.topics == tuple((name, tuple(row[:4] for row in rows)) for name, rows in topics)
 
@@ -272,21 +284,12 @@ def offset_commit_response(
     )
 
 
-def of_many(of_each: st.SearchStrategy[Any], least: int) -> st.SearchStrategy[dict[str, Any]]:
-    """A few topics, and perhaps one of many partitions."""
-    few = st.dictionaries(
-        NAMES, st.dictionaries(POSITIVE, of_each, min_size=least, max_size=5), max_size=3
-    )
-    many = st.builds(lambda one: {"many": dict.fromkeys(range(200), one)}, of_each)
-    return st.builds(lambda some, more: some | more, few, many | st.just({}))
-
-
 @given(
     NAMES,
     versions(offset_commit_codec),
     POSITIVE,
     NAMES,
-    of_many(st.builds(CommittedOffset, st.integers(0, 2**63 - 1), NAMES), 1),
+    of_topics(st.builds(CommittedOffset, st.integers(0, 2**63 - 1), NAMES), 1),
 )
 def test_offset_commit_requests_are_the_library_s_own(client, version, number, group, topics):
     """As no member, and without leader epochs, which clients of another cluster can get stuck
@@ -296,7 +299,8 @@ def test_offset_commit_requests_are_the_library_s_own(client, version, number, g
         for topic, commits in topics.items()
         for partition, commit in commits.items()
     }
-    assert OffsetCommitFrames(client, version).frame(group, asked, number) == request_frame(
+    codec = OffsetCommitCodec(client, version)
+    assert codec.encode(CommitPart(group, asked), number) == request_frame(
         OffsetCommitRequest,
         version,
         number,
@@ -323,14 +327,13 @@ def test_offset_commit_requests_are_the_library_s_own(client, version, number, g
     )
 
 
-@given(versions(offset_commit_codec), POSITIVE, POSITIVE, of_many(INT16, 0))
+@given(versions(offset_commit_codec), POSITIVE, POSITIVE, of_topics(INT16, 0))
 def test_offset_commit_answers_are_read_as_the_library_writes_them(
     version, number, throttle_ms, topics
 ):
     """Every partition with its error, or that there is none."""
-    answer = offset_commit_answer(
-        memoryview(offset_commit_response(version, number, throttle_ms, topics))
-    )
+    raw = offset_commit_response(version, number, throttle_ms, topics)
+    answer = OffsetCommitCodec("client", version).decode(memoryview(raw))
     assert answer.throttle_time_ms == throttle_ms
     assert answer.error_codes == {
         (topic, partition): code
@@ -360,8 +363,8 @@ OFFSETS = st.lists(
 )
 
 
-def offset_fetch(version: int, client: str = "client", stable: bool = True) -> OffsetFetchFrames:
-    return OffsetFetchFrames(client, version, Deadline.after(60_000), require_stable=stable)
+def offset_fetch(version: int, client: str = "client", stable: bool = True) -> OffsetFetchCodec:
+    return OffsetFetchCodec(client, Deadline.after(60_000), stable, version)
 
 
 def offset_fetch_response(version: int, number: int, throttle_ms: int, found: list[Group]) -> bytes:
@@ -411,7 +414,7 @@ def test_offset_fetch_requests_are_the_library_s_own(client, version, stable, nu
     many = version >= MANY_SINCE
     groups = [{"group_id": name, "member_id": None, "member_epoch": -1} for name in names]
     asked = names if many else names[:1]
-    assert offset_fetch(version, client, stable).frame(asked, number) == request_frame(
+    assert offset_fetch(version, client, stable).encode(asked, number) == request_frame(
         OffsetFetchRequest,
         version,
         number,
@@ -433,7 +436,7 @@ def test_offset_fetch_answers_are_read_as_the_library_writes_them(
     if version < MANY_SINCE:
         found = [*found, ("", [], 0)][:1]
     raw = offset_fetch_response(version, number, throttle_ms, found)
-    answer = offset_fetch(version).answer(memoryview(raw))
+    answer = offset_fetch(version).decode(memoryview(raw))
     assert answer.throttle_time_ms == throttle_ms
     assert answer.groups == tuple(
         (None if version < MANY_SINCE else name, code) for name, _, code in found
@@ -450,8 +453,8 @@ def test_offset_fetch_answers_are_read_as_the_library_writes_them(
 # --- ListGroups -------------------------------------------------------------------------
 
 
-def list_groups(version: int, client: str = "client", ms: int = 60_000) -> ListGroupsFrames:
-    return ListGroupsFrames(client, version, NODE, Deadline.after(ms))
+def list_groups(version: int, client: str = "client", ms: int = 60_000) -> ListGroupsCodec:
+    return ListGroupsCodec(client, NODE, Deadline.after(ms), version)
 
 
 def list_groups_response(
@@ -467,7 +470,7 @@ def list_groups_response(
 @given(NAMES, versions(list_groups_codec), POSITIVE)
 def test_list_groups_requests_are_the_library_s_own(client, version, number):
     """For all groups, of any state and type."""
-    assert list_groups(version, client).frame(None, number) == request_frame(
+    assert list_groups(version, client).encode(NODE, number) == request_frame(
         ListGroupsRequest, version, number, client, states_filter=[], types_filter=[]
     )
 
@@ -486,7 +489,7 @@ def test_list_groups_answers_are_read_as_the_library_writes_them(
 ):
     """States are told since version 4, types since 5; a type of a newer broker is unknown."""
     raw = list_groups_response(version, throttle_ms, code, groups)
-    answer = list_groups(version).answer(memoryview(raw))
+    answer = list_groups(version).decode(memoryview(raw))
     assert (answer.throttle_time_ms, answer.error_code) == (throttle_ms, code)
     known = {str(kind): kind for kind in GroupType}
     assert list(answer.groups) == [
@@ -505,7 +508,7 @@ def test_no_answer_is_read_for_longer_than_the_call_may_take():
     """While it is read the loop does nothing else: a late one is given up, however right."""
     raw = list_groups_response(5, 0, 0, [("one", "consumer", "Stable", "classic")])
     with pytest.raises(KafkaTimeoutError):
-        list_groups(5, ms=0).answer(memoryview(raw))
+        list_groups(5, ms=0).decode(memoryview(raw))
 
 
 # --- all of them ------------------------------------------------------------------------
@@ -554,7 +557,7 @@ CODECS = {
         lambda version: list_offsets_response(
             version, 1, 0, [("one", [(0, 0, 1, 2, 3), (1, 0, 4, 5, 6)]), ("two", [(7, 8, 9, 1, 1)])]
         ),
-        lambda version, raw: list_offsets(version).answer(raw),
+        lambda version, raw: list_offsets(version).decode(raw),
         ends=False,
     ),
     "OffsetCommit": Codec(
@@ -563,13 +566,13 @@ CODECS = {
         lambda version: offset_commit_response(
             version, 1, 0, {"one": {0: 0, 1: 25}, "two": {7: 0}}
         ),
-        lambda _, raw: offset_commit_answer(raw),
+        lambda version, raw: OffsetCommitCodec("client", version).decode(raw),
     ),
     "OffsetFetch": Codec(
         (OFFSET_FETCH.lowest, OFFSET_FETCH.highest),
         (offset_fetch_codec.LOWEST, offset_fetch_codec.HIGHEST),
         lambda version: offset_fetch_response(version, 1, 0, _TWO_GROUPS),
-        lambda version, raw: offset_fetch(version).answer(raw),
+        lambda version, raw: offset_fetch(version).decode(raw),
     ),
     "ListGroups": Codec(
         (LIST_GROUPS.lowest, LIST_GROUPS.highest),
@@ -577,7 +580,7 @@ CODECS = {
         lambda version: list_groups_response(
             version, 0, 0, [("one", "consumer", "Stable", "classic")] * 2
         ),
-        lambda version, raw: list_groups(version).answer(raw),
+        lambda version, raw: list_groups(version).decode(raw),
     ),
 }
 SPOKEN = [(name, version) for name, codec in CODECS.items() for version in codec.versions]
@@ -676,8 +679,8 @@ def test_start_offsets_lags_and_errors_are_read(version):
     gone = b"\5gone" + b"\1" + struct.pack(">h", 69) + b"\3no" + TAGS
     refused = b"\3no" + b"\1" + struct.pack(">h", 30) + b"\0" + TAGS
     frame = memoryview(HEAD + b"\4" + one + gone + refused + TAGS)
-    frames = DescribeShareOffsetsFrames("client", version, Deadline.after(60_000))
-    found = frames.answer(frame)
+    codec = DescribeShareOffsetsCodec("client", Deadline.after(60_000), version)
+    found = codec.decode(frame)
     assert found.throttle_time_ms == 40
     assert found.groups == (("one", 0), ("gone", 0), ("no", 30))
     assert found.topics == ("topic",)
@@ -686,17 +689,18 @@ def test_start_offsets_lags_and_errors_are_read(version):
     assert (None if found.lag is None else found.lag.tolist()) == ([3, -1] if version else None)
     for end in range(len(frame)):
         with pytest.raises((KafkaProtocolError, *MALFORMED)):
-            frames.answer(frame[:end])
+            codec.decode(frame[:end])
 
 
 def test_an_answer_without_partitions_has_the_error_of_all():
     """A group with members refuses as a whole; else each partition has its own error."""
     whole = HEAD + struct.pack(">h", 68) + b"\4why" + b"\1" + TAGS
-    assert alter_share_offsets_answer(memoryview(whole)) == (40, {}, 68)
+    decode = AlterShareOffsetsCodec("client", 0).decode
+    assert decode(memoryview(whole)) == (40, {}, 68)
     rows = struct.pack(">ih", 0, 0) + b"\0" + TAGS + struct.pack(">ih", 9, 3) + b"\4why" + TAGS
     parts = HEAD + struct.pack(">h", 0) + b"\0" + b"\2" + TOPIC + b"\3" + rows + TAGS + TAGS
-    found = alter_share_offsets_answer(memoryview(parts))
+    found = decode(memoryview(parts))
     assert found == (40, {("topic", 0): 0, ("topic", 9): 3}, 0)
     for end in range(len(parts)):
         with pytest.raises((KafkaProtocolError, *MALFORMED)):
-            alter_share_offsets_answer(memoryview(parts)[:end])
+            decode(memoryview(parts)[:end])

@@ -14,7 +14,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.wire.library_codec import library_codec
+from tsoffset.kafka.wire.library_codec import LibraryCodec
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
 from tsoffset.testing.memory_cluster import Message
 
@@ -78,7 +78,7 @@ def test_metadata_of_100_000_partitions_is_read():
 
 def decoded(deadline: Deadline) -> object:
     """A valid answer of 3 MB, decoded within the deadline."""
-    codec = library_codec(
+    codec = LibraryCodec(
         lambda _, version: MetadataRequest(topics=None, version=version), "c", deadline, 12
     )
     codec.encode(None, 1)

@@ -31,7 +31,7 @@ from tsoffset.kafka.opening import Opener
 from tsoffset.kafka.pool import Pool, parse_address
 from tsoffset.kafka.rate_limit import Rate, Throttle, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
-from tsoffset.kafka.wire.library_codec import library_codec
+from tsoffset.kafka.wire.library_codec import LibraryCodec
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -192,7 +192,7 @@ class BrokerConnections:
         """
         answers: list[Any] = []
         codec = partial(
-            library_codec, lambda _, version: build(version), self.client.client_id, deadline
+            LibraryCodec, lambda _, version: build(version), self.client.client_id, deadline
         )
         await self.stream(
             node, api, (None,), codec, lambda _, answer: answers.append(answer), deadline
@@ -212,7 +212,7 @@ class BrokerConnections:
     ) -> None:
         """`stream_many` with requests and responses of the library, built for the common
         version."""
-        codec = partial(library_codec, build, self.client.client_id, deadline)
+        codec = partial(LibraryCodec, build, self.client.client_id, deadline)
         await self.stream_many(node, api, items, codec, take, deadline)
 
     async def stream_many(

@@ -22,21 +22,19 @@ from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import GroupLookup
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
 from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec, share_offsets_codec
-from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.kafka.wire.offset_commit_codec import (
+    CommitPart,
     OffsetCommitAnswer,
-    OffsetCommitFrames,
-    offset_commit_answer,
+    OffsetCommitCodec,
 )
 from tsoffset.kafka.wire.offset_fetch_codec import (
     MANY_SINCE,
     OffsetFetchAnswer,
-    OffsetFetchFrames,
+    OffsetFetchCodec,
 )
 from tsoffset.kafka.wire.share_offsets_codec import (
-    AlterShareOffsetsFrames,
-    DescribeShareOffsetsFrames,
-    alter_share_offsets_answer,
+    AlterShareOffsetsCodec,
+    DescribeShareOffsetsCodec,
 )
 from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
@@ -78,8 +76,6 @@ _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
 
 _PLACE = attrgetter("topic", "partition")
-# The content of one request: a group with its offsets, or with some of them; and the results.
-_Part = tuple[str, Mapping[TopicPartition, CommittedOffset]]
 _Accepted = Mapping[TopicPartition, Failed | None]
 
 # An answer, and the group's index in it.
@@ -141,24 +137,22 @@ class CommittedOffsets:
                 by_node[node, group in share_groups].append(group)
 
         client_id = self._connections.client.client_id
-
-        def codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
-            frames = OffsetFetchFrames(client_id, version, deadline, require_stable=require_stable)
-            return Codec(frames.frame, frames.answer)
-
-        def share_codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
-            frames = DescribeShareOffsetsFrames(client_id, version, deadline)
-            return Codec(frames.frame, frames.answer)
+        codec = partial(OffsetFetchCodec, client_id, deadline, require_stable)
+        share_codec = partial(DescribeShareOffsetsCodec, client_id, deadline)
 
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
             answers.update(self._fetched(some, response))
 
         async def ask(where: tuple[Node, bool], items: list[str]) -> None:
             node, is_share = where
-            api, of_kind = (
-                (DESCRIBE_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_FETCH, codec)
+            await self._connections.stream_many(
+                node,
+                DESCRIBE_SHARE_OFFSETS if is_share else OFFSET_FETCH,
+                items,
+                share_codec if is_share else codec,
+                take,
+                deadline,
             )
-            await self._connections.stream_many(node, api, items, of_kind, take, deadline)
 
         await self._connections.at_each(by_node, ask)
         return answers
@@ -254,9 +248,12 @@ class CommittedOffsets:
         before each request.
         """
         parts = [
-            (group, {tp: offsets[tp] for tp in some})
-            for group, offsets in sorted(commits.items())
-            for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
+            CommitPart(group, {tp: offsets[tp] for tp in some}, number)
+            for number, (group, offsets, some) in enumerate(
+                (group, offsets, some)
+                for group, offsets in sorted(commits.items())
+                for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
+            )
         ]
         attempt = partial(
             self._commit_round,
@@ -272,35 +269,35 @@ class CommittedOffsets:
             _COMMIT,
             deadline,
             single_attempt=may_send is not None,
-            forget=lambda numbers: self._groups.forget({parts[each][0] for each in numbers}),
+            forget=lambda numbers: self._groups.forget({parts[each].group for each in numbers}),
         )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
         for number, answer in done.items():
-            group, offsets = parts[number]
+            part = parts[number]
             if isinstance(answer, Failed):
-                answer = dict.fromkeys(offsets, answer)
-            answers[group].update(answer)
+                answer = dict.fromkeys(part.offsets, answer)
+            answers[part.group].update(answer)
         return answers
 
     async def _commit_round(
         self,
         numbers: Collection[int],
-        parts: Sequence[_Part],
+        parts: Sequence[CommitPart],
         share_groups: frozenset[str],
         deadline: Deadline,
         may_send: Callable[[str], bool] | None,
     ) -> dict[int, _Accepted | Failed | Again]:
         answers: dict[int, _Accepted | Failed | Again] = {}
-        groups = {parts[number][0] for number in numbers}
+        groups = {parts[number].group for number in numbers}
         coordinators = await self._groups.coordinators(groups, _COMMIT, deadline)
-        by_node: dict[tuple[Node, bool], list[int]] = defaultdict(list)
+        by_node: dict[tuple[Node, bool], list[CommitPart]] = defaultdict(list)
         for number in numbers:
-            group = parts[number][0]
-            node = coordinators[group]
+            part = parts[number]
+            node = coordinators[part.group]
             if isinstance(node, Failed | Again):
                 answers[number] = node
             else:
-                by_node[node, group in share_groups].append(number)
+                by_node[node, part.group in share_groups].append(part)
         by_connection = {
             (*where, connection): some
             for where, items in by_node.items()
@@ -309,35 +306,29 @@ class CommittedOffsets:
         sent: set[int] = set()
         moved: set[str] = set()
 
-        client_id = self._connections.client.client_id
+        def take(part: CommitPart, response: OffsetCommitAnswer | KafkaError) -> None:
+            answers[part.number] = self._accepted(part, response, part.number in sent, moved)
 
-        def codec(version: int) -> Codec[int, OffsetCommitAnswer]:
-            frames = OffsetCommitFrames(client_id, version)
-            return Codec(partial(encode, frames), offset_commit_answer)
+        def may_send_part(part: CommitPart) -> bool:
+            if may_send is not None and not may_send(part.group):
+                return False
+            sent.add(part.number)
+            return True
 
-        def share_codec(version: int) -> Codec[int, OffsetCommitAnswer]:
-            frames = AlterShareOffsetsFrames(client_id, version)
-            return Codec(partial(encode, frames), alter_share_offsets_answer)
-
-        def encode(
-            frames: OffsetCommitFrames | AlterShareOffsetsFrames, number: int, correlation_id: int
-        ) -> bytes:
-            sent.add(number)
-            return frames.frame(*parts[number], correlation_id)
-
-        def take(number: int, response: OffsetCommitAnswer | KafkaError) -> None:
-            answers[number] = self._accepted(parts[number], response, number in sent, moved)
-
-        def may_send_part(number: int) -> bool:
-            return may_send is None or may_send(parts[number][0])
-
-        async def ask(where: tuple[Node, bool, int], items: Sequence[int]) -> None:
+        async def ask(where: tuple[Node, bool, int], items: Sequence[CommitPart]) -> None:
             node, is_share, connection = where
-            api, of_kind = (
-                (ALTER_SHARE_OFFSETS, share_codec) if is_share else (OFFSET_COMMIT, codec)
-            )
             await self._connections.stream_once(
-                node, api, items, of_kind, take, deadline, may_send=may_send_part, number=connection
+                node,
+                ALTER_SHARE_OFFSETS if is_share else OFFSET_COMMIT,
+                items,
+                partial(
+                    AlterShareOffsetsCodec if is_share else OffsetCommitCodec,
+                    self._connections.client.client_id,
+                ),
+                take,
+                deadline,
+                may_send=may_send_part,
+                number=connection,
             )
 
         await self._connections.at_each(by_connection, ask)
@@ -345,11 +336,15 @@ class CommittedOffsets:
         return answers
 
     def _accepted(
-        self, part: _Part, response: OffsetCommitAnswer | KafkaError, sent: bool, moved: set[str]
+        self,
+        part: CommitPart,
+        response: OffsetCommitAnswer | KafkaError,
+        sent: bool,
+        moved: set[str],
     ) -> _Accepted | Failed | Again:
         """The results of a request, or of the attempt to send it. A group whose coordinator has to
         be looked up again goes into `moved`."""
-        group, offsets = part
+        group = part.group
         silence: Trouble = KafkaError("not answered for")
         error_codes: Mapping[tuple[str, int], int] = {}
         if not isinstance(response, KafkaError):
@@ -360,7 +355,7 @@ class CommittedOffsets:
         else:
             return answer_to(response, f"{_COMMIT} {group}", self._connections.alias)
         answers: dict[TopicPartition, Failed | None] = {}
-        for tp in offsets:
+        for tp in part.offsets:
             trouble = error_codes.get((tp.topic, tp.partition), silence)
             if not trouble:
                 answers[tp] = None

@@ -16,8 +16,7 @@ from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import TopicAnswer, Topology
 from tsoffset.kafka.wire import list_groups_codec
-from tsoffset.kafka.wire.frame_stream import Codec
-from tsoffset.kafka.wire.list_groups_codec import ListGroupsAnswer, ListGroupsFrames
+from tsoffset.kafka.wire.list_groups_codec import ListGroupsAnswer, ListGroupsCodec
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     Failed,
@@ -92,11 +91,7 @@ class GroupLookup:
                 answers[node] = response.groups
 
         async def ask(node: int, _: None) -> None:
-            def codec(version: int) -> Codec[int, ListGroupsAnswer]:
-                client_id = self._connections.client.client_id
-                frames = ListGroupsFrames(client_id, version, node, deadline)
-                return Codec(frames.frame, frames.answer)
-
+            codec = partial(ListGroupsCodec, self._connections.client.client_id, node, deadline)
             await self._connections.stream(node, LIST_GROUPS, (node,), codec, take, deadline)
 
         await self._connections.at_each(dict.fromkeys(nodes), ask)

@@ -1,8 +1,8 @@
 """Log starts, log ends and offsets by time: ListOffsets with many partitions in a request."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
@@ -20,13 +20,14 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
-from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
     LOWEST,
     YOUNGEST_SINCE,
     ListOffsetsAnswer,
-    ListOffsetsFrames,
+    ListOffsetsCodec,
+    Lookup,
+    Lookups,
 )
 from tsoffset.model import (
     Failed,
@@ -39,6 +40,7 @@ from tsoffset.model import (
 )
 
 LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, LOWEST, HIGHEST)
+_LIST_YOUNGEST = replace(LIST_OFFSETS, lowest=YOUNGEST_SINCE)
 
 _EARLIEST = -2
 _LATEST = -1
@@ -52,19 +54,14 @@ _NO_OFFSET = 2**63 - 1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
-# A lookup in one partition: a time, one of the two ends, or the youngest record. The result: offset
-# and timestamp, as in the broker's answer.
-Lookup = tuple[TopicPartition, int]
+# Offset and timestamp, as in the broker's answer.
 Found = tuple[int, int]
-
-# One request, with a partition at most once: by topic and partition, the number of its lookup.
-_Question = Mapping[str, Mapping[int, int]]
 
 
 class LogOffsets:
     def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
-        self._look_up = partial(_Lookups, connections, topology)
+        self._run = partial(_LookupRun, connections, topology)
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation, deadline: Deadline
@@ -73,7 +70,7 @@ class LogOffsets:
         the end, whatever is deleted meanwhile."""
         asked = in_order(partitions, _place)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
-        found = self._look_up("find the log range of", lookups, isolation, deadline).answers()
+        found = self._run("find the log range of", lookups, isolation, deadline).answers()
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -103,7 +100,7 @@ class LogOffsets:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _place_in_time)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
-        found = self._look_up("look up a time in", lookups, isolation, deadline).answers()
+        found = self._run("look up a time in", lookups, isolation, deadline).answers()
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
@@ -114,24 +111,23 @@ class LogOffsets:
         asked = in_order(requests, lambda request: _place(request.partition))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the record with the largest timestamp of"
-        found = self._look_up(what, lookups, isolation, deadline, YOUNGEST_SINCE).answers()
+        found = self._run(what, lookups, isolation, deadline, _LIST_YOUNGEST).answers()
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
 
 @dataclass(slots=True)
-class _Lookups:
-    """One call. Lookups are sorted by partition and referred to by number, which is several times
-    faster than hashing them. A broker without a version from `lowest` on is not asked, and has no
-    result."""
+class _LookupRun:
+    """One call. A lookup is a partition and a time, one of the two ends, or the youngest record.
+    Lookups are sorted by partition and referred to by number, which is several times faster than
+    hashing them. A broker that supports ListOffsets, but no version of `api`, has no result."""
 
     _connections: BrokerConnections
     _topology: Topology
     _operation: str
-    _lookups: Sequence[Lookup]
+    _lookups: Sequence[tuple[TopicPartition, int]]
     _isolation: Isolation
     _deadline: Deadline
-    _lowest: int = LOWEST
-    _epochs: dict[int, int] = field(default_factory=dict)
+    _api: Api = LIST_OFFSETS
 
     def answers(self) -> dict[int, Found | Failed]:
         return in_rounds(
@@ -154,25 +150,28 @@ class _Lookups:
                 before = tp
             lookups.append(number)
         leaders = await self._topology.leaders(by_partition, self._operation, self._deadline)
-        by_node: dict[Node, list[list[int]]] = defaultdict(list)
+        by_node: dict[Node, list[tuple[int, list[int]]]] = defaultdict(list)
         for tp, lookups in by_partition.items():
             leader = leaders[tp]
             if isinstance(leader, Leader):
-                by_node[leader.node].append(lookups)
-                for number in lookups:
-                    self._epochs[number] = leader.epoch
+                by_node[leader.node].append((leader.epoch, lookups))
             else:
                 answers.update(dict.fromkeys(lookups, leader))
 
-        def take(question: _Question, response: ListOffsetsAnswer | KafkaError) -> None:
+        def take(question: Lookups, response: ListOffsetsAnswer | KafkaError) -> None:
             self._take(question, response, answers)
 
-        timeout_ms = self._deadline.milliseconds(self._connections.client.broker_wait_ms)
-        codec = partial(self._codec, timeout_ms=timeout_ms)
+        client = self._connections.client
+        codec = partial(
+            ListOffsetsCodec,
+            client.client_id,
+            ISOLATION_LEVELS[self._isolation],
+            self._deadline.milliseconds(client.broker_wait_ms),
+        )
 
-        async def ask(node: Node, some: list[list[int]]) -> None:
+        async def ask(node: Node, some: list[tuple[int, list[int]]]) -> None:
             await self._connections.stream(
-                node, LIST_OFFSETS, self._questions(some), codec, take, self._deadline
+                node, self._api, self._questions(some), codec, take, self._deadline
             )
 
         await self._connections.at_each(by_node, ask)
@@ -181,64 +180,44 @@ class _Lookups:
     def _forget(self, numbers: Collection[int]) -> None:
         self._topology.forget(self._lookups[number][0].topic for number in numbers)
 
-    def _questions(self, partitions: Sequence[Sequence[int]]) -> list[_Question]:
-        """As few requests as hold all lookups, with a partition at most once in each.
+    def _questions(self, partitions: Sequence[tuple[int, Sequence[int]]]) -> list[Lookups]:
+        """As few requests as hold all lookups, with a partition at most once in each; each
+        partition has its leader epoch.
 
         The first lookup of every partition comes before any second one.
         """
-        questions: list[_Question] = []
-        for layer in range(max(len(lookups) for lookups in partitions)):
-            numbers = [lookups[layer] for lookups in partitions if layer < len(lookups)]
-            for some in in_parts(numbers, _PARTITIONS_PER_REQUEST):
-                question: dict[str, dict[int, int]] = defaultdict(dict)
-                for number in some:
-                    tp = self._lookups[number][0]
-                    question[tp.topic][tp.partition] = number
+        questions: list[Lookups] = []
+        for layer in range(max(len(numbers) for _, numbers in partitions)):
+            of_layer = [
+                (epoch, numbers[layer]) for epoch, numbers in partitions if layer < len(numbers)
+            ]
+            for some in in_parts(of_layer, _PARTITIONS_PER_REQUEST):
+                question: dict[str, dict[int, Lookup]] = defaultdict(dict)
+                for epoch, number in some:
+                    tp, time = self._lookups[number]
+                    question[tp.topic][tp.partition] = Lookup(epoch, time, number)
                 questions.append(question)
         return questions
 
-    def _codec(self, version: int, timeout_ms: int) -> Codec[_Question, ListOffsetsAnswer]:
-        if version < self._lowest:
-            raise IncompatibleBrokerVersion
-        frames = ListOffsetsFrames(
-            self._connections.client.client_id,
-            version,
-            ISOLATION_LEVELS[self._isolation],
-            timeout_ms,
-        )
-        lookups, epochs = self._lookups, self._epochs
-
-        def encode(question: _Question, correlation_id: int) -> bytes:
-            return frames.frame(
-                correlation_id,
-                {
-                    topic: [
-                        (partition, epochs[number], lookups[number][1])
-                        for partition, number in numbers.items()
-                    ]
-                    for topic, numbers in question.items()
-                },
-            )
-
-        return Codec(encode, frames.answer)
-
     def _take(
         self,
-        question: _Question,
+        question: Lookups,
         response: ListOffsetsAnswer | KafkaError,
         answers: dict[int, Found | Failed | Again],
     ) -> None:
         if isinstance(response, KafkaError):
-            unknown = isinstance(response, IncompatibleBrokerVersion) and self._lowest > LOWEST
-            for number in chain(*(numbers.values() for numbers in question.values())):
+            unknown = isinstance(response, IncompatibleBrokerVersion) and self._api.lowest > LOWEST
+            for _, _, number in chain(*(lookups.values() for lookups in question.values())):
                 answers[number] = _NOT_FOUND if unknown else self._answer_to(response, number)
             return
         for topic, found in response.topics:
-            numbers = question.get(topic, {})
+            lookups = question.get(topic, {})
             for partition, error_code, timestamp_ms, offset in found:
-                if (asked := numbers.get(partition)) is None:
+                if (lookup := lookups.get(partition)) is None:
                     continue
-                least = self._least(asked)
+                # Each log has its ends, but possibly no record at a time.
+                least = 0 if lookup.timestamp_ms in (_EARLIEST, _LATEST) else _NOT_FOUND[0]
+                asked = lookup.number
                 if error_code == _NO_TIMES and least < 0:
                     answers[asked] = _NOT_FOUND
                 elif error_code:
@@ -248,11 +227,6 @@ class _Lookups:
                     answers[asked] = self._answer_to(trouble, asked)
                 else:
                     answers[asked] = offset, timestamp_ms
-
-    def _least(self, number: int) -> int:
-        """The lowest offset that may answer a lookup: each log has its ends, but possibly no record
-        at a time."""
-        return 0 if self._lookups[number][1] in (_EARLIEST, _LATEST) else _NOT_FOUND[0]
 
     def _answer_to(self, trouble: Trouble, number: int) -> Failed | Again:
         what = f"{self._operation} {self._lookups[number][0]}"

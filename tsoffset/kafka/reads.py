@@ -69,7 +69,7 @@ class Reads:
         return _FetchRun(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
 
 
-class _FetchRun(Generic[S]):
+class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
     """One call of `read` or `read_raw`, which make different values of the batches.
 
     Requests are referred to by number, which is several times faster than hashing them. `patient`
@@ -146,9 +146,6 @@ class _FetchRun(Generic[S]):
             number, _ = question
             answers[number] = self._answer(number, response)
 
-        def codec(_: int) -> Codec[_Question, FetchAnswer]:
-            return Codec(self._encode, fetch_answer, FetchAnswer.held_back)
-
         connections = self._reads.connections
 
         async def ask(node: Node, items: list[_Question]) -> None:
@@ -161,7 +158,7 @@ class _FetchRun(Generic[S]):
                     node,
                     FETCH,
                     some,
-                    codec,
+                    lambda _: self,
                     take,
                     self._deadline,
                     window=window,
@@ -174,7 +171,7 @@ class _FetchRun(Generic[S]):
     def _forget(self, numbers: Collection[int]) -> None:
         self._reads.topology.forget(self._requests[number].partition.topic for number in numbers)
 
-    def _encode(self, question: _Question, correlation_id: int) -> bytes:
+    def encode(self, question: _Question, correlation_id: int) -> bytes:
         number, epoch = question
         request = self._requests[number]
         partition = request.partition
@@ -188,6 +185,12 @@ class _FetchRun(Generic[S]):
             request.max_bytes,
             self._deadline.milliseconds(self._wait_ms) if is_patient else 0,
         )
+
+    def decode(self, frame: memoryview) -> FetchAnswer:
+        return fetch_answer(frame)
+
+    def held_back(self, answer: FetchAnswer) -> bool:
+        return answer.held_back()
 
     def _answer(self, number: int, response: FetchAnswer | KafkaError) -> S | Failed | Again:
         request = self._requests[number]

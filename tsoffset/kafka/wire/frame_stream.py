@@ -7,6 +7,7 @@ in the order in which they arrive, and wakes the caller once, at the end.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,20 +50,23 @@ _PAUSE_SECONDS = 0.02
 _TOGETHER = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Codec(Generic[Q, A]):
-    """The encoding of one kind of request, in one version.
+class Codec(ABC, Generic[Q, A]):
+    """The encoding of one kind of request, in one version."""
 
-    `encode` makes the frame for a question and a correlation id. `decode` reads a response's frame
-    without its size; it raises KafkaProtocolError or one of MALFORMED if it is no such response,
-    and KafkaTimeoutError if reading all of it would exceed the call's time.
-    `held_back` is true if a broker that throttles has omitted the result: brokers answer other
-    requests than Fetch before they throttle (KIP-219).
-    """
+    @abstractmethod
+    def encode(self, question: Q, correlation_id: int) -> bytes:
+        """The whole frame of a request."""
 
-    encode: Callable[[Q, int], bytes]
-    decode: Callable[[memoryview], A]
-    held_back: Callable[[A], bool] = lambda _: False
+    @abstractmethod
+    def decode(self, frame: memoryview) -> A:
+        """The answer in a response's frame without its size. Raises KafkaProtocolError or one of
+        MALFORMED if it is no such response, and KafkaTimeoutError if reading all of it would exceed
+        the call's time."""
+
+    def held_back(self, answer: A) -> bool:
+        """Whether a broker that throttles has omitted the result: brokers answer other requests
+        than Fetch before they throttle (KIP-219)."""
+        return False
 
 
 @dataclass(slots=True, eq=False)

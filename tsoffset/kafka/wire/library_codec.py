@@ -14,34 +14,37 @@ Q = TypeVar("Q")
 _BYTES_A_SECOND = 2_000_000
 
 
-def library_codec(
-    build: Callable[[Q, int], Any], client_id: str, deadline: Deadline, version: int
-) -> Codec[Q, Any]:
-    """The codec for the requests, all of one kind, that `build` makes in this version. Its answers
-    are the library's responses, whose throttle time is 0 in versions without this field. An answer
-    that would take longer to decode than the call has left is a KafkaTimeoutError."""
-    response_class: Any = None
+class LibraryCodec(Codec[Q, Any]):
+    """For the requests, all of one kind, that `build` makes in this version. The answers are the
+    library's responses, whose throttle time is 0 in versions without this field. An answer that
+    would take longer to decode than the call has left is a KafkaTimeoutError."""
 
-    def encode(question: Q, correlation_id: int) -> bytes:
-        nonlocal response_class
-        request = build(question, version)
-        request.with_header(correlation_id=correlation_id, client_id=client_id)
-        response_class = request.header.get_response_class()
+    def __init__(
+        self, build: Callable[[Q, int], Any], client_id: str, deadline: Deadline, version: int
+    ) -> None:
+        self._build = build
+        self._client_id = client_id
+        self._deadline = deadline
+        self._version = version
+        self._response_class: Any = None
+
+    def encode(self, question: Q, correlation_id: int) -> bytes:
+        request = self._build(question, self._version)
+        request.with_header(correlation_id=correlation_id, client_id=self._client_id)
+        self._response_class = request.header.get_response_class()
         frame: bytes = request.encode(framed=True, header=True)
         return frame
 
-    def decode(frame: memoryview) -> Any:
+    def decode(self, frame: memoryview) -> Any:
         # The whole call's time: a part of the call may end once an answer has arrived.
-        if len(frame) > _BYTES_A_SECOND * max(1.0, deadline.of_call.seconds_left):
+        if len(frame) > _BYTES_A_SECOND * max(1.0, self._deadline.of_call.seconds_left):
             raise KafkaTimeoutError(f"{len(frame)} bytes take longer to read than the call may")
         try:
-            response = response_class.decode(frame, header=True)
+            response = self._response_class.decode(frame, header=True)
         except (ValueError, IndexError) as error:
             raise KafkaProtocolError("an answer that cannot be decoded") from error
-        _refuse_null_lists(response_class.fields, response, version)
+        _refuse_null_lists(self._response_class.fields, response, self._version)
         return response
-
-    return Codec(encode, decode)
 
 
 def _refuse_null_lists(fields: Mapping[str, Any], item: Any, version: int) -> None:

@@ -21,6 +21,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     read_text,
     short_text,
 )
+from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.model import GroupListing, GroupType
 
 LOWEST, HIGHEST = 3, 5
@@ -44,18 +45,18 @@ class ListGroupsAnswer(NamedTuple):
     groups: tuple[GroupListing, ...]
 
 
-class ListGroupsFrames:
-    def __init__(self, client_id: str, version: int, node: int, deadline: Deadline) -> None:
+class ListGroupsCodec(Codec[int, ListGroupsAnswer]):
+    def __init__(self, client_id: str, node: int, deadline: Deadline, version: int) -> None:
         self._version = version
         self._node = node
         self._deadline = deadline
         filters = _ALL * (version + 1 - _STATE_SINCE)
         self._body = short_text(client_id) + NO_TAGS + filters + NO_TAGS
 
-    def frame(self, _: object, correlation_id: int) -> bytes:
+    def encode(self, _: int, correlation_id: int) -> bytes:
         return framed(API_KEY, self._version, correlation_id, (self._body,))
 
-    def answer(self, frame: memoryview) -> ListGroupsAnswer:
+    def decode(self, frame: memoryview) -> ListGroupsAnswer:
         raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
         throttle_time_ms, error_code = _OUTCOME.unpack_from(raw, position)

@@ -6,7 +6,7 @@ Version 4 added the leader epoch, 6 the flexible encoding, 7 (KIP-734) the looku
 timestamp, 10 (KIP-1075) a timeout for tiered storage. `tsoffset.kafka.wire.frame_stream` sends it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from struct import Struct
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     read_text,
     short_text,
 )
+from tsoffset.kafka.wire.frame_stream import Codec
 
 LOWEST, HIGHEST = 4, 10
 YOUNGEST_SINCE = 7
@@ -57,8 +58,20 @@ class ListOffsetsAnswer(NamedTuple):
     topics: tuple[tuple[str, tuple[Found, ...]], ...]
 
 
-class ListOffsetsFrames:
-    def __init__(self, client_id: str, version: int, isolation_level: int, timeout_ms: int) -> None:
+class Lookup(NamedTuple):
+    """A time to look up in a partition; `number` is the caller's."""
+
+    leader_epoch: int
+    timestamp_ms: int
+    number: int = 0
+
+
+Lookups = Mapping[str, Mapping[int, Lookup]]
+"""By topic and partition."""
+
+
+class ListOffsetsCodec(Codec[Lookups, ListOffsetsAnswer]):
+    def __init__(self, client_id: str, isolation_level: int, timeout_ms: int, version: int) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE_SINCE
         tags = NO_TAGS if self._flexible else b""
@@ -68,14 +81,11 @@ class ListOffsetsFrames:
         self._end = (_INT32.pack(timeout_ms) if version >= _TIMEOUT_SINCE else b"") + tags
         self._names: dict[str, bytes] = {}
 
-    def frame(
-        self, correlation_id: int, topics: Mapping[str, Iterable[tuple[int, int, int]]]
-    ) -> bytes:
-        """The whole frame of a request for partitions of topics: (index, leader epoch, time)."""
+    def encode(self, topics: Lookups, correlation_id: int) -> bytes:
         pack = (_ASKED_TAGGED if self._flexible else _ASKED).pack
         parts = [self._begin, self._count(len(topics))]
         for topic, partitions in topics.items():
-            packed = [pack(*asked) for asked in partitions]
+            packed = [pack(index, epoch, ms) for index, (epoch, ms, _) in partitions.items()]
             parts += (self._name(topic), self._count(len(packed)), *packed, self._tags)
         parts.append(self._end)
         return framed(API_KEY, self._version, correlation_id, parts)
@@ -91,7 +101,7 @@ class ListOffsetsFrames:
     def _count(self, count: int) -> bytes:
         return encoded_count(count) if self._flexible else _INT32.pack(count)
 
-    def answer(self, frame: memoryview) -> ListOffsetsAnswer:
+    def decode(self, frame: memoryview) -> ListOffsetsAnswer:
         position = self._behind_tags(frame, 4)
         (throttle_time_ms,) = _INT32.unpack_from(frame, position)
         count, position = self._read_count(frame, position + _INT32.size)

@@ -24,6 +24,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     read_text,
     short_text,
 )
+from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.model import CommittedOffset, TopicPartition
 
 LOWEST, HIGHEST = 8, 9
@@ -50,35 +51,40 @@ class OffsetCommitAnswer(NamedTuple):
     error_code: int = 0
 
 
-class OffsetCommitFrames:
+class CommitPart(NamedTuple):
+    """What one request commits: offsets of a group, without membership and leader epochs. `number`
+    is the caller's."""
+
+    group: str
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    number: int = 0
+
+
+class OffsetCommitCodec(Codec[CommitPart, OffsetCommitAnswer]):
     def __init__(self, client_id: str, version: int) -> None:
         self._version = version
         self._begin = short_text(client_id) + NO_TAGS
 
-    def frame(
-        self, group: str, commits: Mapping[TopicPartition, CommittedOffset], correlation_id: int
-    ) -> bytes:
-        """The whole frame of a request to commit without membership and leader epochs."""
+    def encode(self, commit: CommitPart, correlation_id: int) -> bytes:
         topics: dict[str, list[bytes]] = defaultdict(list)
-        for tp, commit in commits.items():
-            place = _PARTITION.pack(tp.partition, commit.offset, _NO_LEADER_EPOCH)
-            topics[tp.topic].append(place + encoded_text(commit.metadata) + NO_TAGS)
-        parts = [self._begin, encoded_text(group), _NO_MEMBER, encoded_count(len(topics))]
+        for tp, to in commit.offsets.items():
+            place = _PARTITION.pack(tp.partition, to.offset, _NO_LEADER_EPOCH)
+            topics[tp.topic].append(place + encoded_text(to.metadata) + NO_TAGS)
+        parts = [self._begin, encoded_text(commit.group), _NO_MEMBER, encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
         return framed(API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
-
-def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
-    error_codes: dict[tuple[str, int], int] = {}
-    position = behind_tags(frame, _INT32.size)
-    (throttle_time_ms,) = _INT32.unpack_from(frame, position)
-    topics, position = read_count(frame, position + _INT32.size)
-    for _ in range(topics):
-        topic, position = read_text(frame, position)
-        rows, position = read_rows(frame, position, _ANSWERED)
-        error_codes.update(((topic, partition), code) for partition, code, _ in rows)
-        position = behind_tags(frame, position)
-    if behind_tags(frame, position) != len(frame):
-        raise KafkaProtocolError("an OffsetCommit answer with extra bytes at the end")
-    return OffsetCommitAnswer(throttle_time_ms, error_codes)
+    def decode(self, frame: memoryview) -> OffsetCommitAnswer:
+        error_codes: dict[tuple[str, int], int] = {}
+        position = behind_tags(frame, _INT32.size)
+        (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+        topics, position = read_count(frame, position + _INT32.size)
+        for _ in range(topics):
+            topic, position = read_text(frame, position)
+            rows, position = read_rows(frame, position, _ANSWERED)
+            error_codes.update(((topic, partition), code) for partition, code, _ in rows)
+            position = behind_tags(frame, position)
+        if behind_tags(frame, position) != len(frame):
+            raise KafkaProtocolError("an OffsetCommit answer with extra bytes at the end")
+        return OffsetCommitAnswer(throttle_time_ms, error_codes)

@@ -28,6 +28,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     read_unsigned,
     short_text,
 )
+from tsoffset.kafka.wire.frame_stream import Codec
 
 LOWEST, HIGHEST = 7, 9
 MANY_SINCE = 8
@@ -74,18 +75,18 @@ class OffsetFetchAnswer(NamedTuple):
     lag: npt.NDArray[np.int64] | None = None
 
 
-class OffsetFetchFrames:
+class OffsetFetchCodec(Codec[Sequence[str], OffsetFetchAnswer]):
+    """Asks for all offsets of groups; before version 8, of the first one."""
+
     def __init__(
-        self, client_id: str, version: int, deadline: Deadline, *, require_stable: bool
+        self, client_id: str, deadline: Deadline, require_stable: bool, version: int
     ) -> None:
         self._version = version
         self._deadline = deadline
         self._begin = short_text(client_id) + NO_TAGS
         self._end = bytes((require_stable,)) + NO_TAGS
 
-    def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
-        """The whole frame of a request for all offsets of the groups; before version 8, of the
-        first one."""
+    def encode(self, groups: Sequence[str], correlation_id: int) -> bytes:
         parts = [self._begin]
         if self._version < MANY_SINCE:
             parts += (encoded_text(groups[0]), _ALL_TOPICS)
@@ -97,7 +98,7 @@ class OffsetFetchFrames:
         parts.append(self._end)
         return framed(API_KEY, self._version, correlation_id, parts)
 
-    def answer(self, frame: memoryview) -> OffsetFetchAnswer:
+    def decode(self, frame: memoryview) -> OffsetFetchAnswer:
         return _Reading(bytes(frame), self._deadline).answer(self._version)
 
 

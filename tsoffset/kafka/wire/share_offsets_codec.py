@@ -7,7 +7,7 @@ The fields are those of Kafka's message schemas.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from types import SimpleNamespace
 
@@ -28,9 +28,9 @@ from tsoffset.kafka.wire.flexible_encoding import (
     read_unsigned,
     short_text,
 )
-from tsoffset.kafka.wire.offset_commit_codec import OffsetCommitAnswer
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.offset_commit_codec import CommitPart, OffsetCommitAnswer
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
-from tsoffset.model import CommittedOffset, TopicPartition
 
 
 def _request(key: int, name: str, highest: int) -> SimpleNamespace:
@@ -54,19 +54,19 @@ _ALTERED = Struct(">iqb")
 _ANSWERED = Struct(">ih")
 
 
-class DescribeShareOffsetsFrames:
-    def __init__(self, client_id: str, version: int, deadline: Deadline) -> None:
+class DescribeShareOffsetsCodec(Codec[Sequence[str], OffsetFetchAnswer]):
+    def __init__(self, client_id: str, deadline: Deadline, version: int) -> None:
         self._version = version
         self._deadline = deadline
         self._begin = short_text(client_id) + NO_TAGS
 
-    def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
+    def encode(self, groups: Sequence[str], correlation_id: int) -> bytes:
         parts = [self._begin, encoded_count(len(groups))]
         for group in groups:
             parts += (encoded_text(group), _ALL_TOPICS, NO_TAGS)
         return framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
-    def answer(self, frame: memoryview) -> OffsetFetchAnswer:
+    def decode(self, frame: memoryview) -> OffsetFetchAnswer:
         """As in OffsetFetch, a group that does not exist has no offsets."""
         raw = bytes(frame)
         position = behind_tags(raw, _INT32.size)
@@ -110,42 +110,39 @@ class DescribeShareOffsetsFrames:
         )
 
 
-class AlterShareOffsetsFrames:
+class AlterShareOffsetsCodec(Codec[CommitPart, OffsetCommitAnswer]):
     def __init__(self, client_id: str, version: int) -> None:
         self._version = version
         self._begin = short_text(client_id) + NO_TAGS
 
-    def frame(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], correlation_id: int
-    ) -> bytes:
+    def encode(self, commit: CommitPart, correlation_id: int) -> bytes:
         topics: dict[str, list[bytes]] = defaultdict(list)
-        for tp, to in offsets.items():
+        for tp, to in commit.offsets.items():
             topics[tp.topic].append(_ALTERED.pack(tp.partition, to.offset, 0))
-        parts = [self._begin, encoded_text(group), encoded_count(len(topics))]
+        parts = [self._begin, encoded_text(commit.group), encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
         return framed(ALTER.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
-
-def alter_share_offsets_answer(frame: memoryview) -> OffsetCommitAnswer:
-    error_codes: dict[tuple[str, int], int] = {}
-    raw = bytes(frame)
-    position = behind_tags(raw, _INT32.size)
-    (throttle_time_ms,) = _INT32.unpack_from(raw, position)
-    (error_code,) = _INT16.unpack_from(raw, position + _INT32.size)
-    position = _behind_message(raw, position + _INT32.size + _INT16.size)
-    topics, position = read_count(raw, position)
-    for _ in range(topics):
-        topic, position = read_text(raw, position)
-        partitions, position = read_count(raw, position + _TOPIC_ID_BYTES)
-        for _ in range(partitions):
-            partition, code = _ANSWERED.unpack_from(raw, position)
-            error_codes[topic, partition] = code
-            position = behind_tags(raw, _behind_message(raw, position + _ANSWERED.size))
-        position = behind_tags(raw, position)
-    if behind_tags(raw, position) != len(raw):
-        raise KafkaProtocolError("an AlterShareGroupOffsets answer with extra bytes at the end")
-    return OffsetCommitAnswer(throttle_time_ms, error_codes, error_code)
+    def decode(self, frame: memoryview) -> OffsetCommitAnswer:
+        error_codes: dict[tuple[str, int], int] = {}
+        raw = bytes(frame)
+        position = behind_tags(raw, _INT32.size)
+        (throttle_time_ms,) = _INT32.unpack_from(raw, position)
+        (error_code,) = _INT16.unpack_from(raw, position + _INT32.size)
+        position = _behind_message(raw, position + _INT32.size + _INT16.size)
+        topics, position = read_count(raw, position)
+        for _ in range(topics):
+            topic, position = read_text(raw, position)
+            partitions, position = read_count(raw, position + _TOPIC_ID_BYTES)
+            for _ in range(partitions):
+                partition, code = _ANSWERED.unpack_from(raw, position)
+                error_codes[topic, partition] = code
+                position = behind_tags(raw, _behind_message(raw, position + _ANSWERED.size))
+            position = behind_tags(raw, position)
+        if behind_tags(raw, position) != len(raw):
+            raise KafkaProtocolError("an AlterShareGroupOffsets answer with extra bytes at the end")
+        return OffsetCommitAnswer(throttle_time_ms, error_codes, error_code)
 
 
 def _behind_message(raw: bytes, position: int) -> int:
