@@ -12,17 +12,15 @@ from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 
 # For text that `json` has accepted: every string is closed.
-_JSON_TOKEN = re.compile(
-    r'(?P<string>"(?:[^"\\]|\\.)*+"?)(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
-)
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<colon>\s*:)?|(?P<begin>{)|(?P<end>})')
 # An odd number of backslashes before a letter that is no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_BYTES = 16 << 20
 
-_Lines = dict[tuple[int, str], list[tuple[int, int]]]
-"""From the depth and name of members of JSON text to their offsets in the text and their lines."""
+_Members = tuple[tuple[str, object, int], ...]
+"""A JSON object: the name, value and line of each member, including names given twice."""
 
 
 class ConfigFormat(StrEnum):
@@ -102,55 +100,44 @@ def _properties(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
 
 
 def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
+    lines = _lines_of_objects(text)
+
+    def members(pairs: list[tuple[str, object]]) -> _Members:
+        return tuple((*pair, line) for pair, line in zip(pairs, next(lines), strict=True))
+
     try:
-        document = json.loads(text, object_pairs_hook=_Pairs)
+        document = json.loads(text, object_pairs_hook=members)
     except json.JSONDecodeError as error:
         findings.missing("JSON", f"cannot be parsed: {error.msg}", file, error.lineno)
         return ()
     except (RecursionError, ValueError):
         findings.missing("JSON", "cannot be parsed: nested too deeply, or too long a number", file)
         return ()
-    if not isinstance(document, _Pairs):
+    if not isinstance(document, tuple):
         findings.missing("JSON", "must be one object, a connector's configuration", file)
         return ()
     # Connect's REST API takes {"name": ..., "config": {...}}; a file may hold the inner object.
-    nested = [value for key, value in document.pairs if key == "config"]
-    lines = _lines_of_members(text)
-    if not nested or not isinstance(nested[-1], _Pairs):
-        return tuple(_json_entries(document.pairs, lines, 1, 0, file, findings))
-    for key, _ in document.pairs:
-        if key not in ("config", "name"):
-            findings.warning(
-                Entry(key, "", file, lines[1, key][0][1]),
-                "has no effect outside of `config`; move it into `config`",
-            )
-    begin, _ = lines[1, "config"][-1]
-    return tuple(_json_entries(nested[-1].pairs, lines, 2, begin, file, findings))
+    nested = [value for key, value, _ in document if key == "config"]
+    if nested and isinstance(nested[-1], tuple):
+        for key, _, line in document:
+            if key not in ("config", "name"):
+                findings.warning(
+                    Entry(key, "", file, line),
+                    "has no effect outside of `config`; move it into `config`",
+                )
+        document = nested[-1]
+    return tuple(_json_entries(document, file, findings))
 
 
-def _json_entries(
-    pairs: list[tuple[str, object]],
-    lines: _Lines,
-    depth: int,
-    begin: int,
-    file: str,
-    findings: Findings,
-) -> Iterator[Entry]:
-    """The members of the object at offset `begin`, whose members have this depth."""
-    following = {
-        key: iter([line for at, line in lines[depth, key] if at >= begin]) for key, _ in pairs
-    }
-    for key, value in pairs:
-        line = next(following[key])
-        if value is None:
-            continue
+def _json_entries(members: _Members, file: str, findings: Findings) -> Iterator[Entry]:
+    for key, value, line in members:
         if isinstance(value, str):
             yield Entry(key, value, file, line)
         elif isinstance(value, bool):
             yield Entry(key, "true" if value else "false", file, line)
         elif isinstance(value, int | float):
             yield Entry(key, str(value), file, line)
-        else:
+        elif value is not None:
             findings.problem(
                 Entry(key, "", file, line),
                 "must be text, a number, true or false; a list is written as text with commas",
@@ -158,24 +145,19 @@ def _json_entries(
             )
 
 
-class _Pairs:
-    """The members of a JSON object, including keys given twice."""
-
-    def __init__(self, pairs: list[tuple[str, object]]) -> None:
-        self.pairs = pairs
-
-
-def _lines_of_members(text: str) -> _Lines:
-    found: _Lines = {}
-    line, before, depth = 1, 0, 0
+def _lines_of_objects(text: str) -> Iterator[list[int]]:
+    """The lines of the members of each object, in the order in which the objects end."""
+    open_objects: list[list[int]] = []
+    line, before = 1, 0
     for token in _JSON_TOKEN.finditer(text):
-        depth += (token["begin"] is not None) - (token["end"] is not None)
-        if token["colon"] is not None:
+        if token["begin"]:
+            open_objects.append([])
+        elif token["end"]:
+            yield open_objects.pop()
+        elif token["colon"]:
             line += len(_LINE_END.findall(text, before, token.start()))
             before = token.start()
-            key = json.loads(token["string"], strict=False)
-            found.setdefault((depth, key), []).append((before, line))
-    return found
+            open_objects[-1].append(line)
 
 
 def _unusable(path: str, why: str) -> ConfigurationError:
