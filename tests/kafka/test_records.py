@@ -269,7 +269,6 @@ def old(magic: int, codec: str, records: Sequence[Sent], base_offset: int = 0) -
     return bytearray(builder.build())
 
 
-# Format 0 with lz4 is left out: kafka-python writes it with a further library only.
 @pytest.mark.parametrize(
     ("magic", "codec"),
     [(0, "none"), (0, "gzip"), (0, "snappy"), (1, "none"), (1, "gzip"), (1, "snappy"), (1, "lz4")],
@@ -339,17 +338,6 @@ def test_messages_that_unpack_to_more_than_brokers_write_are_damage():
     """Format 1 as format 2."""
     with pytest.raises(CorruptRecordError, match="offset 0 unpacks to more than"):
         read(wrapped(gzip_encode(ZEROS[:100_000_000], 1), 1, CODECS["gzip"]))
-
-
-def test_the_header_of_lz4_in_format_0_has_a_checksum_of_its_own():
-    """Producers of that time computed it over the wrong bytes, and Kafka does not look at it."""
-    content = bytearray(lz4.frame.compress(bytes(old(0, "none", sent(2)))))
-    content[14 if content[4] & 8 else 6] ^= 0x55
-    found = read(wrapped(bytes(content), 0, CODECS["lz4"]))
-    assert [record.value for record in found.records] == [
-        content_digest(b"v0"),
-        content_digest(b"v1"),
-    ]
 
 
 def test_a_damaged_message_of_an_old_format_is_found():
