@@ -289,23 +289,16 @@ class Topology:
 
     async def any_broker(self, deadline: Deadline) -> Node:
         """A broker for requests that any broker answers. Raises ClusterUnreachable."""
-        connections = self._connections
-        if connected := connections.pool.connected_nodes():
+        pool = self._connections.pool
+        if connected := pool.connected_nodes():
             return connected[0]
-        known = connections.pool.known_nodes()
-        random.shuffle(known)
-        for node in known:
-            try:
-                await connections.pool.open(node, deadline.within(_FIRST_WAIT_MS))
-            except KafkaError:
-                continue
-            return node
-        response = await self.metadata((), deadline)
-        named: list[Node] = [broker.node_id for broker in response.brokers]
+        await self.metadata((), deadline)
+        # If a bootstrap address has answered, no broker is connected yet.
+        named = pool.connected_nodes() or pool.known_nodes()
         causes: dict[Node, KafkaError] = {}
         for node in named:
             try:
-                await connections.pool.open(node, deadline)
+                await pool.open(node, deadline)
             except KafkaError as error:
                 causes[node] = error
                 continue
