@@ -9,16 +9,16 @@ Two instances may lead for a moment, after a process was suspended or a coordina
 That is safe, because commits are safe without an election, too.
 """
 
-import json
 import math
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeVar
 
 import structlog
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from tsoffset.cluster import MemberState
 from tsoffset.daemon.flow_loop import Peers
@@ -42,17 +42,40 @@ _END_SECONDS = 5.0
 # The URL is shown as a link, and any member of the group may have written it.
 _URL = re.compile(r"https?://[0-9A-Za-z._\[\]:-]{1,260}")
 
+T = TypeVar("T")
 
 Enter = Callable[[ClusterSettings, str, float], KafkaMembership]
 """From a cluster, a group's name and the seconds of a session to a membership."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Agreed:
-    """What the members agreed on: the id of the leader, and the members."""
+def _checked(instance: Instance) -> Instance:
+    if not math.isfinite(instance.started_at):
+        raise ValueError("no time")
+    is_safe = instance.url is None or _URL.fullmatch(instance.url)
+    return instance if is_safe else replace(instance, url=None)
 
-    leader: str
-    instances: tuple[Instance, ...]
+
+_Instance = Annotated[Instance, AfterValidator(_checked)]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a member tells the others; `fails` is true if its cycles do."""
+
+    instance: _Instance
+    leads: bool = False
+    fails: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the members agreed on: the id of the leader, and the members by their start."""
+
+    leader: str | None
+    instances: tuple[_Instance, ...]
+
+
+MEMBER, AGREED = TypeAdapter(Member), TypeAdapter(Agreed)
 
 
 class Election(Peers):
@@ -80,7 +103,7 @@ class Election(Peers):
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"election-{flow.name}", daemon=True)
         # Written only by the election's thread; never changed in place.
-        self._agreed: _Agreed | None = None
+        self._agreed: Agreed | None = None
         self._known_until = float("-inf")
         self._failed: Failed | None = None
         self._joined = False
@@ -126,7 +149,7 @@ class Election(Peers):
     def _in_session(self) -> bool:
         return not self._ending.is_set() and self._now() < self._known_until
 
-    def _has_lead(self, agreed: _Agreed) -> bool:
+    def _has_lead(self, agreed: Agreed) -> bool:
         return agreed.leader == self._instance.id
 
     # --- in its own thread ------------------------------------------------------------------
@@ -191,14 +214,14 @@ class Election(Peers):
             self._void(MemberState.REMOVED)
         # The last leader says so. Unless the coordinator removed it, no other member became leader.
         holds = self._agreed is not None and self._has_lead(self._agreed)
-        facts = {"instance": asdict(self._instance), "leads": holds, "fails": self._told_failing}
-        answer = membership.join(json.dumps(facts).encode(), agree)
+        told = MEMBER.dump_json(Member(self._instance, holds, self._told_failing))
+        answer = membership.join(told, agree)
         if isinstance(answer, Failed):
             return self._missed(answer)
         if isinstance(answer, MemberState):
             self._void(answer)
             return _AT_ONCE_SECONDS
-        self._agreed = _agreed_of(answer.content)
+        self._agreed = _read(AGREED, answer.content)
         self._joined = True
         self._known(answer.asked_at)
         return BEAT_SECONDS
@@ -269,18 +292,10 @@ class Election(Peers):
 
 def agree(members: Mapping[str, bytes]) -> bytes:
     """From the metadata of each member to what all are told: the leader and the members (pure)."""
-    candidates = []
-    for metadata in members.values():
-        facts = _of_json(metadata)
-        instance = instance_of(facts.get("instance"))
-        if instance is not None:
-            candidates.append((instance, facts.get("leads") is True, facts.get("fails") is True))
-    found = choose_leader(candidates)
-    agreed = {
-        "leader": None if found is None else found.id,
-        "instances": [asdict(instance) for instance, *_ in candidates],
-    }
-    return json.dumps(agreed).encode()
+    found = [one for one in (_read(MEMBER, metadata) for metadata in members.values()) if one]
+    leader = choose_leader([(one.instance, one.leads, one.fails) for one in found])
+    instances = sorted((one.instance for one in found), key=lambda one: (one.started_at, one.id))
+    return AGREED.dump_json(Agreed(None if leader is None else leader.id, tuple(instances)))
 
 
 def choose_leader(candidates: Sequence[tuple[Instance, bool, bool]]) -> Instance | None:
@@ -295,44 +310,9 @@ def choose_leader(candidates: Sequence[tuple[Instance, bool, bool]]) -> Instance
     return max(candidates, key=lambda one: (not one[2], one[1], one[0].started_at, one[0].id))[0]
 
 
-def _agreed_of(content: bytes) -> _Agreed | None:
-    facts = _of_json(content)
-    listed = facts.get("instances")
-    found = [instance_of(one) for one in listed] if isinstance(listed, list) else []
-    instances = tuple(
-        sorted((one for one in found if one), key=lambda one: (one.started_at, one.id))
-    )
-    return _Agreed(str(facts.get("leader") or ""), instances)
-
-
-def _of_json(content: bytes) -> Mapping[str, Any]:
-    """The JSON object that another instance wrote; empty if it is not valid."""
+def _read(form: TypeAdapter[T], content: bytes) -> T | None:
+    """What another instance wrote, without fields of later versions; None if it is not valid."""
     try:
-        facts = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
-
-
-def instance_of(facts: object) -> Instance | None:
-    """The instance with these fields; unknown fields are ignored. None if one is missing."""
-    if not isinstance(facts, dict):
+        return form.validate_json(content)
+    except ValidationError:
         return None
-    try:
-        started_at = float(facts["started_at"])
-        if not math.isfinite(started_at):
-            return None
-        return Instance(
-            str(facts["id"]),
-            str(facts["host"]),
-            int(facts["pid"]),
-            started_at,
-            str(facts["version"]),
-            _url_of(facts.get("url")),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
-
-
-def _url_of(text: object) -> str | None:
-    return text if isinstance(text, str) and _URL.fullmatch(text) else None
