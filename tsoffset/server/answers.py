@@ -70,11 +70,23 @@ class CycleAnswer(AnswerModel):
     """The fields of the log event `cycle_finished`; see docs/commands.md."""
 
 
-class TotalsAnswer(AnswerModel):
+class CountsAnswer(AnswerModel):
+    """Group-partitions, and those of which something is not known."""
+
+    pairs: int = Field(description="Group-partitions.")
+    lag_unknown: int
+    """Group-partitions without a usable offset on the target, for which `lag_records` is not
+    known."""
+    bound_unknown: int
+    """Group-partitions whose translation has no re-read bound."""
+    consumer_lag_unknown: int
+    """Group-partitions whose log end the cycle did not read."""
+
+
+class TotalsAnswer(CountsAnswer):
     """The sums over all groups of a flow, of the last cycle that reached both clusters."""
 
     groups: int = Field(description="Groups with a row.")
-    pairs: int = Field(description="Group-partitions.")
     outcomes: dict[str, int] = Field(description="Groups by their worst outcome.")
     precisions: dict[str, int] = Field(description="Groups by their worst precision.")
     reasons: dict[str, int] = Field(description="Skipped and failed rows by reason.")
@@ -84,22 +96,15 @@ class TotalsAnswer(AnswerModel):
     lag_records: int
     """Upper bound of the records that consumers would re-read if they failed over right after the
     cycle and resumed from the target groups' committed offsets."""
-    lag_unknown: int
-    """Group-partitions without a usable offset on the target, for which that number is not
-    known."""
     lag_seconds: float | None
     """Longest time since a group was last in sync (seconds), among groups that have been in
     sync."""
     never_in_sync: int
     """Groups with a group-partition that has never been in sync."""
     reread_bound: int = Field(description="Sum of the known re-read bounds (records).")
-    bound_unknown: int
-    """Group-partitions whose translation has no re-read bound."""
     consumer_lag: int
     """Consumer lag on the source: log end minus committed offset, as of the cycle. The sum over the
     group-partitions where it is known."""
-    consumer_lag_unknown: int
-    """Group-partitions whose log end the cycle did not read."""
 
 
 class FlowAnswer(AnswerModel):
@@ -194,11 +199,10 @@ class NextStepAnswer(AnswerModel):
     and the group."""
 
 
-class EntryAnswer(AnswerModel):
+class EntryAnswer(CountsAnswer):
     """The group-partitions of one group or one source topic, summarized."""
 
     name: Name = Field(description="Name of the group or the source topic.")
-    pairs: int = Field(description="Group-partitions.")
     partitions: int
     """Source partitions that have a committed offset of a group, each counted once."""
     outcome: OutcomeKind = Field(description="The worst outcome of its group-partitions.")
@@ -212,7 +216,6 @@ class EntryAnswer(AnswerModel):
     lag_records: int | None
     """Upper bound of the records that consumers would re-read if they failed over right after the
     cycle. The sum over the group-partitions where it is known; null if it is known for none."""
-    lag_unknown: int = Field(description="Group-partitions for which that is not known.")
     in_sync_at: float | None
     """When all its group-partitions were last known to be in sync on the target (seconds since 1970
     UTC); null if one has never been in sync."""
@@ -221,17 +224,13 @@ class EntryAnswer(AnswerModel):
     reread_bound: int | None
     """Re-read bound of the translations, in records. The sum over the group-partitions that have
     one; null if none has."""
-    bound_unknown: int
-    """Group-partitions whose translation has no re-read bound."""
     consumer_lag: int | None
     """Consumer lag on the source: log end minus committed offset, as of the cycle. The sum over the
     group-partitions where it is known; null if it is known for none."""
-    consumer_lag_unknown: int
-    """Group-partitions whose log end the cycle did not read."""
 
 
-class Page(AnswerModel):
-    """A part of a list."""
+class AsOfCycle(AnswerModel):
+    """Values of the last cycle that reached both clusters."""
 
     at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     cycle: int | None
@@ -239,6 +238,11 @@ class Page(AnswerModel):
     clusters."""
     age_seconds: float | None
     """Seconds since that cycle ended, also if another process ran it."""
+
+
+class Page(AsOfCycle):
+    """A part of a list."""
+
     page: int = Field(description="Page number, from 1.")
     limit: int = Field(description="Maximum number of items per page.")
     total: int = Field(description="Number of items on all pages.")
@@ -366,18 +370,13 @@ class Resumption(AnswerModel):
     """What to do, if the row was skipped or failed."""
 
 
-class TranslationAnswer(AnswerModel):
+class TranslationAnswer(AsOfCycle):
     """What a failover of one group would use now."""
 
     flow: Name
     group: Name
-    at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
-    cycle: int | None
-    """The cycle that these values are of; null if no cycle of this process has reached both
-    clusters."""
     cycle_ended_at: float | None
     """End of that cycle, also if another process ran it (seconds since 1970 UTC)."""
-    age_seconds: float | None = Field(description="`at - cycle_ended_at` (seconds).")
     partitions: list[Resumption]
 
 

@@ -26,6 +26,7 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
     StepOf,
+    cycle_fields,
     entry_fields,
     flow_answer,
     flows_answer,
@@ -33,7 +34,6 @@ from tsoffset.server.flows import (
     replication_lags,
     resumptions,
     row_answers,
-    seconds_since,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
@@ -311,14 +311,11 @@ class _Routes:
         """What a failover of a group would use now, partition by partition."""
         status, now = self._informed(request, response, flow)
         _, rows = self._group(status, group)
-        cycle = status.last_reached
         return answers.TranslationAnswer(
+            **cycle_fields(status, now),
             flow=status.name,
             group=group,
-            at=now,
-            cycle=None if cycle is None else cycle.number,
             cycle_ended_at=status.known_at,
-            age_seconds=seconds_since(status.known_at, now),
             partitions=resumptions(rows, now, self._steps(status)),
         )
 

@@ -99,6 +99,12 @@ def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resump
     ]
 
 
+def cycle_fields(status: FlowStatus, now: float) -> dict[str, Any]:
+    """The fields of `answers.AsOfCycle`."""
+    cycle = None if status.last_reached is None else status.last_reached.number
+    return {"at": now, "cycle": cycle, "age_seconds": seconds_since(status.known_at, now)}
+
+
 def seconds_since(at: float | None, now: float) -> float | None:
     """Seconds since a time; 0 for a future time, since clocks may be set back."""
     return None if at is None else max(0.0, now - at)

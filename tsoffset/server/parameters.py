@@ -13,7 +13,7 @@ from tsoffset.daemon.status import FlowStatus
 from tsoffset.daemon.summary import Order, Summary, SummaryFilter
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.server.answers import well_formed
-from tsoffset.server.flows import seconds_since
+from tsoffset.server.flows import cycle_fields
 from tsoffset.server.problems import Refused
 
 ITEMS = 100
@@ -44,15 +44,8 @@ class Paging:
 
     def fields(self, status: FlowStatus, now: float, total: int) -> dict[str, Any]:
         """The fields of `answers.Page`."""
-        cycle = None if status.last_reached is None else status.last_reached.number
-        return {
-            "at": now,
-            "cycle": cycle,
-            "age_seconds": seconds_since(status.known_at, now),
-            "page": self.page,
-            "limit": self.limit,
-            "total": total,
-        }
+        page = {"page": self.page, "limit": self.limit, "total": total}
+        return {**cycle_fields(status, now), **page}
 
 
 class EntryChoice:
