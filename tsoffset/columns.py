@@ -14,7 +14,7 @@ from tsoffset.records import (
     LazyRecords,
     Numbers,
     Piece,
-    Record,
+    Records,
     Stretch,
     matched,
     walk_side_by_side,
@@ -172,7 +172,7 @@ def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
 class _Decoded:
     """Contents of records that are decoded already."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
 
     def encoded(self, numbers: Sequence[int]) -> list[None]:
@@ -182,7 +182,7 @@ class _Decoded:
         return [(record.key, record.value) for record in map(self._records.__getitem__, numbers)]
 
 
-def _piece(records: Sequence[Record]) -> Piece:
+def _piece(records: Records) -> Piece:
     stamps = [NO_TIMESTAMP if one.timestamp_ms is None else one.timestamp_ms for one in records]
     return Piece(
         np.array([record.offset for record in records]),

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -101,8 +101,20 @@ class Piece:
     contents: Contents
 
 
-class LazyRecords(Sequence[Record]):
-    """Data records in order that are decoded and digested on demand, one by one.
+class Records(Protocol):
+    """Data records in order, such as a tuple of them."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def __getitem__(self, number: int, /) -> Record: ...
+
+
+class LazyRecords(Records):
+    """Records that are decoded and digested on demand, one by one.
 
     Access raises UnreadableRecords if a batch is malformed. `offsets` and `timestamps` digest
     nothing.
@@ -148,7 +160,7 @@ class Stretch:
 
     start: int
     end: int
-    records: Sequence[Record] = ()
+    records: Records = ()
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
     log_start: int = field(default=0, compare=False)
@@ -189,7 +201,8 @@ class Stretch:
         records = self.records
         if isinstance(records, LazyRecords):
             return bisect_left(records.offsets, offset)
-        return bisect_left(records, offset, key=lambda record: record.offset)
+        numbers = range(len(records))
+        return bisect_left(numbers, offset, key=lambda number: records[number].offset)
 
 
 @dataclass(frozen=True, slots=True)

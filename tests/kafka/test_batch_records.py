@@ -59,7 +59,6 @@ def test_records_are_those_that_the_library_decodes(records, base_offset, codec)
     for record in expected:
         assert found.at_or_after(record.offset) == record
     assert tuple(found.records) == tuple(expected)
-    assert found.records[1:3] == tuple(expected[1:3])
 
 
 @given(SENT, st.integers(0, 2**39), st.data())
@@ -72,12 +71,6 @@ def test_little_is_told_without_all(records, base_offset, data):
     assert found.offsets == range(base_offset, base_offset + len(expected))
     for _ in range(3):
         first = data.draw(st.integers(0, len(expected)))
-        behind = data.draw(st.integers(first, len(expected)))
-        step = data.draw(st.sampled_from((1, 2, -1)))
-        assert found.records[first:behind][::step] == tuple(expected[first:behind][::step])
-        assert found.records[first:behind:step] == tuple(expected[first:behind:step])
-        assert found.records[behind:first:-step] == tuple(expected[behind:first:-step])
-        assert found.records[::step] == tuple(expected[::step])
         before = found.before(base_offset + first)
         assert before == (expected[first - 1] if first else None)
         assert list(found.timestamps) == [record.timestamp_ms for record in expected]
@@ -158,7 +151,7 @@ def test_what_lies_outside_the_log_does_not_exist(sizes, gap, log_start, readabl
     assert list(found.offsets) == inside
     assert len(found.timestamps) == len(found.records) == len(inside)
     assert [found.records[number].offset for number in range(len(inside))] == inside
-    assert [record.offset for record in found.records[:]] == inside
+    assert [record.offset for record in found.records] == inside
     assert [record.offset for record in found.records] == inside
 
 
@@ -166,10 +159,6 @@ def test_records_of_several_batches_follow_each_other():
     """And may be asked for one by one across them."""
     found = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
     assert found.offsets == range(9)
-    whole = tuple(found.records)
-    for part in (slice(2, 6), slice(None, None, -2), slice(4, 4), slice(5, 2, -1), slice(-2, None)):
-        again = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
-        assert again.records[part] == whole[part]
     assert [found.records[number].offset for number in (8, 4, 3, 0, -1)] == [8, 4, 3, 0, 8]
     assert found.at_or_after(9) is None
     with pytest.raises(IndexError):

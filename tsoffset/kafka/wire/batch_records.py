@@ -11,12 +11,11 @@ written without the brokers, which verify records: `UnreadableRecords` says so w
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from operator import lt
-from typing import overload
 
 from tsoffset.digests import DIGEST_BYTES, header_digests
 from tsoffset.kafka.wire.record_encoding import headers, rest_of_varint
@@ -63,7 +62,7 @@ class RawBatch:
     end: int
 
 
-class BatchRecords(Sequence[Record]):
+class BatchRecords:
     """The records of one batch of format 2, in order."""
 
     __slots__ = (
@@ -136,26 +135,13 @@ class BatchRecords(Sequence[Record]):
     def __len__(self) -> int:
         return self._behind - self._first
 
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.settled())
-
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        if isinstance(at, int):
-            number = at + (self._first if at >= 0 else self._behind)
-            if not self._first <= number < self._behind:
-                raise IndexError(at)
-            offsets, stamps, digests, nulls, others = self._decoded(number, number + 1)
-            key, value = digests
-            return record(offsets[0], stamps[0], key, value, nulls[0], others.get(0, NO_OTHERS))
-        numbers = range(self._first, self._behind)[at]
-        low, high = min(numbers, default=0), max(numbers, default=-1)
-        return SettledRecords(*self._decoded(low, high + 1))[:: numbers.step]
+    def __getitem__(self, at: int) -> Record:
+        number = at + (self._first if at >= 0 else self._behind)
+        if not self._first <= number < self._behind:
+            raise IndexError(at)
+        offsets, stamps, digests, nulls, others = self._decoded(number, number + 1)
+        key, value = digests
+        return record(offsets[0], stamps[0], key, value, nulls[0], others.get(0, NO_OTHERS))
 
     # --- where records are -----------------------------------------------------------------
 

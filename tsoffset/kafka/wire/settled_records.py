@@ -7,7 +7,6 @@ from them on demand.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
 
 import numpy as np
 
@@ -29,7 +28,7 @@ Columns = tuple[Sequence[int], Sequence[int], Sequence[bytes], Sequence[int], Ma
 NO_OTHERS: Others = (frozenset(), None)
 
 
-class SettledRecords(Sequence[Record]):
+class SettledRecords:
     """Data records in order, in little memory.
 
     `stamps` are negative for a record without a timestamp; `digests` alternate key and value;
@@ -108,15 +107,7 @@ class SettledRecords(Sequence[Record]):
             yield record(offset, stamp, digests[at:middle], digests[middle:end], null, other)
             at = end
 
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        if isinstance(at, slice):
-            return tuple(self[number] for number in range(len(self))[at])
+    def __getitem__(self, at: int) -> Record:
         number = range(len(self))[at]
         begin = number * _ROW_BYTES
         middle = begin + DIGEST_BYTES

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain, pairwise
-from typing import Any, Self, overload
+from typing import Any, Self
 
 from tsoffset.kafka.wire.batch_records import BatchRecords
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
@@ -71,43 +71,20 @@ class StretchRecords(LazyRecords):
         return len(self._parts[0]) if self._parts else 0
 
     def __iter__(self) -> Iterator[Record]:
-        self.settle()
-        return chain.from_iterable(self._parts)
+        self._parts = settled = [part.settled() for part in self._parts]
+        return chain.from_iterable(settled)
 
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+    def __getitem__(self, at: int) -> Record:
         if len(self._parts) == 1:
             return self._parts[0][at]
-        if isinstance(at, slice):
-            return self._some(range(len(self))[at])
         number = range(len(self))[at]
         part = bisect_right(self._ends, number)
         return self._parts[part][number - (self._ends[part - 1] if part else 0)]
-
-    def _some(self, numbers: range) -> Sequence[Record]:
-        if numbers.step != 1:
-            return tuple(self[number] for number in numbers)
-        found: list[Record] = []
-        begin = 0
-        for part, end in zip(self._parts, self._ends, strict=True):
-            low, high = max(numbers.start, begin), min(numbers.stop, end)
-            if low < high:
-                found += part[low - begin : high - begin]
-            begin = end
-        return tuple(found)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple | StretchRecords):
             return NotImplemented
         return len(self) == len(other) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
 
     def __repr__(self) -> str:
         return f"<{len(self)} records>"
