@@ -7,7 +7,6 @@ an entry point, `package.module:Class` or `package.module.Class`.
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
@@ -119,48 +118,28 @@ def load_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
 
 
 def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
-    found = _by_entry_point(plugin, name) or _by_path(plugin, name)
+    place = _entry_point(plugin, name)
+    if place is None:
+        path = ":".join(_module_and_attribute(plugin, name))
+        place = EntryPoint(name, path, plugin.entry_point_group)
+    try:
+        found = place.load()
+    except Exception as error:
+        # The module may exist, and import one that does not.
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{place.module}.".startswith(f"{missing}."):
+            raise _no_module(plugin, name, missing) from None
+        raise UnusablePlugin(f"{place.value} cannot be loaded: {_error_text(error)}") from None
     if not isinstance(found, type):
         raise UnusablePlugin("is not a class")
-    missing = [method for method in plugin.methods if not callable(getattr(found, method, None))]
-    if missing:
-        raise UnusablePlugin(f"the class lacks {' and '.join(missing)}; {_how_to_write(plugin)}")
+    lacking = [method for method in plugin.methods if not callable(getattr(found, method, None))]
+    if lacking:
+        raise UnusablePlugin(f"the class lacks {' and '.join(lacking)}; {_how_to_write(plugin)}")
     return found
 
 
 def _entry_point(plugin: Plugin[T], name: str) -> EntryPoint | None:
     return next(iter(entry_points(group=plugin.entry_point_group, name=name)), None)
-
-
-def _by_entry_point(plugin: Plugin[T], name: str) -> object | None:
-    entry_point = _entry_point(plugin, name)
-    if entry_point is None:
-        return None
-    try:
-        loaded: object = entry_point.load()
-    except Exception as error:
-        raise UnusablePlugin(
-            f"the entry point {entry_point.value} cannot be loaded: {_error_text(error)}"
-        ) from None
-    return loaded
-
-
-def _by_path(plugin: Plugin[T], name: str) -> object:
-    module_name, attribute = _module_and_attribute(plugin, name)
-    try:
-        found: Any = import_module(module_name)
-    except ModuleNotFoundError as error:
-        # The module may exist, and import one that does not.
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise UnusablePlugin(f"importing {module_name} failed: {_error_text(error)}") from None
-        raise _no_module(plugin, name, error.name) from None
-    except Exception as error:
-        raise UnusablePlugin(f"importing {module_name} failed: {_error_text(error)}") from None
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise UnusablePlugin(f"the module {module_name} has no {attribute}")
-        found = getattr(found, part)
-    return found
 
 
 def _module_and_attribute(plugin: Plugin[T], name: str) -> tuple[str, str]:
