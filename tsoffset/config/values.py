@@ -19,7 +19,7 @@ _ADDRESS = re.compile(
 )
 _HOST = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?")
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
-_TOKEN_ADDRESS = re.compile(r"https?://[^\s/]+(?:/\S*)?|file:/\S.*")
+_FILE_ADDRESS = re.compile(r"file:/\S.*")
 # The examples in examples/kubernetes/ contain it.
 _PLACEHOLDER = re.compile(r"change[._-]?me", re.IGNORECASE)
 _MOST_CLUSTERS = 100
@@ -133,7 +133,8 @@ def listed(accepts: Callable[[str], bool], allowed: str) -> Callable[[str], tupl
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != -1
+        is_http = parts.scheme in ("http", "https") and not re.search(r"\s", text)
+        return is_http and bool(parts.hostname) and parts.port != -1
     except ValueError:
         return False
 
@@ -176,16 +177,9 @@ def tls_versions(value: str) -> str:
 
 def token_address(value: str) -> str:
     address = value.strip()
-    if _TOKEN_ADDRESS.fullmatch(address) and _has_valid_port(address):
+    if _FILE_ADDRESS.fullmatch(address) or (_is_url(address) and urlsplit(address).port != 0):
         return address
     raise ValueError("must be an https address, or file: and an absolute path")
-
-
-def _has_valid_port(address: str) -> bool:
-    try:
-        return urlsplit(address).port != 0
-    except ValueError:
-        return False
 
 
 def match(value: str) -> frozenset[str]:

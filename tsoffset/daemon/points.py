@@ -45,7 +45,6 @@ class CyclePoint:
         if not cycle.reached or cycle.result is None or cycle.tally is None:
             error = cycle.error or next(iter(status.messages), None)
             return cls(cycle.ended_at, cycle.seconds, status.state, error)
-        outcomes = cycle.tally.outcomes
         oldest = pc.min(status.pairs["in_sync_at"]).as_py()
         return cls(
             cycle.ended_at,
@@ -53,14 +52,10 @@ class CyclePoint:
             status.state,
             cycle.error,
             cycle.result.groups,
-            outcomes[OutcomeKind.COMMITTED],
-            outcomes[OutcomeKind.WOULD_COMMIT],
-            outcomes[OutcomeKind.UNCHANGED],
-            outcomes[OutcomeKind.SKIPPED],
-            outcomes[OutcomeKind.FAILED],
-            cycle.tally.reread_bound,
-            pc.sum(status.pairs["lag_records"]).as_py(),
-            None if oldest is None else cycle.ended_at - oldest,
+            reread_bound=cycle.tally.reread_bound,
+            lag_records=pc.sum(status.pairs["lag_records"]).as_py(),
+            lag_seconds=None if oldest is None else cycle.ended_at - oldest,
+            **{outcome: cycle.tally.outcomes[outcome] for outcome in OutcomeKind},
         )
 
 

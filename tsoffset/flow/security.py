@@ -8,6 +8,7 @@ connection. No repr contains a secret.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 
@@ -94,6 +95,7 @@ class TokenLogin:
     `sasl.login.refresh.*`).
     """
 
+    mechanism: ClassVar[str] = "OAUTHBEARER"
     origin: TokenEndpoint | TokenFile | MskToken
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
     refresh_factor: float = 0.8
@@ -105,6 +107,7 @@ class TokenLogin:
 class KerberosLogin:
     """GSSAPI. Without `keytab`, the process's tickets are used."""
 
+    mechanism: ClassVar[str] = "GSSAPI"
     service_name: str
     principal: str | None = None
     keytab: str | None = None

@@ -1,7 +1,6 @@
 """SASL: the messages of a login, and what has to be fetched before it begins."""
 
 from collections.abc import Generator
-from typing import assert_never
 
 from kafka.errors import SaslAuthenticationFailedError
 
@@ -23,14 +22,7 @@ class Logins:
 
     @property
     def mechanism(self) -> str:
-        match self._login:
-            case PasswordLogin(mechanism):
-                return mechanism
-            case KerberosLogin():
-                return "GSSAPI"
-            case TokenLogin():
-                return "OAUTHBEARER"
-        assert_never(self._login)
+        return self._login.mechanism
 
     def is_asking(self, loop: Loop) -> bool:
         """Whether a token was requested and has not arrived."""
