@@ -294,20 +294,12 @@ class BrokerConnections:
                 take(question, error)
             return
 
-        def sent(count: int) -> None:
-            self.requests[api.name] += count
-
-        def throttled(seconds: float) -> None:
-            self.throttle_seconds += seconds
-
         pace = Rate() if rate is None else rate
         stream = FrameStream(
             connection,
             deque(questions),
             spoken,
             take,
-            sent,
-            throttled,
             window=self._window(node, api, window, pace),
             rate=pace,
             rest=self._rests.setdefault(node, Throttle()),
@@ -316,7 +308,11 @@ class BrokerConnections:
             answer_bytes=api.answer_bytes,
             may_send=may_send,
         )
-        await stream.run()
+        try:
+            await stream.run()
+        finally:
+            self.requests[api.name] += stream.sent
+            self.throttle_seconds += stream.throttled_seconds
         if stream.outlasted:
             # The next call would end before it may send anything.
             self.pool.drop(node)

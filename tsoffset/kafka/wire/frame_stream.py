@@ -74,16 +74,14 @@ class FrameStream(Generic[Q, A]):
     """The requests of one kind and call over one connection, for the questions that are `left`.
 
     `take` gets every question exactly once, with its answer or with the KafkaError instead.
-    `may_send` is called right before a request is sent. `sent` gets the number of requests,
-    `throttled` the additional seconds for which a broker throttles.
+    `may_send` is called right before a request is sent. `sent` counts the requests, and
+    `throttled_seconds` is the additional time for which the broker throttles.
     """
 
     connection: BrokerConnection
     left: deque[Q]
     codec: Codec[Q, A]
     take: Callable[[Q, A | KafkaError], None]
-    sent: Callable[[int], None]
-    throttled: Callable[[float], None]
     window: Window
     rate: Rate
     rest: Throttle
@@ -93,6 +91,8 @@ class FrameStream(Generic[Q, A]):
     may_send: Callable[[Q], bool] | None = None
     # Whether the broker throttles for longer than any call may wait.
     outlasted: bool = False
+    sent: int = 0
+    throttled_seconds: float = 0.0
     _asked_bytes: int = 0
     # Questions with the send times of their requests, and the number of answers before the first
     # of them.
@@ -161,7 +161,7 @@ class FrameStream(Generic[Q, A]):
             self._asked_bytes = max(self._asked_bytes, len(frames[-1]))
             self._under_way.append((question, now))
         if frames:
-            self.sent(len(frames))
+            self.sent += len(frames)
             self.connection.write(b"".join(frames))
 
     def _waits(self, now: float) -> bool:
@@ -283,7 +283,7 @@ class FrameStream(Generic[Q, A]):
             self.deadline.rest_until(self.rest.until)
         else:
             self.outlasted = True
-        self.throttled(max(0.0, self._waits_until - rested))
+        self.throttled_seconds += max(0.0, self._waits_until - rested)
 
     @property
     def _waits_until(self) -> float:
