@@ -62,8 +62,7 @@ class KafkaCluster(Cluster):
     """`tsoffset.cluster.Cluster` over kafka-python.
 
     It opens nothing before the first call, so a cluster may be made before a fork and used after
-    it. Use it from one thread at a time, except for `together`. `requests` counts the requests
-    sent, by kind.
+    it. Use it from one thread at a time, except for `together`.
 
     Raises ConfigurationError for addresses that cannot be used.
     """

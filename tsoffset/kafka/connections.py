@@ -327,5 +327,4 @@ class BrokerConnections:
 
 
 def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:
-    """The items in their order, in parts of `size`; the last one may be shorter."""
     return [items[begin : begin + size] for begin in range(0, len(items), size)]

@@ -50,7 +50,6 @@ class Rule:
     retry_seconds: float = float("inf")
 
     def with_cause(self, cause: str, next_step: str | None = None, **changed: Any) -> "Rule":
-        """The same with another cause, and another next step if there is one."""
         return replace(self, cause=cause, next_step=next_step or self.next_step, **changed)
 
 

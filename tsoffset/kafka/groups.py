@@ -102,7 +102,6 @@ class GroupLookup:
     async def coordinators(
         self, groups: Collection[str], operation: str, deadline: Deadline
     ) -> dict[str, Node | Failed | Again]:
-        """The coordinator of each group, or why it is not known."""
         answers: dict[str, Node | Failed | Again] = {
             group: self._coordinators[group] for group in groups if group in self._coordinators
         }

@@ -145,7 +145,6 @@ class Pool:
         return address
 
     def drop(self, node: Node) -> None:
-        """Close the connections to one node."""
         for (each, _), connection in list(self._connections.items()):
             if each == node:
                 connection.close()

@@ -73,9 +73,7 @@ class PreflightQueries:
             answer = await self._connections.ask(node, _DESCRIBE_CLUSTER, build, deadline)
         except KafkaError as error:
             return _final(self._unanswered(error, "the cluster"))
-        if answer.error_code:
-            return _final(self._unanswered(answer.error_code, "the cluster"))
-        return _allowed(answer.authorized_operations)
+        return _final(self._told(answer, "the cluster"))
 
     def topic_rights(self, topics: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
         ask = partial(self._of_topics, sorted(set(topics)), deadline)
@@ -132,11 +130,7 @@ class PreflightQueries:
                     answers[group] = self._unanswered(response, f"group {group}")
                 return
             for group in response.groups:
-                answers[group.group_id] = (
-                    self._unanswered(group.error_code, f"group {group.group_id}")
-                    if group.error_code
-                    else _allowed(group.authorized_operations)
-                )
+                answers[group.group_id] = self._told(group, f"group {group.group_id}")
 
         async def ask(node: Node, items: list[str]) -> None:
             await self._connections.pipeline_many(
@@ -145,6 +139,11 @@ class PreflightQueries:
 
         await self._connections.at_each(by_node, ask)
         return answers
+
+    def _told(self, answer: Any, what: str) -> Allowed | Again:
+        if answer.error_code:
+            return self._unanswered(answer.error_code, what)
+        return _allowed(answer.authorized_operations)
 
     def _unanswered(self, trouble: Trouble, what: str) -> Allowed | Again:
         return _nothing_if_refused(
