@@ -255,20 +255,6 @@ def test_one_answer_that_cannot_be_taken_leaves_its_neighbours_alone(
     assert failed.kind is FailureKind.INTERNAL
 
 
-def test_an_offset_outside_the_log_is_told_with_the_range(connect, source, unique):
-    """The broker says only that it is outside; the message says of what."""
-    tp = filled(source, unique, 2)
-    source.delete_records(tp.topic, 1)
-    cluster = connect()
-    answers = cluster.read([ReadFrom(tp, 0), ReadFrom(tp, 1), ReadFrom(tp, 9)], UNCOMMITTED)
-    assert isinstance(answers[ReadFrom(tp, 1)], Stretch)
-    for offset in (0, 9):
-        failed = answers[ReadFrom(tp, offset)]
-        assert f"read {tp}@{offset}, cluster A: the offset is outside the log (1 to 4)" in (
-            failed.message
-        )
-
-
 def test_a_topic_made_anew_is_noticed(connect, source, unique):
     """What is remembered of leaders never outlives the topic: gone is missing, and the new
     one is read under its old name."""

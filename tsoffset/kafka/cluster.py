@@ -75,7 +75,6 @@ class KafkaCluster(Cluster):
         self._reads = Reads(
             self._connections,
             self._topology,
-            self._log_offsets,
             settings.poll_timeout_ms,
             settings.offset_header,
         )

@@ -1,7 +1,7 @@
 """Reading logs: one-partition Fetch requests, pipelined to each leader."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -10,17 +10,15 @@ from kafka.errors import (
     KafkaError,
     KafkaProtocolError,
     KafkaTimeoutError,
-    OffsetOutOfRangeError,
     ThrottlingQuotaExceededError,
 )
 from kafka.protocol.consumer import FetchRequest
 
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
-from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
+from tsoffset.kafka.log_offsets import ISOLATION_LEVELS
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire import fetch_codec
@@ -28,7 +26,7 @@ from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answ
 from tsoffset.kafka.wire.frame_stream import Codec
 from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import Aborted, stretch
-from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
+from tsoffset.model import Failed, Isolation, ReadFrom
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 S = TypeVar("S")
@@ -52,7 +50,6 @@ class Reads:
 
     connections: BrokerConnections
     topology: Topology
-    log_offsets: LogOffsets
     poll_timeout_ms: int
     offset_header: OffsetHeader | None = None
     bytes_read: int = 0
@@ -73,8 +70,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
     """One call of `read` or `read_raw`, which make different values of the batches.
 
     Requests are referred to by number, which is several times faster than hashing them. `patient`
-    has requests with an empty answer below the log's end, which are repeated once with waiting;
-    `outside` has the offsets outside their logs.
+    has requests with an empty answer below the log's end, which are repeated once with waiting.
     """
 
     def __init__(
@@ -83,17 +79,16 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         isolation: Isolation,
         deadline: Deadline,
         empty: Callable[[int, int], S],
-        decode: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
+        stretch_of: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
     ) -> None:
         self._reads = reads
         self._empty = empty
-        self._decode = decode
+        self._stretch_of = stretch_of
         self._alias = reads.connections.alias
         self._isolation = isolation
         self._deadline = deadline
         self._requests: list[ReadFrom] = []
         self._patient: set[int] = set()
-        self._outside: set[int] = set()
         client = reads.connections.client
         self._frames = FetchFrames(client.client_id, ISOLATION_LEVELS[isolation])
         self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
@@ -108,25 +103,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             self._deadline,
             forget=self._forget,
         )
-        logs = self._logs_outside()
-        for number in self._outside:
-            request = asked[number]
-            log = logs.get(request.partition)
-            note = f"{log.start} to {log.end}" if isinstance(log, LogRange) else ""
-            answers[number] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
         return {request: answers[number] for number, request in enumerate(asked)}
-
-    def _logs_outside(self) -> Mapping[TopicPartition, LogRange | Failed]:
-        """For the message only: a broker says that an offset is outside its log, but not the log's
-        range."""
-        try:
-            return self._reads.log_offsets.log_ranges(
-                {self._requests[number].partition for number in self._outside},
-                Isolation.READ_UNCOMMITTED,
-                self._deadline,
-            )
-        except ClusterUnreachable:
-            return {}
 
     async def _round(self, numbers: Collection[int]) -> dict[int, S | Failed | Again]:
         answers: dict[int, S | Failed | Again] = {}
@@ -197,8 +174,6 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         try:
             found = self._found(request, response)
         except KafkaError as error:
-            if isinstance(error, OffsetOutOfRangeError):
-                self._outside.add(number)
             return answer_to(error, _what(request), self._alias)
         return self._not_yet(number) if found is None else found
 
@@ -225,7 +200,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
-        return self._decode(
+        return self._stretch_of(
             response.records,
             request.offset,
             response.log_start,
