@@ -7,7 +7,8 @@ Where several columns are computed, it is one after the other (`with_columns_seq
 Polars' threads costs more than it saves, above all on a busy machine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
 import polars as pl
 from polars.exceptions import PanicException
@@ -231,10 +232,10 @@ BROKEN = (Exception, PanicException)
 
 def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """The columns of `schema`, in its order and types; those that `rows` lacks are null."""
-    there = rows.schema
+    there, nulls = rows.schema, _shared_nulls(len(rows))
     return pl.DataFrame(
         [
-            rows[name].cast(dtype) if name in there else _nulls(name, dtype, len(rows))
+            rows[name].cast(dtype) if name in there else nulls(dtype).alias(name)
             for name, dtype in schema.items()
         ]
     )
@@ -250,7 +251,8 @@ def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.Dat
     with nulls. Nothing is looked up where both have the same rows in the same order, as in a flow
     in which no group appears or goes, or where there are no others."""
     if others.is_empty():
-        found = [_nulls(name, dtype, len(rows)) for name, dtype in others.schema.items()]
+        nulls = _shared_nulls(len(rows))
+        found = [nulls(dtype).alias(name) for name, dtype in others.schema.items()]
     elif len(rows) == len(others) and all(
         rows[name].equals(others[name], null_equal=False) for name in on
     ):
@@ -277,8 +279,9 @@ def anti_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.Dat
     return rows.join(others, on=on, how="anti", maintain_order="left")
 
 
-def _nulls(name: str, dtype: type[pl.DataType] | pl.DataType, rows: int) -> pl.Series:
-    return pl.Series(name, [None], dtype).new_from_index(0, rows)
+def _shared_nulls(rows: int) -> Callable[[type[pl.DataType] | pl.DataType], pl.Series]:
+    """A column of nulls for each type: columns of one type share its memory."""
+    return cache(lambda dtype: pl.Series([None], dtype=dtype).new_from_index(0, rows))
 
 
 def in_one_chunk(rows: pl.DataFrame) -> pl.DataFrame:

@@ -60,6 +60,8 @@ def run_cycle(
     row.
     """
     started = time.perf_counter()
+    # Arrow keeps the memory that the rows of the cycle before took.
+    pa.default_memory_pool().release_unused()
     carry_over = FlowCarryOver() if carry_over is None else carry_over
     resolved = task.resolve()
     flow, spent = resolved.flow, Spent()
