@@ -286,7 +286,7 @@ def test_a_commit_that_cannot_be_read_is_an_error():
         verb=Verb.COMMITTED,
         group="secret",
     )
-    finding = found(checked(flow(), source, target), "group secret")
+    finding = found(checked(flow(), source, target), "1 group (secret)")
     assert (finding.severity, finding.remedy) == (ERROR, "grant READ")
     assert finding.finding == "AUTHORIZATION: read offsets, group secret: denied"
 

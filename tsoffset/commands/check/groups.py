@@ -30,8 +30,6 @@ from tsoffset.model import (
 from tsoffset.replicators.checkpoints import read_checkpoints
 from tsoffset.terminal.output import by_name, counted, few
 
-_FAILURES_NAMED = 20
-
 
 def source_groups(
     flow: FlowSettings, survey: SourceSurvey, all_flows: Iterable[FlowSettings] = ()
@@ -67,19 +65,14 @@ def source_groups(
         )
     commits = sorted(survey.commits.items())
     # Another finding reports the groups that this principal may not describe.
-    failed = [
-        (group, failure)
+    failed = {
+        group: failure
         for group, failure in commits
         if isinstance(failure, Failed) and survey.rights.groups[group] != frozenset()
-    ]
-    for group, failure in failed[:_FAILURES_NAMED]:
-        yield at.failure(f"group {group}", failure)
-    if (more := len(failed) - _FAILURES_NAMED) > 0:
-        yield at.error(
-            "groups",
-            f"the committed offsets of {counted(more, 'more group')} cannot be read either",
-            "fix the failures listed above",
-        )
+    }
+    if failed:
+        first = next(iter(failed.values()))
+        yield at.failure(f"{counted(len(failed), 'group')} ({few([*failed])})", first)
     for group, offsets in commits:
         for place, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
             if isinstance(commit, Failed) and renamed(flow, place.topic) is not None:
