@@ -13,13 +13,11 @@ from tsoffset.spark.jobs import SPARK_ERRORS, cause
 
 
 class HistoryQuery(StrEnum):
+    """The queries that need no SQL; docs/commands.md describes their answers."""
+
     STUCK = "stuck"
-    """Group-partitions that are behind on the target and have not advanced there for a number of
-    cycles."""
     WORST = "worst"
-    """The largest re-read bound of each group-partition, the largest first."""
     ACCURACY = "accuracy"
-    """Exact translations per day, averaged over its cycles."""
 
 
 _TEXTS = {
