@@ -154,7 +154,9 @@ def test_a_flow_in_which_nothing_can_be_synced_is_an_error(the_flow, there, told
     source = filled("primary", "orders", "clicks")
     for topic in ("orders", "clicks"):
         commit(source, "billing", topic)
-    finding = found(checked(the_flow, source, filled("B", *there)), "topics", ERROR)
+    result = checked(the_flow, source, filled("B", *there))
+    assert worst(result) == {(ERROR, "topics")}
+    finding = found(result, "topics", ERROR)
     assert told in finding.finding
     assert finding.remedy is not None
     assert remedy in finding.remedy

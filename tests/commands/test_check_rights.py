@@ -198,6 +198,16 @@ def test_many_missing_rights_are_one_finding_and_one_command():
     assert (finding.remedy or "").endswith("--resource-pattern-type prefixed --group team.")
 
 
+def test_a_group_that_is_listed_and_may_not_be_described_is_one_error():
+    """A user that may describe the cluster sees its name. That its offsets cannot be read follows,
+    and is not told as well."""
+    source, target = mirrored()
+    source.allowed.restrict(GROUP, "billing")
+    result = checked(flow(), source, target)
+    told = [one.subject for one in result.findings if one.severity is ERROR]
+    assert told == ["rights on groups"]
+
+
 def test_names_that_rights_hide_are_told_from_those_that_do_not_exist():
     """What the lists write out and no listing shows is asked for by name."""
     source, target = mirrored()

@@ -62,6 +62,7 @@ def test_flink_offsets_are_written_as_they_were_read():
         ("o,0,1\ng,o,1,1", "in:2: 4 fields"),
         ("o,0,1\no,1,x", "in:2: the offset 'x'"),
         ("o,0,-1", "in:1: the offset '-1'"),
+        ("o,0," + "9" * 5_000, "in:1: the offset '999"),
         ("o,0,1\no,0,2", "in:2: o-0 occurs twice"),
         ("", "no offset"),
     ],
@@ -177,6 +178,14 @@ def test_what_has_no_offset_begins_where_its_source_began(tmp_path, offsets, com
     assert [(one.topic, one.offset) for one in read.offsets] == expected
     migrate(read, moved(read.offsets), str(tmp_path / "new"))
     assert (tmp_path / "new/sources/0/0").read_text() == '\0v1\n{"A.o":{"0":5}}'
+
+
+def test_a_planned_batch_of_a_source_without_a_beginning_is_refused(tmp_path):
+    """Spark would begin it at an offset of the source cluster."""
+    made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[])
+    (made / "sources/0/0").write_text("\0v1\n-")
+    with pytest.raises(UsageError, match="sources/0/0:2: no offsets"):
+        read_checkpoint(str(made))
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,7 @@ def test_a_shortened_name_keeps_within_its_width(name, width):
     short = elided(shown, width)
     assert cell_len(short) <= width
     assert short == shown or cell_len(shown) > width
+    assert elided("abcdefgh", 6) == "abc…gh"
 
 
 def test_a_name_of_any_length_makes_no_column_give_way():
