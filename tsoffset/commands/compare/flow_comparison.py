@@ -271,11 +271,10 @@ def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     ):
         return None
     start, log = end - pair.records, position.target_range
-    unread = (
-        (original, copy)
+    ends = (
+        (original + log.end - 1 - copy, log.end - 1)
         for original, copy in answer.pairs
-        if original >= position.offset and start <= copy < end
+        if log is not None and original >= position.offset and start <= copy < end
     )
-    log_end = None if log is None else log.end
     at = (commit.partition, position.offset, commit.target, start, end)
-    return Span(*at, next(unread, None), log_end, not commit.is_remote_topic)
+    return Span(*at, next(ends, None), not commit.is_remote_topic)

@@ -27,28 +27,21 @@ _Content = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class Span:
     """The target offsets from a translation of `committed` (`start`) to a checkpoint (`end`,
-    exclusive). `unread` is a record pair among them that the group has not read, as (source offset,
-    target offset), and `log_end` the target's log end; None if unknown. With `may_be_originals`,
-    names do not tell which side is the mirror."""
+    exclusive). With `may_be_originals`, names do not tell which side is the mirror.
+
+    `last` is the target's last offset, after the source offset at the same distance from an unread
+    record pair of the span; None if unknown. If both have equal records, nothing from that pair on
+    was repeated (unless a filter dropped exactly as many): no copy of a record before `end`
+    follows.
+    """
 
     source: TopicPartition
     committed: int
     target: TopicPartition
     start: int
     end: int
-    unread: tuple[int, int] | None = None
-    log_end: int | None = None
+    last: tuple[int, int] | None = None
     may_be_originals: bool = False
-
-    @property
-    def last(self) -> tuple[int, int] | None:
-        """The target's last offset, and the source offset at the same distance from the unread
-        record. If both have equal records, nothing from the unread record on was repeated (unless a
-        filter dropped exactly as many): no copy of a record before `end` follows."""
-        if self.unread is None or self.log_end is None:
-            return None
-        original, copy = self.unread
-        return original + self.log_end - 1 - copy, self.log_end - 1
 
 
 class _Unknown(Exception):
