@@ -184,8 +184,8 @@ WRONG = {
         "kind: KafkaMirrorMaker2\nspec: {{ .Values.x }}\n",
         ":2: spec: has a name that is no plain word; write it out, and render a template first",
     ),
-    "no resource": ("x.yaml", "kind: Kafka\n", "no resource of kind KafkaMirrorMaker2"),
-    "two resources": ("x.yaml", f"{MIRROR}---\n{MIRROR}", "holds 2 resources"),
+    "no resource": ("x.yaml", "kind: Kafka\n", "one resource of kind KafkaMirrorMaker2, and has 0"),
+    "two resources": ("x.yaml", f"{MIRROR}---\n{MIRROR}", "and has 2"),
     "no mirrors": ("x.yaml", "kind: KafkaMirrorMaker2\nspec: {}\n", "must have `spec.mirrors`"),
     "no connectors": ("x.yaml", MIRROR, "names no connector that copies or syncs"),
     "an alias that is none": (

@@ -52,18 +52,11 @@ _POLICIES = {"io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IDENTI
 def setup_of_resources(found: Sequence[YamlValue], file: str, findings: Findings) -> Setup | None:
     """The one resource of kind KafkaMirrorMaker2 among the documents. None if there is none, or
     more than one; `findings` then says so."""
-    resources: dict[str, list[YamlValue]] = {}
-    for part in _resources(found):
-        resources.setdefault(part.member_text("kind"), []).append(part)
-    mirror_makers = resources.get(RESOURCE, [])
+    mirror_makers = [one for one in _resources(found) if one.member_text("kind") == RESOURCE]
     if len(mirror_makers) == 1:
         return _setup(mirror_makers[0], file, findings)
-    if mirror_makers:
-        allowed = f"holds {len(mirror_makers)} resources of kind {RESOURCE}; give one at a time"
-    else:
-        kinds = ", ".join(sorted(filter(None, resources))) or "none that has a kind"
-        allowed = f"holds no resource of kind {RESOURCE}; there is: {kinds}"
     if not findings.problems:
+        allowed = f"must have one resource of kind {RESOURCE}, and has {len(mirror_makers)}"
         findings.missing("YAML", allowed, file)
     return None
 
