@@ -5,7 +5,6 @@ API, and the metrics, then only read its entries.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -44,18 +43,6 @@ class Order(StrEnum):
     LAG_SECONDS = "lag_seconds"
     REREAD_BOUND = "reread_bound"
     CONSUMER_LAG = "consumer_lag"
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryFilter:
-    """Selects the entries that meet all conditions: the name contains `search` (in any case), the
-    worst outcome and precision are among these, and a row has one of the reasons. Empty: no
-    condition."""
-
-    search: str = ""
-    outcomes: Collection[OutcomeKind] = ()
-    precisions: Collection[Precision] = ()
-    reasons: Collection[str] = ()
 
 
 def known_sum(column: str) -> pl.Expr:
@@ -152,23 +139,32 @@ class Summary:
         return self._pairs.filter(pc.equal(self._names, pa.scalar(name, pa.string())))
 
     def select(
-        self, wanted: SummaryFilter, order: Order = Order.NAME, *, falling: bool = False
+        self,
+        search: str = "",
+        outcomes: Collection[OutcomeKind] = (),
+        precisions: Collection[Precision] = (),
+        reasons: Collection[str] = (),
+        order: Order = Order.NAME,
+        *,
+        falling: bool = False,
     ) -> pl.DataFrame:
-        """The selected entries, sorted, for `entries`. Unknown values come last in both directions,
-        and equal ones are sorted by name."""
+        """The entries, for `entries`, that meet all conditions that are not empty: the name
+        contains `search` (in any case), the worst outcome and precision are among these, and a row
+        has one of the reasons. They are sorted: unknown values come last in both directions, and
+        equal ones are sorted by name."""
         found = self._entries
-        if wanted.search:
-            text = f"(?i){pl.escape_regex(wanted.search)}"
+        if search:
+            text = f"(?i){pl.escape_regex(search)}"
             found = found.filter(pl.col("name").str.contains(text))
         for column, words, kinds in (
-            ("outcome", wanted.outcomes, OUTCOMES),
-            ("precision", wanted.precisions, PRECISIONS),
+            ("outcome", outcomes, OUTCOMES),
+            ("precision", precisions, PRECISIONS),
         ):
             if words:
                 ranks = [kinds.index(one) for one in words]
                 found = found.filter(pl.col(column).is_in(ranks))
-        if wanted.reasons:
-            named = pl.element().struct.field("reason").is_in([*map(str, wanted.reasons)])
+        if reasons:
+            named = pl.element().struct.field("reason").is_in([*map(str, reasons)])
             found = found.filter(pl.col("reasons").list.eval(named).list.any())
         # An older time is a larger lag.
         by, descending = order.value, falling

@@ -10,7 +10,7 @@ from fastapi import Query, Request
 from fastapi.dependencies.models import Dependant
 
 from tsoffset.daemon.status import FlowStatus
-from tsoffset.daemon.summary import Order, Summary, SummaryFilter
+from tsoffset.daemon.summary import Order, Summary
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.server.answers import well_formed
 from tsoffset.server.flows import cycle_fields
@@ -73,12 +73,12 @@ class EntryChoice:
         ] = Order.NAME,
         order: Annotated[Direction, Query(description="Sort direction.")] = Direction.ASC,
     ) -> None:
-        self._wanted = SummaryFilter(search, outcome, precision, reason)
-        self._order, self._falling = sort, order is Direction.DESC
+        self._wanted = search, outcome, precision, reason, sort
+        self._falling = order is Direction.DESC
 
     def of(self, summary: Summary) -> pl.DataFrame:
         """The selected entries, sorted."""
-        return summary.select(self._wanted, self._order, falling=self._falling)
+        return summary.select(*self._wanted, falling=self._falling)
 
 
 def refuse_unknown_parameters(request: Request) -> None:
