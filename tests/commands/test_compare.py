@@ -507,14 +507,22 @@ def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read():
     assert all(more <= less + 1 for less, more in zip(*asked, strict=True)), asked
 
 
-def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(monkeypatch):
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (70, "the records after the compared offset on B are more than the"),
+        (2_060, "the records between tsoffset's offset and the compared one on B are more than"),
+    ],
+)
+def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(theirs, said, monkeypatch):
     """What was not looked through to the end is beyond ours, with the reason, not unsafe."""
     monkeypatch.setattr(repeats, "BYTES_PER_SPAN", 1_000)
     monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
     estate = far_past("billing", records=3_000)
+    checkpoint(estate, "billing", 60, theirs)
     pair = the_pair(estate)
-    assert judged(pair) == (CheckpointVerdict.BEYOND, 10)
-    assert "the records after the compared offset on B are more than the" in (pair.message or "")
+    assert judged(pair) == (CheckpointVerdict.BEYOND, theirs - 60)
+    assert said in (pair.message or "")
 
 
 def test_where_a_read_fails_nothing_is_known():
