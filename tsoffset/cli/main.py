@@ -57,8 +57,8 @@ def demo(
     The failover scenario commits offsets for real groups, syncs once, starts the groups' consumers
     on the target, and counts records re-read and skipped. The failback scenario then moves the
     groups back to the source. The migration scenario replaces MirrorMaker 2's checkpoint connector
-    with tsoffset. The streaming scenario migrates the checkpoint of a Spark query. Needs Java 17;
-    the first run downloads Kafka's jars.
+    with tsoffset. The streaming scenario migrates the checkpoint of a Spark query. Needs Java 17 or
+    later; the first run downloads Kafka's jars.
     """
     if stop:
         if keep or secure:
