@@ -14,8 +14,6 @@ import pytest
 from rich.cells import cell_len
 
 from tests.commands.test_compare import checkpoint, compared_estate, printed
-from tests.configured import nowhere, properties_file
-from tests.invoking import invoke
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tsoffset.commands.compare import run
@@ -345,21 +343,6 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
     )
     verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
     assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--times", "2"), "add --every"),
-        (("--every", "soon"), "not a duration"),
-        (("--every", "0s"), "not a duration"),
-    ],
-)
-def test_a_wrong_interval_is_bad_usage(words, said, tmp_path):
-    """Status 2 and a sentence, before any cluster is asked."""
-    result = invoke("compare", "-c", str(properties_file(tmp_path, nowhere(), nowhere())), *words)
-    assert result.exit_code == 2
-    assert said in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

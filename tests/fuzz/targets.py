@@ -19,6 +19,7 @@ from tests.kafka.test_codecs import SPOKEN
 from tests.kafka.test_codecs import rows as offset_rows
 from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
+from tsoffset.commands.compare.checkpoint_file import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.run import configuration_text
 from tsoffset.commands.migrate.sorting import migration_of
@@ -135,6 +136,16 @@ def checkpoints(data: bytes) -> None:
     with suppress(MalformedCheckpoint):
         value = decode_value(data)
         assert min(value.source_offset, value.target_offset) >= 0
+
+
+def checkpoint_lines(data: bytes) -> None:
+    """A line of a dump of checkpoints."""
+    with suppress(ValueError):
+        if (found := checkpoint_of(data)) is not None:
+            key, checkpoint = found
+            assert (
+                min(key.target.partition, checkpoint.source_offset, checkpoint.target_offset) >= 0
+            )
 
 
 def offset_files(data: bytes) -> None:
@@ -282,6 +293,15 @@ TARGETS = {
     "checkpoints": Target(
         checkpoints,
         (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),
+    ),
+    "checkpoint_lines": Target(
+        checkpoint_lines,
+        (
+            b"Checkpoint{consumerGroupId=g, topicPartition=t-1, upstreamOffset=5, "
+            b"downstreamOffset=7, metadata=}",
+            b'{"group": "g", "topic": "t", "partition": 1, "source_offset": 5, "target_offset": 7}',
+            b'{"group": "g", "theirs": null}',
+        ),
     ),
     "offset_files": Target(
         offset_files,

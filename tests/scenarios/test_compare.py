@@ -123,7 +123,14 @@ def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers, tmp_path):
     """Our decoding of each checkpoint that MirrorMaker 2 wrote is that of its own formatter."""
     ours = checkpoints(peers.target)
     assert len(ours) == 2 * len(POSITIONS)
-    assert ours == formatted(dumped(peers.target, tmp_path))
+    dump = dumped(peers.target, tmp_path)
+    assert ours == formatted(dump)
+    times = {"compared_at_ms": 0, "theirs_timestamp_ms": 0}
+    of_topic, of_dump = (
+        {key: one | times for key, one in peers.pairs(*words).items()}
+        for words in ((), ("--checkpoints", str(dump)))
+    )
+    assert of_topic == of_dump
 
 
 def test_what_is_reread_is_counted_from_the_true_position(peers):

@@ -217,7 +217,7 @@ def served(name: str) -> None:
 
 
 def read(name: str) -> None:
-    for target in ("properties", "connector", "migrated", "jaas"):
+    for target in ("properties", "connector", "migrated", "checkpoint_lines", "jaas"):
         for seed in TARGETS[target].seeds:
             TARGETS[target].feed(seed + name.encode())
             TARGETS[target].feed(seed.replace(b"orders", name.encode()))

@@ -90,7 +90,7 @@ def _string(content: bytes, position: int) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """The checkpoints of the wanted groups.
+    """The checkpoints of the wanted groups, most often from a checkpoints topic.
 
     `once` holds the keys of which some checkpoint, the newest or an earlier one, is the offset that
     the target group has `committed`. `unanswered` says for keys without a checkpoint why.

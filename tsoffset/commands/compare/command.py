@@ -7,6 +7,7 @@ import click
 from tsoffset.commands.compare.options import Against, By, CompareOptions
 from tsoffset.commands.options import (
     EXIT_STATUS,
+    INPUT_FILE,
     OUTPUT,
     OUTPUT_FILE,
     SELECTION,
@@ -29,6 +30,7 @@ Examples:
   tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
   tsoffset compare -c mm2.properties --html report.html --every 1m
   tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
+  tsoffset compare -c mm2.properties --checkpoints dump.txt
 
 {EXIT_STATUS}""",
     *SELECTION,
@@ -36,6 +38,14 @@ Examples:
         "--against",
         Against.CHECKPOINTS,
         "Compare with the checkpoints, or with the lookup by timestamp of KIP-1292 (timestamps).",
+    ),
+    click.option(
+        "--checkpoints",
+        "file",
+        type=INPUT_FILE,
+        metavar="FILE",
+        help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
+        " text, or JSON lines).",
     ),
     choice("--by", By.PAIR, "Print a line for each group-partition, group or topic."),
     click.option(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster, Connect, all_failed
+from tsoffset.commands.compare.checkpoint_file import read_checkpoint_file
 from tsoffset.commands.compare.judgement import (
     CheckpointVerdict,
     ComparedPair,
@@ -82,7 +83,8 @@ def compare(
     unreachable: Mapping[str, ClusterUnreachable] | None = None,
 ) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` have their competing flows, and
-    `unreachable` those, by name, that have been found unreachable."""
+    `unreachable` those, by name, that have been found unreachable. Raises UsageError for a file
+    without checkpoints."""
     options = options or CompareOptions()
     for flow in flows:
         at_ms = int(time.time() * 1000)
@@ -108,7 +110,7 @@ def _place(pair: ComparedPair) -> tuple[str, str, int]:
 def _compared(
     opened: OpenFlow, options: CompareOptions, at_ms: int, warnings: list[str]
 ) -> Iterator[ComparedPair]:
-    """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable."""
+    """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable and UsageError."""
     flow, source, target = opened.settings, opened.source, opened.target
     start = preflight(flow, source, target)
     warnings += start.warnings
@@ -124,7 +126,7 @@ def _compared(
         # Also if the configuration says timestamps: that would compare the rule with itself.
         opened = _with_proof(opened, "content")
     else:
-        checkpoints = _checkpoints_of(flow, target, offsets, warnings)
+        checkpoints = _checkpoints_of(flow, options, target, offsets, warnings)
         commits = opened.commits(start.groups)
     translated = opened.translated(commits)
     work = commit_work(translated)
@@ -159,31 +161,41 @@ def _compared(
 
 def _checkpoints_of(
     flow: FlowSettings,
+    options: CompareOptions,
     target: Cluster,
     committed: Mapping[CheckpointKey, int],
     warnings: list[str],
 ) -> Checkpoints:
     """The checkpoints of the flow's groups. `committed` are the target groups' offsets. Adds to
-    `warnings`. Raises ClusterUnreachable."""
+    `warnings`. Raises ClusterUnreachable, and UsageError for a file without checkpoints."""
 
     def wanted(key: CheckpointKey) -> bool:
         return bool(selected_groups(flow, [key.group])[0])
 
-    topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
-    found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
-    where = f"flow {flow.name}: {topic} on {target.alias}"
-    if found.missing:
-        warnings.append(
-            f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
-            " 2's checkpoint connector (emit.checkpoints.enabled), or set the same"
-            " replication.policy keys in this file as MirrorMaker 2 runs with"
-        )
-    if found.malformed:
+    if options.file is not None:
+        found = Checkpoints(committed)
+        read_checkpoint_file(options.file, found, wanted)
+        where = f"flow {flow.name}: {options.file}"
+        ignored, remedy = counted(found.malformed, "line"), "check that the dump is complete"
+        if not (found.newest or found.malformed):
+            warnings.append(
+                f"{where} has no checkpoint of this flow's groups, so there is nothing to compare"
+                " with; dump the topic from its beginning, and check which groups the flow selects"
+            )
+    else:
+        topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
+        found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
+        where = f"flow {flow.name}: {topic} on {target.alias}"
         ignored = counted(found.malformed, "record")
-        warnings.append(
-            f"{where}: {ignored} ignored because they are not checkpoints; check which other"
-            " application writes to this topic"
-        )
+        remedy = "check which other application writes to this topic"
+        if found.missing:
+            warnings.append(
+                f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
+                " 2's checkpoint connector (emit.checkpoints.enabled), or set the same"
+                " replication.policy keys in this file as MirrorMaker 2 runs with"
+            )
+    if found.malformed:
+        warnings.append(f"{where}: {ignored} ignored because they are not checkpoints; {remedy}")
     return found
 
 

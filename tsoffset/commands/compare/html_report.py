@@ -50,6 +50,7 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
     return environment.from_string(page.read_text(encoding="utf-8")).render(
         flows=[_flow(one, past, options) for one in found],
         other=options.other_name,
+        file=options.file,
         every_seconds=options.every_seconds,
         version=__version__,
         most=ROWS,

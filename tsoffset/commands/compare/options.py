@@ -24,17 +24,22 @@ class By(StrEnum):
 class CompareOptions:
     """The options of `compare`.
 
-    The comparison is repeated after `every_seconds` (None: not), at most `times` times (None:
-    until a signal).
+    Checkpoints are read from `file`, or without one from their topic on the target. The comparison
+    is repeated after `every_seconds` (None: not), at most `times` times (None: until a signal).
     """
 
     against: Against = Against.CHECKPOINTS
+    file: Path | None = None
     by: By = By.PAIR
     html: Path | None = None
     every_seconds: float | None = None
     times: int | None = None
 
     def __post_init__(self) -> None:
+        if self.against is Against.TIMESTAMPS and self.file is not None:
+            raise UsageError(
+                "--against timestamps looks offsets up on both clusters; leave out --checkpoints"
+            )
         if self.times is not None and self.every_seconds is None:
             raise UsageError("--times limits --every; add --every, for example --every 1m")
 
