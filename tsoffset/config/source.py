@@ -11,8 +11,8 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 
-# For text that `json` has accepted: every string is closed.
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<colon>\s*:)?|(?P<begin>{)|(?P<end>})')
+# In text that `json` has accepted every string is closed.
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(?P<colon>\s*:)?)?|(?P<begin>{)|(?P<end>})')
 # An odd number of backslashes before a letter that is no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
