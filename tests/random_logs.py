@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.testing.memory_cluster import Message, PartitionLog
@@ -22,10 +23,14 @@ TIMESTAMPS = (
     "two_clocks",
     "backfill",
 )
-APPEND_TIME = ("never", "source", "target_first", "target_later")
-OFFSET_HEADERS = ("", "always", "later", "some", "off", "stale")
-FILTER_CHANGES = ("", "wider", "narrower")
 A_DAY_MS = 86_400_000
+
+
+def _of(*choices: Any, usual: Any = None) -> Any:
+    """A field that random kinds have one of these choices in, and ordinary logs the first one, or
+    `usual`."""
+    default = choices[0] if usual is None else usual
+    return field(default=default, metadata={"choices": choices})
 
 
 @dataclass(frozen=True)
@@ -58,45 +63,46 @@ class Kind:
     original; what is said of source and target holds for original and replica.
     """
 
-    records: int = 60
-    timestamps: str = "rising"
-    append_time: str = "never"
-    twins: float = 0.0
-    couples: float = 0.0
-    replays: float = 0.0
-    keys: int = 12
-    bare: float = 0.0
-    tombstones: float = 0.0
-    headers: bool = False
-    padding: int = 0
-    batch: int = 10
-    segments: int = 0
-    transactions: bool = False
-    open_transaction: bool = False
-    dropped: float = 0.0
-    rewrites: str = ""
-    gap: bool = False
-    repeats: int = 0
-    rewind: float = 0.0
-    set_back: int = 0
-    begins_late: bool = False
-    filter_changes: str = ""
-    two_at_once: bool = False
-    exactly_once: bool = False
-    offset_header: str = ""
-    unfinished_repeats: int = 0
-    lag: float = 0.0
-    foreign: float = 0.0
-    foreign_equal: float = 0.0
-    compacted_between: bool = False
-    cleaned_partly: bool = False
-    loses_later: float = 0.0
-    failback: bool = False
-    source_compacted: bool = False
-    target_compacted: bool = False
-    source_trimmed: float = 0.0
-    target_trimmed: float = 0.0
-    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    # Mostly short logs, where everything is near everything; a few long ones.
+    records: int = _of(*range(71), *[150] * 15, *[300] * 10, *[1_500] * 3, 5_000, usual=60)
+    timestamps: str = _of(*TIMESTAMPS)
+    append_time: str = _of(*["never"] * 6, "source", "target_first", "target_later")
+    twins: float = _of(0.0, 0.0, 0.05, 0.3, 0.6)
+    couples: float = _of(*[0.0] * 6, 0.05)
+    replays: float = _of(*[0.0] * 6, 0.03)
+    keys: int = _of(0, 1, 3, 12, 1_000, usual=12)
+    bare: float = _of(0.0, 0.0, 0.0, 0.1, 1.0)
+    tombstones: float = _of(0.0, 0.0, 0.2)
+    headers: bool = _of(False, False, True)
+    padding: int = _of(0, 0, 0, 0, 3_000, 30_000)
+    batch: int = _of(1, 3, 10, 100, 1_000, usual=10)
+    segments: int = _of(0, 0, 5, 20)
+    transactions: bool = _of(False, True)
+    open_transaction: bool = _of(False, False, False, True)
+    dropped: float = _of(0.0, 0.0, 0.3)
+    rewrites: str = _of(*[""] * 6, "values", "keys")
+    gap: bool = _of(False, False, False, True)
+    repeats: int = _of(0, 0, 1, 3)
+    rewind: float = _of(0.0, 0.0, 0.3, 1.0)
+    set_back: int = _of(0, 0, 0, 0, 1, 2)
+    begins_late: bool = _of(*[False] * 5, True)
+    filter_changes: str = _of(*[""] * 4, "wider", "narrower")
+    two_at_once: bool = _of(*[False] * 6, True)
+    exactly_once: bool = _of(*[False] * 8, True)
+    offset_header: str = _of(*[""] * 12, "always", "later", "some", "off", "stale")
+    unfinished_repeats: int = _of(0, 0, 1, 2)
+    lag: float = _of(0.0, 0.0, 0.3, 0.6)
+    foreign: float = _of(0.0, 0.0, 0.2)
+    foreign_equal: float = _of(*[0.0] * 15, 0.1)
+    compacted_between: bool = _of(False, False, True)
+    cleaned_partly: bool = _of(False, False, True)
+    loses_later: float = _of(*[0.0] * 15, 0.3)
+    failback: bool = _of(*[False] * 9, True)
+    source_compacted: bool = _of(False, False, True)
+    target_compacted: bool = _of(False, False, True)
+    source_trimmed: float = _of(0.0, 0.0, 0.3, 0.6)
+    target_trimmed: float = _of(0.0, 0.0, 0.3, 0.6)
+    isolation: Isolation = _of(*Isolation)
 
     @property
     def match(self) -> frozenset[str]:
@@ -104,50 +110,8 @@ class Kind:
         return frozenset({"timestamp", "key", "value"}) - {self.rewrites.removesuffix("s")}
 
 
-LONG = 5_000
-CHOICES: dict[str, tuple[object, ...]] = {
-    # Mostly short logs, where everything is near everything; a few long ones.
-    "records": (*range(0, 71), *(150,) * 15, *(300,) * 10, *(1_500,) * 3, LONG),
-    "timestamps": TIMESTAMPS,
-    "append_time": ("never",) * 6 + APPEND_TIME[1:],
-    "twins": (0.0, 0.0, 0.05, 0.3, 0.6),
-    "couples": (0.0,) * 6 + (0.05,),
-    "replays": (0.0,) * 6 + (0.03,),
-    "keys": (0, 1, 3, 12, 1_000),
-    "bare": (0.0, 0.0, 0.0, 0.1, 1.0),
-    "tombstones": (0.0, 0.0, 0.2),
-    "headers": (False, False, True),
-    "padding": (0, 0, 0, 0, 3_000, 30_000),
-    "batch": (1, 3, 10, 100, 1_000),
-    "segments": (0, 0, 5, 20),
-    "transactions": (False, True),
-    "open_transaction": (False, False, False, True),
-    "dropped": (0.0, 0.0, 0.3),
-    "rewrites": ("",) * 6 + ("values", "keys"),
-    "gap": (False, False, False, True),
-    "repeats": (0, 0, 1, 3),
-    "rewind": (0.0, 0.0, 0.3, 1.0),
-    "set_back": (0, 0, 0, 0, 1, 2),
-    "begins_late": (False,) * 5 + (True,),
-    "filter_changes": ("",) * 4 + FILTER_CHANGES[1:],
-    "two_at_once": (False,) * 6 + (True,),
-    "exactly_once": (False,) * 8 + (True,),
-    "offset_header": ("",) * 12 + OFFSET_HEADERS[1:],
-    "unfinished_repeats": (0, 0, 1, 2),
-    "lag": (0.0, 0.0, 0.3, 0.6),
-    "foreign": (0.0, 0.0, 0.2),
-    "foreign_equal": (0.0,) * 15 + (0.1,),
-    "compacted_between": (False, False, True),
-    "cleaned_partly": (False, False, True),
-    "loses_later": (0.0,) * 15 + (0.3,),
-    "failback": (False,) * 9 + (True,),
-    "source_compacted": (False, False, True),
-    "target_compacted": (False, False, True),
-    "source_trimmed": (0.0, 0.0, 0.3, 0.6),
-    "target_trimmed": (0.0, 0.0, 0.3, 0.6),
-    "isolation": tuple(Isolation),
-}
-"""What random kinds are made of, each as often as it stands here."""
+CHOICES: dict[str, tuple[Any, ...]] = {it.name: it.metadata["choices"] for it in fields(Kind)}
+"""What random kinds are made of, each as often as its field names it."""
 
 
 def only(kind: Kind, names: Iterable[str]) -> Kind:
