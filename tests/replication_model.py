@@ -30,8 +30,8 @@ Content = tuple[object, ...]
 class World:
     """One partition on both sides, with the truth of where each target record came from.
 
-    `written` is what the source has ever held. What the truth says is computed once: `forget`
-    it when the logs have changed.
+    `written` is what the source has ever held, `suffix` what the topics' names end in. What the
+    truth says is computed once: `forget` it when the logs have changed.
     """
 
     source_cluster: MemoryCluster
@@ -40,14 +40,15 @@ class World:
     life: Life = field(default_factory=Life)
     written: dict[int, Message] = field(default_factory=dict)
     replicator: Replicator | None = None
+    suffix: str = ""
 
     @property
     def source(self) -> PartitionLog:
-        return self.source_cluster.log(SOURCE.topic)
+        return self.source_cluster.log(f"{SOURCE.topic}{self.suffix}")
 
     @property
     def target(self) -> PartitionLog:
-        return self.target_cluster.log(TARGET.topic)
+        return self.target_cluster.log(f"{TARGET.topic}{self.suffix}")
 
     @property
     def isolation(self) -> Isolation:

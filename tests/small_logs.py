@@ -19,7 +19,9 @@ from functools import cache
 from itertools import islice
 
 from tests.memory_flows import flow
-from tests.random_logs import NOW_MS
+from tests.random_logs import NOW_MS, Kind
+from tests.replication_model import SOURCE, TARGET, Failback, World
+from tests.replicator import Life
 from tests.translating import silence_logs
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
@@ -29,7 +31,6 @@ from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog
 
 # Of the names of a flow's topics: what the target is known to be.
 NAMES = ("replica", "same", "failback")
-SOURCE, TARGET = "orders", "A.orders"
 # So many logs are the partitions of one call.
 AT_ONCE = 100
 # The first record's timestamp, and by how much they rise.
@@ -299,28 +300,17 @@ def _judge_part(
     logs: list[SmallLog], settings: TranslationSettings, judged: Judged, *, alone: bool
 ) -> None:
     clusters = MemoryCluster("A"), MemoryCluster("B")
-    truths = []
-    for number, log in enumerate(logs):
-        sides = (log.original, list(log.records)), (log.replica, log.copied)
-        if log.name == "failback":
-            sides = sides[1], sides[0]
-        for cluster, topic, (side, records) in zip(clusters, (SOURCE, TARGET), sides, strict=True):
-            policy = "delete" if side.cleaned is None else "compact"
-            name = f"{topic}{number}"
-            cluster.create_topic(name, configs={"cleanup.policy": policy})
-            runs = log.walk.runs if side is log.replica else ()
-            _fill(cluster.log(name), records, log.left(side, records), side, runs)
-        truths.append(_Truth(log))
+    worlds = [_world(log, f"{number}", clusters) for number, log in enumerate(logs)]
     judged.counts["logs"] += len(logs)
-    asked = [[tuple(range(truth.start, truth.end + 1)) for truth in truths]]
+    asked = [[tuple(world.positions()) for world in worlds]]
     if alone:
         most = max(len(offsets) for offsets in asked[0])
         asked += [[offsets[at : at + 1] for offsets in asked[0]] for at in range(most)]
     for offsets in asked:
         work = [
             PartitionWork(
-                TopicPartition(f"{SOURCE}{number}", 0),
-                TopicPartition(f"{TARGET}{number}", 0),
+                TopicPartition(f"{SOURCE.topic}{number}", 0),
+                TopicPartition(f"{TARGET.topic}{number}", 0),
                 of,
                 log.name == "replica",
                 log.name == "failback",
@@ -330,9 +320,32 @@ def _judge_part(
         ]
         settled = translate_partitions(flow(translation=settings), *clusters, work)
         for position in settled:
-            number = int(position.partition.topic.removeprefix(SOURCE))
-            said = "alone" if alone and offsets is not asked[0] else "together"
-            _note(judged, truths[number], position.offset, position.translation.outcome, said)
+            number = int(position.partition.topic.removeprefix(SOURCE.topic))
+            wrong = _note(judged, worlds[number], position.offset, position.translation.outcome)
+            if wrong is not None:
+                said = "alone" if alone and offsets is not asked[0] else "together"
+                judged.wrong.append(f"{logs[number]}: {position.offset} ({said}): {wrong}")
+
+
+def _world(log: SmallLog, suffix: str, clusters: tuple[MemoryCluster, MemoryCluster]) -> World:
+    """The log on both clusters, and the truth about it."""
+    failback = log.name == "failback"
+    copies = [(origin, at) for at, origin in enumerate(log.walk.copies)]
+    left_out = set() if log.left_out is None else {log.left_out}
+    life = Life([copies], log.walk.reached, log.walk.reached, left_out)
+    kind = Kind(failback=failback)
+    world = (Failback if failback else World)(*clusters, kind, life, suffix=suffix)
+    sides = (log.original, list(log.records)), (log.replica, log.copied)
+    places = reversed(sides) if failback else sides
+    for cluster, of, (side, records) in zip(clusters, (SOURCE, TARGET), places, strict=True):
+        policy = "delete" if side.cleaned is None else "compact"
+        name = f"{of.topic}{suffix}"
+        cluster.create_topic(name, configs={"cleanup.policy": policy})
+        runs = log.walk.runs if side is log.replica else ()
+        written = _fill(cluster.log(name), records, log.left(side, records), side, runs)
+        if cluster is world.source_cluster:
+            world.written = written
+    return world
 
 
 def _fill(
@@ -341,99 +354,39 @@ def _fill(
     left: dict[int, Record],
     side: Side,
     runs: tuple[int, ...],
-) -> None:
+) -> dict[int, Message]:
+    """Write what is left; returns all that was ever written."""
     for at, (stamp, key, value) in enumerate(records):
         if at in runs and side.cleaned:
             log.roll()
         time_ms = None if stamp is None else NOW_MS + stamp
         log.append([Message(time_ms, b"ab"[key : key + 1], b"%d" % value)])
     log.clock.now_ms = NOW_MS + 1_000_000
+    written = dict(log.messages())
     gone = [at for at in range(len(records)) if at not in left and at >= side.start]
     if gone:
         log.remove(gone)
     if side.start:
         log.delete_records(side.start)
+    return written
 
 
-def _note(judged: Judged, truth: "_Truth", committed: int, outcome: Outcome, said: str) -> None:
+def _note(judged: Judged, world: World, committed: int, outcome: Outcome) -> str | None:
+    """Count an answer; what is wrong with it, if anything is."""
     counts = judged.counts
     counts["positions"] += 1
-    if isinstance(outcome, Failed):
-        judged.wrong.append(f"{truth.log}: {committed} failed: {outcome}")
     if not isinstance(outcome, Translated):
         counts["none"] += 1
-        return
+        return f"failed: {outcome}" if isinstance(outcome, Failed) else None
     counts[str(outcome.precision)] += 1
-    wrong = truth.wrong(committed, outcome.target_offset)
-    if wrong is None:
-        return
-    counts[wrong] += 1
-    if wrong != "equal":
-        true = truth.position(committed)
-        judged.wrong.append(
-            f"{truth.log}: {committed} ({said}): {outcome.target_offset}, at most {true}"
-        )
-
-
-class _Truth:
-    """What is safe in a small log, by identity."""
-
-    def __init__(self, log: SmallLog) -> None:
-        self.log = log
-        self.originals = log.left(log.original, list(log.records))
-        self.copies = log.left(log.replica, log.copied)
-        self.origin = log.walk.copies
-        failback = log.name == "failback"
-        self.start, self.end = log.original.start, len(log.records)
-        self.target = range(log.replica.start, len(log.walk.copies) + 1)
-        if failback:
-            self.start, self.end = log.replica.start, len(log.walk.copies)
-            self.target = range(log.original.start, len(log.records) + 1)
-        self.passed = self._passed_in_failback if failback else self._passed
-        self.known = self._known_in_failback if failback else self._known
-
-    def position(self, committed: int) -> int:
-        """The highest safe target offset."""
-        safe = [at for at in self.target if not self.passed(committed, at)]
-        return max(safe, default=-1)
-
-    def wrong(self, committed: int, target_offset: int) -> str | None:
-        """What is wrong with an answer: outside the log, `UNSAFE`, or `equal` where no content is
-        lost that the group has not read or will read."""
-        if target_offset not in self.target:
-            return "OUTSIDE"
-        passed = self.passed(committed, target_offset)
-        if not passed:
-            return None
-        known = self.known(committed, target_offset)
-        return "equal" if all(self.log.records[it] in known for it in passed) else "UNSAFE"
-
-    def _passed(self, committed: int, target_offset: int) -> set[int]:
-        copied = {at: self.origin[at] for at in self.copies if self.origin[at] in self.originals}
-        ahead = {origin for at, origin in copied.items() if at >= target_offset}
-        return {origin for origin in copied.values() if origin >= committed} - ahead
-
-    def _known(self, committed: int, target_offset: int) -> set[Record]:
-        read = {record for at, record in self.originals.items() if at < committed}
-        return read | {record for at, record in self.copies.items() if at >= target_offset}
-
-    def _passed_in_failback(self, committed: int, target_offset: int) -> set[int]:
-        first: dict[int, int] = {}
-        for at, origin in enumerate(self.origin):
-            first.setdefault(origin, at)
-        there = {self.origin[at] for at in self.copies}
-        never = len(self.origin) + 1
-        return {
-            at
-            for at in self.originals
-            if at < target_offset
-            and first.get(at, never) >= committed
-            and (at in there or (at >= self.log.walk.reached and at != self.log.left_out))
-        }
-
-    def _known_in_failback(self, committed: int, target_offset: int) -> set[Record]:
-        read = {record for at, record in self.copies.items() if at < committed}
-        return read | {record for at, record in self.originals.items() if at >= target_offset}
+    offset, true = outcome.target_offset, world.true_position(committed)
+    if not world.target.start <= offset <= world.target_end:
+        return f"{offset} is outside the log"
+    if offset > true:
+        if world.excuse(committed, outcome) != "equal":
+            return f"{offset}, at most {true}"
+        counts["equal"] += 1
+    return None
 
 
 def main() -> None:

@@ -3,15 +3,15 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
 from tests.memory_flows import after_each
+from tests.random_logs import NOW_MS
 from tests.rule.test_frontier_examples import LATER_MS, Logs
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision, Translated
-from tsoffset.testing.memory_cluster import Message, PartitionLog
+from tsoffset.testing.memory_cluster import Message
 
 
 def _at(words: Iterable[str], first_ms: int) -> str:
@@ -247,30 +247,15 @@ def test_what_is_not_known_of_the_first_record_is_counted(budget, scan_bytes):
     logs.assert_all_safe(settings=_budget(budget, scan_bytes))
 
 
-class _Bare:
-    """A log that is written without keys and values where the key is x."""
-
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
-
-    def append(self, messages: list[Message]) -> int:
-        return self._log.append(
-            [replace(it, key=None, value=None) if it.key == b"x" else it for it in messages]
-        )
-
-
 class BareLogs(Logs):
-    """Logs whose x are bare."""
+    """Logs whose x have neither key nor value."""
 
-    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
-        return super()._write(cast(PartitionLog, _Bare(log)), words)
+    def as_written(self, message: Message) -> Message:
+        return replace(message, key=None, value=None) if message.key == b"x" else message
 
 
 def test_bare_records_of_one_time_may_be_far_apart():
-    """x has neither key nor value: what equals it is no copy of it for that alone."""
+    """What equals x, which is empty, is no copy of it for that alone."""
     source = "p@0 a@1 x@2 b@3 c@4 e@5 f@6 g@7 h@8 x'@2 d@9"
     BareLogs(source, "p@0 x'@2 d@9").assert_skips_nothing()
 
@@ -358,24 +343,11 @@ def test_the_copies_of_records_written_again_are_not_those_of_the_first(
     logs.assert_skips_nothing(*committed)
 
 
-class _Keyless:
-    """A log that is written without keys."""
-
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
-
-    def append(self, messages: list[Message]) -> int:
-        return self._log.append([replace(it, key=None) for it in messages])
-
-
 class KeylessLogs(Logs):
     """Logs without keys."""
 
-    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
-        return super()._write(cast(PartitionLog, _Keyless(log)), words)
+    def as_written(self, message: Message) -> Message:
+        return replace(message, key=None)
 
 
 def test_records_without_what_is_compared_may_be_far_apart():
@@ -422,34 +394,11 @@ def test_at_the_mirrors_end_an_earlier_equal_counts():
     logs.assert_safe(8, logs.outcomes(*range(9), settings=_budget(2, 300))[8])
 
 
-class _InOneBatch:
-    """A log that writes the last two of eight records in one batch."""
-
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
-        self._kept: list[Message] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
-
-    def append(self, messages: list[Message]) -> int:
-        if self._log.end == 6 and not self._kept:
-            self._kept = messages
-            return 6
-        return self._log.append([*self._kept, *messages]) + len(self._kept)
-
-
-class BatchedLogs(Logs):
-    """Logs with a batch of two."""
-
-    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
-        return super()._write(cast(PartitionLog, _InOneBatch(log)), words)
-
-
 def test_at_the_mirrors_end_an_earlier_equal_that_was_not_read_counts():
-    """The mirror has reached c. Of the source only the last batch is read, with c', which equals
-    it."""
-    logs = BatchedLogs("a b c d e f c' g", "a b c")
+    """The mirror has reached c. Of the source only the last batch is read, with c again."""
+    logs = Logs("a b c d e f", "a b c")
+    c = dict(logs.source.messages())[2]
+    logs.source.append([c, Message(NOW_MS + 6, b"g", b"g")])
     logs.assert_safe(8, logs.outcome(8))
 
 
