@@ -30,6 +30,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import Verb
 
 # Of a long log not every position is asked for.
@@ -62,6 +63,20 @@ class Way:
     changing: int | None = None
     held: int = rounds.RECORDS_HELD
     failing: float = 0.0
+
+
+def translated_of(
+    source: Cluster,
+    target: Cluster,
+    *committed: int,
+    is_remote_topic: bool = True,
+    failback: bool = False,
+    **flow_settings: Any,
+) -> dict[int, Translation]:
+    """What becomes of positions of SOURCE that are asked together."""
+    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, failback)
+    found = rounds.translate_partitions(flow(**flow_settings), source, target, [work])
+    return {position.offset: position.translation for position in found}
 
 
 def asked(world: World, seed: int) -> list[int]:

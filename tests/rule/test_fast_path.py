@@ -13,17 +13,21 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory_flows import flow
 from tests.random_examples import scaled
 from tests.random_logs import TIMESTAMPS, Kind
-from tests.replication_model import SOURCE, TARGET, build
+from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs
 from tests.rule.test_translation_properties import kinds, large, seeds
-from tests.translating import Way, mistake_of, neighbors, silence_logs, translations
+from tests.translating import (
+    Way,
+    mistake_of,
+    neighbors,
+    silence_logs,
+    translated_of,
+    translations,
+)
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
 from tsoffset.digests import content_digest
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
@@ -141,10 +145,8 @@ def test_offsets_may_be_as_large_as_kafka_has_them():
 
 def precisions(logs: Logs) -> dict[int, Precision]:
     """How precise the answer of each position is where all are asked together."""
-    offsets = tuple(range(logs.source.start, logs.source.end + 1))
-    work = PartitionWork(SOURCE, TARGET, offsets, is_remote_topic=True)
-    positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
-    outcomes = {it.offset: it.translation.outcome for it in positions}
+    *_, everyone = logs.everyone()
+    outcomes = logs.outcomes(*everyone)
     return {at: it.precision for at, it in outcomes.items() if isinstance(it, Translated)}
 
 
@@ -176,12 +178,8 @@ def test_other_flows_are_left_to_conversations(settings, failback, monkeypatch):
     at_once = []
     monkeypatch.setattr(rounds, "translate_columns", lambda *asked: at_once.append(asked))
     logs = Logs("a b c d e f g h", "a b c d e f g h")
-    work = PartitionWork(SOURCE, TARGET, tuple(range(9)), True, failback)
-    assert [
-        *translate_partitions(
-            flow(translation=settings), logs.source_cluster, logs.target_cluster, [work]
-        )
-    ]
+    clusters = logs.source_cluster, logs.target_cluster
+    assert translated_of(*clusters, *range(9), failback=failback, translation=settings)
     assert at_once == []
 
 

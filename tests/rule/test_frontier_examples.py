@@ -12,13 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.memory_flows import flow
 from tests.random_logs import Kind
 from tests.replication_model import HEADER, NOW_MS, SOURCE, TARGET, Failback, World
 from tests.replicator import Life
-from tests.translating import questions_since_last_time
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
+from tests.translating import questions_since_last_time, translated_of
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Isolation,
@@ -112,15 +109,17 @@ class Logs:
     ) -> dict[int, Outcome]:
         """Of positions that are asked together. With `identity` no name tells which side is the
         replica."""
-        settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
-        remote, failback = not (identity or self.failback), self.failback and not identity
-        positions = translate_partitions(
-            flow(isolation=isolation, translation=settings),
+        found = translated_of(
             self.source_cluster,
             self.target_cluster,
-            [PartitionWork(SOURCE, TARGET, committed, remote, failback)],
+            *committed,
+            is_remote_topic=not (identity or self.failback),
+            failback=self.failback and not identity,
+            isolation=isolation,
+            translation=settings
+            or TranslationSettings(offset_header=HEADER if self.headers else None),
         )
-        return {it.offset: it.translation.outcome for it in positions}
+        return {offset: translation.outcome for offset, translation in found.items()}
 
     def outcome(self, committed: int, **asked: Any) -> Outcome:
         """Of a position that is asked alone, as `outcomes`."""

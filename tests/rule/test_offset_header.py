@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.memory_flows import flow
 from tests.replication_model import NOW_MS, SOURCE, TARGET
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
+from tests.translating import translated_of
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Outcome, Precision, Translated
 from tsoffset.records import OffsetHeader
@@ -38,13 +36,10 @@ class Mirror:
             self.target.append([Message(NOW_MS, b"k", b"v", (("origin", value),))])
         return self
 
-    def outcome(self, committed: int, header: OffsetHeader | None) -> Outcome:
-        settings = flow(translation=TranslationSettings(offset_header=header))
-        work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic=True)
-        [position] = translate_partitions(
-            settings, self.source_cluster, self.target_cluster, [work]
-        )
-        return position.translation.outcome
+    def outcome(self, committed: int) -> Outcome:
+        settings = TranslationSettings(offset_header=self.header)
+        clusters = self.source_cluster, self.target_cluster
+        return translated_of(*clusters, committed, translation=settings)[committed].outcome
 
 
 @pytest.mark.parametrize("header", [BINARY, TEXT])
@@ -55,7 +50,7 @@ def test_a_header_tells_records_apart_that_nothing_else_does(header, committed):
     mirror = Mirror(header)
     for start in range(0, 60, 3):
         mirror.copy(start, start + 2)
-    outcome = mirror.outcome(committed, header)
+    outcome = mirror.outcome(committed)
     assert isinstance(outcome, Translated), outcome
     assert outcome.precision is Precision.EXACT
     copied = [offset for offset in range(60) if offset % 3 < 2]
@@ -69,7 +64,7 @@ def test_a_header_tells_records_apart_that_nothing_else_does(header, committed):
 def test_the_first_copy_of_a_repeat_counts_by_its_header():
     """0..49 and 20..24 again: behind the second copy of 22 the records 25..49 would not come."""
     mirror = Mirror(BINARY).copy(0, 50).copy(20, 25)
-    outcome = mirror.outcome(22, BINARY)
+    outcome = mirror.outcome(22)
     assert isinstance(outcome, Translated)
     assert outcome.target_offset == 22
 
@@ -79,7 +74,7 @@ def test_records_without_the_header_are_nobodys_copies():
     mirror = Mirror(BINARY).copy(0, 20)
     mirror.target.append([Message(NOW_MS, b"k", b"v")] * 7)
     mirror.copy(20, 60)
-    outcome = mirror.outcome(33, BINARY)
+    outcome = mirror.outcome(33)
     assert isinstance(outcome, Translated)
     assert (outcome.target_offset, outcome.precision) == (40, Precision.EXACT)
 

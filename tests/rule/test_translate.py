@@ -2,15 +2,15 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
-from tests.memory_flows import after_each, flow
+from tests.memory_flows import after_each
 from tests.replication_model import NOW_MS, SOURCE, TARGET
+from tests.translating import translated_of
 from tsoffset.cycle import conversations
-from tsoffset.cycle.rounds import _answers, translate_partitions
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.rounds import _answers
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -69,33 +69,20 @@ class Mirror:
         mirror_partition(self.source, self.target, start=start, end=end, batch_size=7)
         return self
 
-    def translation(
-        self,
-        committed: int,
-        *,
-        settings: TranslationSettings | None = None,
-        is_remote_topic: bool = True,
-        failback: bool = False,
-    ) -> Translation:
-        work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic, failback)
-        with_settings = flow(translation=settings or TranslationSettings())
-        [position] = translate_partitions(
-            with_settings, self.source_cluster, self.target_cluster, [work]
-        )
-        return position.translation
+    def translation(self, committed: int, **asked: Any) -> Translation:
+        """Of a position that is asked alone; `asked` as for `translated_of`."""
+        [found] = translated_of(
+            self.source_cluster, self.target_cluster, committed, **asked
+        ).values()
+        return found
 
     def outcomes(self, *committed: int) -> list[Outcome]:
         """Of positions that are asked together."""
-        work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic=True)
-        found = translate_partitions(flow(), self.source_cluster, self.target_cluster, [work])
-        return [position.translation.outcome for position in found]
+        found = translated_of(self.source_cluster, self.target_cluster, *committed)
+        return [translation.outcome for translation in found.values()]
 
-    def outcome(
-        self, committed: int, *, is_remote_topic: bool = True, failback: bool = False
-    ) -> Outcome:
-        return self.translation(
-            committed, is_remote_topic=is_remote_topic, failback=failback
-        ).outcome
+    def outcome(self, committed: int, **asked: Any) -> Outcome:
+        return self.translation(committed, **asked).outcome
 
 
 def resumes(outcome: Outcome) -> tuple[int, Precision, int | None]:
@@ -286,8 +273,8 @@ def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing():
     """translation.proof = timestamps: the lookup's answer, precision unproven, no bound."""
     mirrored = Mirror().write([1, 2, 2, 2, 3]).copy()
     kip = TranslationSettings(proof="timestamps")
-    assert resumes(mirrored.translation(3, settings=kip).outcome) == (1, Precision.UNPROVEN, None)
-    assert reason(mirrored.translation(5, settings=kip).outcome) is Reason.NO_PROOF
+    assert resumes(mirrored.translation(3, translation=kip).outcome) == (1, Precision.UNPROVEN, None)
+    assert reason(mirrored.translation(5, translation=kip).outcome) is Reason.NO_PROOF
 
 
 def test_the_timestamp_of_the_row():
