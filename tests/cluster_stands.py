@@ -35,10 +35,21 @@ NOW_MS = int(time.time() * 1000) - 60_000
 ORIGIN = OffsetHeader("origin")
 
 
+class Stand:
+    """What both stands have."""
+
+    unique: Callable[[str], str]
+
+    def partition(
+        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    ) -> TopicPartition:
+        return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
+
+
 # --- in memory ----------------------------------------------------------------------------
 
 
-class MemoryStand:
+class MemoryStand(Stand):
     """Fills a cluster in memory, and says what every stand does before a test asks. `version` is
     that of the Kafka that it stands for."""
 
@@ -61,11 +72,6 @@ class MemoryStand:
         configs = {"cleanup.policy": cleanup_policy} if cleanup_policy else {}
         self.cluster.create_topic(topic, partitions, timestamp_type=timestamp_type, configs=configs)
         return topic
-
-    def partition(
-        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    ) -> TopicPartition:
-        return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
 
     def delete_topic(self, topic: str) -> None:
         self.cluster.delete_topic(topic)
@@ -111,8 +117,8 @@ class MemoryStand:
     @contextmanager
     def transaction(self, partition: TopicPartition) -> Iterator["_MemoryTransaction"]:
         """Begin a transaction; the test ends it, and the marker is in the log then."""
-        log = self.cluster.log(partition.topic, partition.partition)
-        yield _MemoryTransaction(log.begin(), self.cluster.clock)
+        begun = self.cluster.log(partition.topic, partition.partition).begin()
+        yield _MemoryTransaction(begun.log, begun.producer)
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
@@ -129,10 +135,12 @@ class MemoryStand:
     @contextmanager
     def pending_offset(
         self, group: str, partition: TopicPartition, offset: int
-    ) -> Iterator["_MemoryOffset"]:
-        """Commit an offset in a transaction that stays open; the test ends it."""
-        self.cluster.group(group).pending[partition] = CommittedOffset(offset)
-        yield _MemoryOffset(self.cluster, group)
+    ) -> Iterator[Callable[[], None]]:
+        """Commit an offset in a transaction that stays open, until the test calls what it is
+        given."""
+        there = self.cluster.group(group)
+        there.pending[partition] = CommittedOffset(offset)
+        yield lambda: there.end_transaction(commit=True)
 
     def impatient(self) -> Cluster:
         """The same cluster with a short deadline for calls."""
@@ -143,38 +151,22 @@ class MemoryStand:
         return MemoryCluster("another")
 
 
-class _MemoryTransaction:
+class _MemoryTransaction(Transaction):
     """Every marker has a time of its own, as on brokers."""
 
-    def __init__(self, transaction: Transaction, clock: Clock) -> None:
-        self._transaction = transaction
-        self._clock = clock
-
-    def append(self, messages: Sequence[Message]) -> object:
-        return self._transaction.append(messages)
-
     def commit(self) -> None:
-        self._clock.now_ms += 1
-        self._transaction.commit()
+        self.log.clock.now_ms += 1
+        super().commit()
 
     def abort(self) -> None:
-        self._clock.now_ms += 1
-        self._transaction.abort()
-
-
-class _MemoryOffset:
-    def __init__(self, cluster: MemoryCluster, group: str) -> None:
-        self._cluster = cluster
-        self._group = group
-
-    def commit(self) -> None:
-        self._cluster.group(self._group).end_transaction(commit=True)
+        self.log.clock.now_ms += 1
+        super().abort()
 
 
 # --- on a real broker ---------------------------------------------------------------------
 
 
-class BrokerStand:
+class BrokerStand(Stand):
     """Fills a real broker by kafka-python's own clients and Kafka's console consumers."""
 
     def __init__(
@@ -219,11 +211,6 @@ class BrokerStand:
         return self._create_topic(
             partitions, name, {"message.timestamp.type": timestamp_type, **configs}
         )
-
-    def partition(
-        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    ) -> TopicPartition:
-        return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
 
     def delete_topic(self, topic: str) -> None:
         self.contents.delete_topic(topic)
@@ -282,12 +269,14 @@ class BrokerStand:
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
-        kinds: dict[GroupType, Callable[[str, str], AbstractContextManager[object]]] = {
-            GroupType.CLASSIC: self._classic_member,
-            GroupType.CONSUMER: self._consumer_member,
-            GroupType.SHARE: self._share_member,
-        }
-        with kinds[kind](group, topic):
+        if kind is GroupType.CLASSIC:
+            joined: AbstractContextManager[object] = member(self.contents, group, topic)
+        elif kind is GroupType.SHARE:
+            joined = self._console("ConsoleShareConsumer", group, topic)
+        else:
+            protocol = ("--command-property", "group.protocol=consumer")
+            joined = self._console("ConsoleConsumer", group, topic, *protocol)
+        with joined:
             wait_until(lambda: self._state(group) == "Stable", f"{group} is stable")
             yield
 
@@ -304,18 +293,27 @@ class BrokerStand:
     @contextmanager
     def pending_offset(
         self, group: str, partition: TopicPartition, offset: int
-    ) -> Iterator["_BrokerOffset"]:
-        place = KafkaTopicPartition(partition.topic, partition.partition)
+    ) -> Iterator[Callable[[], None]]:
+        place = partition.topic, partition.partition
         with closing(
             KafkaProducer(
                 bootstrap_servers=self._broker.bootstrap,
                 transactional_id=self.unique("transaction"),
             )
         ) as producer:
+
+            def counts() -> bool:
+                return self.contents.committed_offsets(group).get(place, (None,))[0] == offset
+
+            def commit() -> None:
+                producer.commit_transaction()
+                wait_until(counts, f"{group} has {offset}")
+
             producer.init_transactions()
             producer.begin_transaction()
-            producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
-            yield _BrokerOffset(self.contents, producer, group, place, offset)
+            offsets = {KafkaTopicPartition(*place): OffsetAndMetadata(offset, "", -1)}
+            producer.send_offsets_to_transaction(offsets, group)
+            yield commit
 
     def impatient(self) -> Cluster:
         return KafkaCluster(
@@ -337,17 +335,6 @@ class BrokerStand:
                 return str(listed["group_state"])
         return None
 
-    def _classic_member(self, group: str, topic: str) -> AbstractContextManager[object]:
-        return member(self.contents, group, topic)
-
-    def _consumer_member(self, group: str, topic: str) -> AbstractContextManager[None]:
-        return self._console(
-            "ConsoleConsumer", group, topic, "--command-property", "group.protocol=consumer"
-        )
-
-    def _share_member(self, group: str, topic: str) -> AbstractContextManager[None]:
-        return self._console("ConsoleShareConsumer", group, topic)
-
     @contextmanager
     def _console(self, tool: str, group: str, topic: str, *options: str) -> Iterator[None]:
         command = [
@@ -363,9 +350,6 @@ class BrokerStand:
             yield
         finally:
             process.stop()
-
-
-Stand = MemoryStand | BrokerStand
 
 
 class _BrokerTransaction:
@@ -413,31 +397,6 @@ class _BrokerTransaction:
         return self._contents.log_range(
             self._partition.topic, self._partition.partition, isolation=isolation
         )
-
-
-class _BrokerOffset:
-    def __init__(
-        self,
-        contents: Contents,
-        producer: KafkaProducer,
-        group: str,
-        place: KafkaTopicPartition,
-        offset: int,
-    ) -> None:
-        self._contents = contents
-        self._producer = producer
-        self._group = group
-        self._place = (place.topic, place.partition)
-        self._offset = offset
-
-    def commit(self) -> None:
-        self._producer.commit_transaction()
-
-        def counts() -> bool:
-            found = self._contents.committed_offsets(self._group).get(self._place)
-            return found is not None and found[0] == self._offset
-
-        wait_until(counts, f"{self._group} has {self._offset}")
 
 
 def written(messages: Sequence[Message]) -> list[Written]:

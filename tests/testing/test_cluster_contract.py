@@ -1051,13 +1051,13 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand, cluster):
     partition, group = stand.partition(), stand.unique("group")
     stand.append(partition, numbered(range(8)))
     cluster.commit({group: {partition: CommittedOffset(3)}})
-    with stand.pending_offset(group, partition, 6) as pending:
+    with stand.pending_offset(group, partition, 6) as commit:
         assert offsets_of(cluster, group, require_stable=False) == {partition: CommittedOffset(3)}
         with stand.impatient() as impatient:
             answers = impatient.committed([group], require_stable=True).by_group()[group]
         unstable = answers if isinstance(answers, Failed) else answers[partition]
         assert unstable.kind is FailureKind.COORDINATOR
-        pending.commit()
+        commit()
     stable = offsets_of(cluster, group)
     assert stable[partition].offset == 6
 
@@ -1069,7 +1069,7 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand, cluster):
     stand.append(partition, numbered(range(8)))
     commits = {name: {partition: CommittedOffset(3)} for name in (group, other)}
     assert cluster.commit(commits) == {name: {partition: None} for name in commits}
-    with stand.pending_offset(group, partition, 6) as pending:
+    with stand.pending_offset(group, partition, 6) as commit:
         found = cluster.committed([group, other], require_stable=True, within_seconds=30)
         answers = found.by_group()
         assert answers[other] == commits[other]
@@ -1077,7 +1077,7 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand, cluster):
         unstable = there if isinstance(there, Failed) else there[partition]
         assert unstable.kind is FailureKind.COORDINATOR
         assert 2 <= unstable.retry_seconds <= 3
-        pending.commit()
+        commit()
     found = cluster.committed([group], require_stable=True, within_seconds=30)
     stable = found.by_group()[group]
     assert isinstance(stable[partition], CommittedOffset)
