@@ -7,17 +7,14 @@ have all of them: the slow ones (a mirror that is killed) no more often than the
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum, auto
 from random import Random
-from typing import TypeVar
+from typing import Any
 
 ROUNDS = 12
 LONG_ROUNDS = 200
 SEED_VARIABLE = "TSOFFSET_ROUNDS_SEED"
-
-_Card = TypeVar("_Card")
-
 
 class Trouble(StrEnum):
     """What befalls the mirror."""
@@ -55,23 +52,37 @@ class Shift(StrEnum):
     TARGET = auto()  # the target's log had others' records, which are deleted
 
 
+def _dealt(*deck: tuple[Any, int]) -> Any:
+    """A trait, and how many cards of the deck have each value."""
+    cards = [card for card, count in deck for _ in range(count)]
+    assert len(cards) == ROUNDS
+    return field(metadata={"cards": cards})
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One round. `seed` and `number` are all that its events depend on, but for their pace."""
 
     seed: str
     number: int
-    trouble: Trouble
-    clock: Clock
-    ending: Ending
-    shift: Shift
-    keeps_names: bool
-    transactional: bool
-    keyed: bool
-    late_topic: bool
-    remembers: bool
-    partitions: int
-    groups: int
+    trouble: Trouble = _dealt(
+        (Trouble.NONE, 6), (Trouble.PAUSED, 4), (Trouble.RESTARTED, 1), (Trouble.KILLED, 1)
+    )
+    clock: Clock = _dealt(
+        *((Clock.RISING, 2), (Clock.EQUAL, 3), (Clock.RUNS, 2)),
+        *((Clock.JITTER, 2), (Clock.FAR_FUTURE, 3)),
+    )
+    ending: Ending = _dealt(
+        (Ending.AT_ONCE, 4), (Ending.BEFORE, 2), (Ending.FINAL, 3), (Ending.GOES_ON, 3)
+    )
+    shift: Shift = _dealt((Shift.NONE, 2), (Shift.SOURCE, 5), (Shift.TARGET, 5))
+    keeps_names: bool = _dealt((True, 6), (False, 6))
+    transactional: bool = _dealt((True, 4), (False, 8))
+    keyed: bool = _dealt((True, 7), (False, 5))
+    late_topic: bool = _dealt((True, 1), (False, 11))
+    remembers: bool = _dealt((True, 8), (False, 4))
+    partitions: int = _dealt((1, 4), (2, 5), (3, 3))
+    groups: int = _dealt((1, 3), (2, 5), (4, 4))
 
     @property
     def flow(self) -> str:
@@ -111,40 +122,9 @@ def few(seed: str) -> Sequence[int]:
 
 def plan(seed: str, number: int) -> Plan:
     block, place = divmod(number, ROUNDS)
-
-    def dealt(deck: str, cards: Sequence[tuple[_Card, int]]) -> _Card:
-        shuffled = [card for card, count in cards for _ in range(count)]
-        assert len(shuffled) == ROUNDS
-        Random(f"{seed}/{deck}/{block}").shuffle(shuffled)
-        return shuffled[place]
-
-    return Plan(
-        seed,
-        number,
-        trouble=dealt(
-            "trouble",
-            [(Trouble.NONE, 6), (Trouble.PAUSED, 4), (Trouble.RESTARTED, 1), (Trouble.KILLED, 1)],
-        ),
-        clock=dealt(
-            "clock",
-            [
-                (Clock.RISING, 2),
-                (Clock.EQUAL, 3),
-                (Clock.RUNS, 2),
-                (Clock.JITTER, 2),
-                (Clock.FAR_FUTURE, 3),
-            ],
-        ),
-        ending=dealt(
-            "ending",
-            [(Ending.AT_ONCE, 4), (Ending.BEFORE, 2), (Ending.FINAL, 3), (Ending.GOES_ON, 3)],
-        ),
-        shift=dealt("shift", [(Shift.NONE, 2), (Shift.SOURCE, 5), (Shift.TARGET, 5)]),
-        keeps_names=dealt("names", [(True, 6), (False, 6)]),
-        transactional=dealt("transactional", [(True, 4), (False, 8)]),
-        keyed=dealt("keyed", [(True, 7), (False, 5)]),
-        late_topic=dealt("late topic", [(True, 1), (False, 11)]),
-        remembers=dealt("memory", [(True, 8), (False, 4)]),
-        partitions=dealt("partitions", [(1, 4), (2, 5), (3, 3)]),
-        groups=dealt("groups", [(1, 3), (2, 5), (4, 4)]),
-    )
+    traits = {}
+    for trait in fields(Plan):
+        if cards := [*trait.metadata.get("cards", ())]:
+            Random(f"{seed}/{trait.name}/{block}").shuffle(cards)
+            traits[trait.name] = cards[place]
+    return Plan(seed, number, **traits)
