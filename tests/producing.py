@@ -254,14 +254,17 @@ class Contents:
         *,
         start: int | None = None,
         isolation: str = "read_uncommitted",
+        group: str | None = None,
     ) -> list[Stored]:
-        """Return all data records from `start` (the log's start) to the log's end."""
+        """Return all data records from `start` (the log's start) to the log's end; those that a
+        consumer of a `group` gets begin at its committed offset, without which this fails."""
         place = TopicPartition(topic, partition)
         first, end = self.log_range(topic, partition, isolation=isolation)
         records: list[Stored] = []
-        with self._consumer(isolation) as consumer:
+        with self._consumer(isolation, group) as consumer:
             consumer.assign([place])
-            consumer.seek(place, first if start is None else start)
+            if group is None:
+                consumer.seek(place, first if start is None else start)
 
             def complete() -> bool:
                 for r in consumer.poll(timeout_ms=200).get(place, ()):
@@ -274,11 +277,13 @@ class Contents:
         return records
 
     @contextmanager
-    def _consumer(self, isolation: str) -> Iterator[KafkaConsumer]:
+    def _consumer(self, isolation: str, group: str | None) -> Iterator[KafkaConsumer]:
         with closing(
             KafkaConsumer(
                 **self._client,
+                group_id=group,
                 isolation_level=isolation,
+                auto_offset_reset="none",
                 enable_auto_commit=False,
                 max_poll_records=10_000,
             )

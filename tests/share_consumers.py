@@ -4,8 +4,8 @@ A Java process has Kafka's jars on its class path and is asked through py4j, whi
 pyspark. So a test decides record by record what is acknowledged, and needs no Java of its own.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,24 +80,13 @@ class ShareConsumer:
         self._consumer.close()
 
 
-class ShareConsumers:
-    """Makes share consumers, all in one Java process."""
-
-    def __init__(self, java: JavaGateway) -> None:
-        self._java = java
-
-    @contextmanager
-    def member(self, bootstrap: str, group: str, topic: str) -> Iterator[ShareConsumer]:
-        """A member of the group, until the block ends."""
-        consumer = ShareConsumer(self._java, bootstrap, group, topic)
-        try:
-            yield consumer
-        finally:
-            consumer.close()
+Member = Callable[[str, str, str], AbstractContextManager[ShareConsumer]]
+"""Makes a member of a group at an address, which reads a topic until the block ends."""
 
 
 @contextmanager
-def share_consumers() -> Iterator[ShareConsumers]:
+def share_consumers() -> Iterator[Member]:
+    """Members of share groups, all in one Java process."""
     (py4j_jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port, token = launch_gateway(
         jarpath=str(py4j_jar),
@@ -111,6 +100,6 @@ def share_consumers() -> Iterator[ShareConsumers]:
         gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
     )
     try:
-        yield ShareConsumers(java)
+        yield lambda *where: closing(ShareConsumer(java, *where))
     finally:
         java.shutdown()

@@ -8,7 +8,7 @@ import pytest
 from tests.commands.test_failover_on_brokers import run
 from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
-from tests.share_consumers import Delivered, ShareConsumer, ShareConsumers, share_consumers
+from tests.share_consumers import Delivered, Member, ShareConsumer, share_consumers
 from tests.waiting import wait_until
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -49,7 +49,7 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
     chance = random.Random(932)
     carry_over = CarryOver()
     with (
-        share_consumers() as java,
+        share_consumers() as member,
         KafkaCluster(flow.source) as here,
         KafkaCluster(flow.target) as there,
     ):
@@ -58,7 +58,7 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
         for part in (slice(0, RECORDS // 2), slice(RECORDS // 2, RECORDS)):
             for number in PARTITIONS:
                 source.produce(topic, records[number][part], partition=number, batch=BATCH)
-            with java.member(source.bootstrap, group, topic) as consumer:
+            with member(source.bootstrap, group, topic) as consumer:
                 acknowledge_some(consumer, accepted, part.stop // 2, chance)
             # The mirror has not come so far: it copies the rest after the last cycle.
             for number in PARTITIONS:
@@ -81,7 +81,7 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
         for number in PARTITIONS:
             mirror(target, remote, number, records[number])
 
-        delivered = read_all(java, target.bootstrap, group, remote, records)
+        delivered = read_all(member, target.bootstrap, group, remote, records)
 
     for number in PARTITIONS:
         (row,) = (row for row in rows if row.partition == number)
@@ -145,12 +145,12 @@ def poll_some(consumer: ShareConsumer) -> list[Delivered]:
 
 
 def read_all(
-    java: ShareConsumers, bootstrap: str, group: str, topic: str, records: dict[int, list[Written]]
+    member: Member, bootstrap: str, group: str, topic: str, records: dict[int, list[Written]]
 ) -> Values:
     """What consumers of the group get until nothing is left. The last record is among it, since
     nothing is acknowledged on this cluster."""
     delivered: Values = defaultdict(set)
-    with java.member(bootstrap, group, topic) as consumer:
+    with member(bootstrap, group, topic) as consumer:
 
         def is_done() -> bool:
             for record in consumer.poll():

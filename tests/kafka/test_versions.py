@@ -17,7 +17,7 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
-from tests.scenarios.flows import member, one_cycle, read_on
+from tests.scenarios.flows import member, one_cycle
 from tests.waiting import wait_until
 from tsoffset.commands.check.findings import Severity
 from tsoffset.commands.check.flow_check import check
@@ -123,7 +123,9 @@ def test_groups_are_synced_between_versions(contents_of, unique, tmp_path, here,
         for group, offset in groups.items():
             row = rows.of(group, copied.topic, partition)
             assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
-            got = read_on(copied.there, group, (copied.copy, partition))
+            got = copied.there.read(
+                copied.copy, partition, group=group, isolation="read_committed"
+            )
             assert [record.value for record in got] == copied.left(partition, offset)
     assert copied.there.committed_offsets(busy) == {}
     for row in one_cycle(flow).all:

@@ -6,14 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import javaproperties
 from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaTopicPartition
 
 from tests.embedded_cluster import EmbeddedCluster
-from tests.producing import Contents, Stored
+from tests.producing import Contents
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.rounds import translate_partitions
@@ -175,32 +173,6 @@ def one_cycle(flow: FlowSettings, *, commit: bool = True) -> Rows:
     """One cycle by clients that are made for it: nothing is remembered between cycles."""
     with KafkaCluster(flow.source) as source, KafkaCluster(flow.target) as target:
         return Rows(cycle(flow, source, target, commit=commit))
-
-
-def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stored]:
-    """What a consumer of `group` gets of a partition, from its group's committed offset to the end
-    of the log. It fails where the group has committed nothing."""
-    at = KafkaTopicPartition(*place)
-    got: list[Any] = []
-    with closing(
-        KafkaConsumer(
-            bootstrap_servers=contents.bootstrap,
-            group_id=group,
-            isolation_level="read_committed",
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            max_poll_records=10_000,
-        )
-    ) as consumer:
-        consumer.assign([at])
-        end = consumer.end_offsets([at])[at]
-
-        def is_at_the_end() -> bool:
-            got.extend(consumer.poll(timeout_ms=200).get(at, ()))
-            return bool(consumer.position(at) >= end)
-
-        wait_until(is_at_the_end, f"{group} has read {at} to {end}")
-    return [Stored(one.offset, one.timestamp, one.value, one.key) for one in got]
 
 
 @contextmanager

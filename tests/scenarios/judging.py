@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.copies import CopiedPartition
-from tests.scenarios.flows import Flows, read_on
+from tests.scenarios.flows import Flows
 from tsoffset.flow.policy import target_topic
 from tsoffset.model import OutcomeKind, Precision, Translated
 
@@ -84,5 +84,5 @@ class Logs(CopiedPartition):
         for group, position in groups.items():
             row = rows.of(group, *place)
             assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
-            got = read_on(target, group, self._remote)
+            got = target.read(*self._remote, group=group, isolation="read_committed")
             assert [record.value for record in got] == self.unread(position), row

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.producing import numbered
-from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     COMPACTED,
     EQUAL_TIMES,
@@ -100,7 +99,7 @@ def test_group_comes_back_to_the_original(estate, forth, back, topic):
         row = rows.of(group, remote)
         assert (row.outcome, row.target_topic) == (OutcomeKind.COMMITTED, topic), row
         assert (row.target_offset, row.precision) == (offset, Precision.EXACT)
-    got = read_on(home, all_read, (topic, 0))
+    got = home.read(topic, group=all_read, isolation="read_committed")
     assert [record.value for record in got] == [record.value for record in not_mirrored]
 
 
