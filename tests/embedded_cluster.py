@@ -1,6 +1,7 @@
 """A Kafka cluster of several nodes on this machine."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -65,3 +66,12 @@ class EmbeddedCluster:
         with ExitStack() as stack:
             for node in self.nodes:
                 stack.callback(node.__exit__, kind)
+
+
+def start_together(running: ExitStack, *clusters: EmbeddedBroker | EmbeddedCluster) -> None:
+    """Start all at once; the stack stops them."""
+    for one in clusters:
+        running.callback(one.stop)
+    with ThreadPoolExecutor() as pool:
+        for started in [pool.submit(one.start) for one in clusters]:
+            started.result()

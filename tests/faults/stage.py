@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +18,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from tests.daemons import SECONDS, Daemon
-from tests.embedded_cluster import EmbeddedCluster
+from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents
@@ -185,7 +184,7 @@ def seconds_between(first: Mapping[str, Any], last: Mapping[str, Any]) -> float:
 @contextmanager
 def staged(folder: Path) -> Iterator[Stage]:
     """All of it, running, with both flows synced once; ended with the block."""
-    with ExitStack() as running, ThreadPoolExecutor() as pool:
+    with ExitStack() as running:
         proxies = {name: running.enter_context(Proxy()) for name in "BC"}
         a = EmbeddedCluster(folder, name="A", nodes=3)
         singles = {
@@ -196,10 +195,7 @@ def staged(folder: Path) -> Iterator[Stage]:
             )
             for name in "BCD"
         }
-        for nodes in (a, *singles.values()):
-            running.callback(nodes.stop)
-        for started in [pool.submit(nodes.start) for nodes in (a, *singles.values())]:
-            started.result()
+        start_together(running, a, *singles.values())
         bootstrap = {"A": a.bootstrap, **{name: each.bootstrap for name, each in singles.items()}}
         contents = {
             name: running.enter_context(closing(Contents(there)))

@@ -13,9 +13,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ import pytest
 import yaml
 
 from tests.invoking import ROOT, run_program, succeeds
+from tests.server.test_remotes import answering, said
 from tests.serving import series_of
 from tsoffset.config.loading import Configuration
 from tsoffset.metrics.table import METRICS
@@ -97,30 +96,15 @@ def test_nothing_is_built_with_packages_that_no_lock_file_names(file):
         assert "--only-binary :all:" in step or "--no-build-isolation" in step
 
 
-class Health(BaseHTTPRequestHandler):
-    """Answers /healthz with the status that the test wants."""
-
-    status = 200
-
-    def do_GET(self) -> None:
-        self.send_response(self.status if self.path == "/healthz" else 404)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
-def test_health_check_asks_healthz(status, healthy, monkeypatch):
-    monkeypatch.setattr(Health, "status", status)
+def test_health_check_asks_healthz(status, healthy):
     (line,) = instructions("HEALTHCHECK")
     python, *arguments = json.loads(line.partition("CMD ")[2])
     assert python == "python"
-    with HTTPServer(("127.0.0.1", 0), Health) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        here = [part.replace(":8083", f":{server.server_port}") for part in arguments]
+    with answering(lambda it: said(status if it.path == "/healthz" else 404)(it)) as address:
+        port = address.rpartition(":")[2]
+        here = [part.replace(":8083", f":{port}") for part in arguments]
         done = subprocess.run([sys.executable, *here], capture_output=True, check=False)
-        server.shutdown()
     assert (done.returncode == 0) is healthy
 
 

@@ -2,7 +2,6 @@
 and what a group's consumer gets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import javaproperties
 from kafka import KafkaConsumer
 
-from tests.embedded_cluster import EmbeddedCluster
+from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.producing import Contents
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
@@ -74,10 +73,9 @@ def two_brokers(folder: Path) -> Iterator[list[EmbeddedBroker]]:
     """Two clusters, A and B, which compact soon."""
     quick = {"log.cleaner.backoff.ms": "100"}
     pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
-    with ExitStack() as running, ThreadPoolExecutor() as pool:
-        for broker in pair:
-            running.callback(broker.stop)
-        yield list(pool.map(EmbeddedBroker.start, pair))
+    with ExitStack() as running:
+        start_together(running, *pair)
+        yield pair
 
 
 class Rows:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.daemons import Daemon, named
-from tests.embedded_cluster import EmbeddedCluster
+from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
 from tests.soak.samples import Sample, heap, java_of, live_objects, sample
@@ -88,11 +88,7 @@ def two_clusters(
     with ExitStack() as running:
         source = EmbeddedCluster(folder, name="A", nodes=nodes)
         target = EmbeddedBroker(folder / "B", name="B")
-        for one in (source, target):
-            running.callback(one.stop)
-        with ThreadPoolExecutor() as pool:
-            for started in [pool.submit(one.start) for one in (source, target)]:
-                started.result()
+        start_together(running, source, target)
         contents = running.enter_context(closing(Contents(source.bootstrap)))
         replicas = {
             number: [(number + step) % nodes + 1 for step in range(nodes)]
