@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def logs_as_at_first(request) -> Iterator[None]:
     """A task that runs in this process sets its logs up, for its process; the next test's are not
     those. A random test logs warnings alone: a line per example would hide the one that fails."""
-    if getattr(request.function, "is_hypothesis_test", False):
+    if request.node.get_closest_marker("no_cover"):
         warnings_alone = structlog.make_filtering_bound_logger(logging.WARNING)
         structlog.configure(wrapper_class=warnings_alone)
     yield

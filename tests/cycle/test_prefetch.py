@@ -5,17 +5,11 @@ import pytest
 from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
 from tests.rule.test_translate import Mirror
-from tests.translating import silence_logs
 from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Precision, TopicPartition, Translated
 
 TARGET = TopicPartition(f"A.{SOURCE.topic}", SOURCE.partition)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    silence_logs()
 
 
 def work(*offsets: int) -> PartitionWork:

@@ -18,14 +18,7 @@ from tests.random_logs import TIMESTAMPS, Kind
 from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs
 from tests.rule.test_translation_properties import kinds, large, seeds
-from tests.translating import (
-    Way,
-    mistake_of,
-    neighbors,
-    silence_logs,
-    translated_of,
-    translations,
-)
+from tests.translating import Way, mistake_of, neighbors, translated_of, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
 from tsoffset.digests import content_digest
@@ -236,7 +229,6 @@ SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
 
 def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[Kind]) -> float:
     """Judge what is answered at once in random worlds; the share of all positions that it is."""
-    silence_logs()
     at_once: set[int] = set()
 
     def noted(*asked: Any) -> tuple[Flags, Answers]:

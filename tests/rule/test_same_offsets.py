@@ -27,7 +27,7 @@ from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import build
 from tests.rule.test_translation_properties import each_example, kinds, seeds
-from tests.translating import Way, asked, silence_logs, translations
+from tests.translating import Way, asked, translations
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.model import Isolation, Precision, Reason, Row, TimestampType, TopicPartition
@@ -112,12 +112,6 @@ def diverged(at: int = 50, source: int = 30, target: int = 30) -> Mirrored:
     """Alike up to an offset, then written to on each side alone."""
     mirrored = Mirrored().write(at).alone("source", source, "after the election")
     return mirrored.alone("target", target, "what the source has lost")
-
-
-@pytest.fixture
-def _quiet() -> None:
-    """A line per world would be all that is seen of a failure."""
-    silence_logs()
 
 
 # --- the promise holds ----------------------------------------------------------------------
@@ -292,7 +286,6 @@ def _readable(log: PartitionLog, isolation: Isolation) -> dict[int, Message]:
     }
 
 
-@pytest.mark.usefixtures("_quiet")
 @each_example(scaled(75))
 @given(
     st.lists(writes, max_size=8),
@@ -338,7 +331,7 @@ def test_random_mirrors_are_translated_or_found_diverged(alike, only_source, los
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("_quiet")
+@pytest.mark.no_cover
 def test_a_promise_that_is_none_is_mostly_found_out():
     """The setting beside MirrorMaker 2, which keeps no offsets: where they agree by chance at a
     commit and at the end, and a repeat is not ended, an answer can be unsafe. (A world in three

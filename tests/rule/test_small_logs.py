@@ -13,7 +13,6 @@ import pytest
 
 from tests.random_examples import scaled
 from tests.small_logs import SmallLog, every, judge, some
-from tests.translating import silence_logs
 from tsoffset.cycle import rounds
 from tsoffset.flow.settings import TranslationSettings
 
@@ -31,7 +30,6 @@ def assert_nothing_is_skipped(
 ) -> None:
     """Nothing is passed but what equals a record that the group has read or will read; the logs
     that show otherwise are printed as examples."""
-    silence_logs()
     judged = judge(logs, alone=alone, settings=settings)
     print(judged)  # noqa: T201 (for docs/accuracy.md, with -s)
     assert not judged.wrong, "\n".join([str(judged), *judged.wrong[:10]])

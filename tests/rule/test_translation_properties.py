@@ -25,7 +25,6 @@ from tests.translating import (
     conversation,
     mistake_of,
     outcomes,
-    silence_logs,
     sliced,
     translations,
 )
@@ -145,12 +144,6 @@ retried = st.builds(
     st.sampled_from((0.0, 0.05, 0.2)),
     st.sampled_from((0.0, 0.03)),
 )
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    """A line per world would be all that is seen of a failure."""
-    silence_logs()
 
 
 def each_example(

@@ -17,7 +17,7 @@ from tests.random_logs import Kind
 from tests.replication_model import build
 from tests.rule.test_fast_path import LONG_KINDS
 from tests.rule.test_translation_properties import kinds, seeds
-from tests.translating import Way, neighbors, outcomes, silence_logs
+from tests.translating import Way, neighbors, outcomes
 from tsoffset.columns import Flags
 from tsoffset.cycle import rounds, under_way
 from tsoffset.cycle.work import Cost
@@ -182,7 +182,6 @@ def test_what_counts_as_another_answer(conversed, is_another):
 def test_there_are_no_false_alarms():
     """In random worlds, whatever may be read for a position, all that is answered at once is
     agreed to."""
-    silence_logs()
     everything = [
         TranslationSettings(verify=10_000),
         TranslationSettings(verify=10_000, budget=1, scan_bytes=3_000),
