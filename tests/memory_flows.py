@@ -285,11 +285,12 @@ def mirrored_estate(
     up_to: int | None = None,
     stamped: bool = True,
     billing: int | None = None,
-    brokers: int = 1,
+    **clusters: int,
 ) -> Estate:
     """`orders` on A, mirrored to B up to an offset, else all of it; its copy begins at
-    `first_offset`. `billing` is where a group of that name stands on A."""
-    estate = Estate(brokers=brokers)
+    `first_offset`. `billing` is where a group of that name stands on A, `clusters` what clusters
+    are made with."""
+    estate = Estate(**clusters)
     estate.write("orders", records, partitions=partitions, stamped=stamped)
     estate.mirror("orders", first_offset=first_offset, up_to=up_to)
     if billing is not None:

@@ -219,10 +219,17 @@ class Case:
         return row_of(rows, "g", partition=self.partition)
 
 
-def at(offset: int, *, there: int | None = None, active: bool = False) -> Estate:
-    """orders of A, mirrored to B from offset 10 on; g at `offset`, on B at `there`."""
-    estate = mirrored_estate(first_offset=10)
-    estate.commit("g", "orders", offset)
+def at(
+    offset: int,
+    *,
+    there: int | None = None,
+    active: bool = False,
+    up_to: int | None = None,
+    type: GroupType = GroupType.CLASSIC,
+) -> Estate:
+    """orders of A, mirrored `up_to` to B from offset 10 on; g at `offset`, on B at `there`."""
+    estate = mirrored_estate(first_offset=10, up_to=up_to)
+    estate.commit("g", "orders", offset, type=type)
     if there is not None:
         estate.commit("g", "A.orders", there, on="B")
     if active:
@@ -281,9 +288,7 @@ def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> Case:
 
 
 def not_mirrored() -> Case:
-    estate = mirrored_estate(up_to=0)
-    estate.commit("g", "orders", 40)
-    return Case(estate)
+    return Case(at(40, up_to=0))
 
 
 def no_proof(*, there: int | None = None, active: bool = False) -> Case:
@@ -322,18 +327,6 @@ def unproven() -> Case:
     return Case(at(40), flow(translation=TranslationSettings(proof="timestamps")))
 
 
-def frontier() -> Case:
-    estate = mirrored_estate(up_to=30)
-    estate.commit("g", "orders", 40)
-    return Case(estate)
-
-
-def share_group() -> Case:
-    estate = mirrored_estate()
-    estate.commit("g", "orders", 40, type=GroupType.SHARE)
-    return Case(estate)
-
-
 # Field by field: s(ource_offset), t(imestamp), p(recision and target_offset), c(urrent).
 REASONS: dict[Reason, tuple[str, Callable[[], Case]]] = {
     Reason.UNSUPPORTED_GROUP: ("s", lambda: share_group_on_target(Case(at(40)))),
@@ -355,10 +348,10 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
     ("committed", lambda: Case(at(40)), COMMITTED, "stp"),
     ("committed over", lambda: Case(at(40, there=45)), COMMITTED, "stpc"),
     ("unchanged", lambda: Case(at(40, there=50)), UNCHANGED, "stpc"),
-    ("frontier", frontier, COMMITTED, "stp"),
+    ("frontier", lambda: Case(at(40, up_to=30)), COMMITTED, "stp"),
     ("unproven", unproven, COMMITTED, "stp"),
     ("floor", lambda: floor(not_mirrored()), COMMITTED, "stp"),
-    ("share", share_group, COMMITTED, "stp"),
+    ("share", lambda: Case(at(40, type=GroupType.SHARE)), COMMITTED, "stp"),
     ("no proof, there", lambda: no_proof(there=3), skipped(Reason.NO_PROOF), "stc"),
     *((reason, case, skipped(reason), present) for reason, (present, case) in REASONS.items()),
     *((kind, lambda kind=kind: failing(kind), failed(kind), "s") for kind in FailureKind),

@@ -311,9 +311,7 @@ def test_a_commit_that_is_never_answered_is_given_up(estate, target):
 
 def test_metadata_that_is_left_out_is_not_sent_over_another_commit():
     """The second commit of such a group, too, is decided on what it has then."""
-    estate = Estate("A", "B", max_metadata_length=20)
-    estate.write("orders")
-    estate.mirror("orders")
+    estate = mirrored_estate(max_metadata_length=20)
     estate.commit("billing", "orders", 40, metadata="x" * 21)
     target = Target(estate["B"], estate.time)
     target.after_commits = [target.move("billing", 70)]

@@ -63,9 +63,7 @@ def test_a_flow_that_is_turned_off_is_only_planned():
 def test_metadata_that_the_target_refuses_is_left_out():
     """The offset is worth more than its metadata: committed empty, with a message; rows beside
     it keep theirs and are not committed again."""
-    estate = Estate("A", "B", max_metadata_length=20)
-    estate.write("orders", partitions=2)
-    estate.mirror("orders")
+    estate = mirrored_estate(partitions=2, max_metadata_length=20)
     estate.commit("billing", "orders", 40, partition=0, metadata="x" * 21)
     estate.commit("billing", "orders", 50, partition=1, metadata="y" * 20)
     rows = estate.sync()
@@ -83,9 +81,7 @@ def test_metadata_that_the_target_refuses_is_left_out():
 
 def test_a_group_that_becomes_active_before_its_metadata_is_left_out_is_active():
     """The second try can be refused for another reason than the first."""
-    estate = Estate("A", "B", max_metadata_length=20)
-    estate.write("orders")
-    estate.mirror("orders")
+    estate = mirrored_estate(max_metadata_length=20)
     estate.commit("billing", "orders", 40, metadata="x" * 21)
     estate["B"].fail(
         broken(FailureKind.COORDINATOR, metadata_too_large=True), verb=Verb.COMMIT, times=1
@@ -96,9 +92,7 @@ def test_a_group_that_becomes_active_before_its_metadata_is_left_out_is_active()
 
 def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed():
     """Only the row whose metadata was refused fails; the one beside it stands committed."""
-    estate = Estate("A", "B", max_metadata_length=20)
-    estate.write("orders", partitions=2)
-    estate.mirror("orders")
+    estate = mirrored_estate(partitions=2, max_metadata_length=20)
     for number, metadata in enumerate(("x" * 21, "y")):
         estate.commit("billing", "orders", 40, partition=number, metadata=metadata)
     rows = cycle(flow(), estate["A"], Vanishing(estate["B"], Verb.COMMIT, calls=1))
