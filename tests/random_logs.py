@@ -1,5 +1,7 @@
 """Kinds of random logs, and the applications that write them."""
 
+# ruff: noqa: RUF009 (what `_of` returns is a field)
+
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace

@@ -123,9 +123,7 @@ def test_groups_are_synced_between_versions(contents_of, unique, tmp_path, here,
         for group, offset in groups.items():
             row = rows.of(group, copied.topic, partition)
             assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
-            got = copied.there.read(
-                copied.copy, partition, group=group, isolation="read_committed"
-            )
+            got = copied.there.read(copied.copy, partition, group=group, isolation="read_committed")
             assert [record.value for record in got] == copied.left(partition, offset)
     assert copied.there.committed_offsets(busy) == {}
     for row in one_cycle(flow).all:

@@ -273,8 +273,8 @@ def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing():
     """translation.proof = timestamps: the lookup's answer, precision unproven, no bound."""
     mirrored = Mirror().write([1, 2, 2, 2, 3]).copy()
     kip = TranslationSettings(proof="timestamps")
-    assert resumes(mirrored.translation(3, translation=kip).outcome) == (1, Precision.UNPROVEN, None)
-    assert reason(mirrored.translation(5, translation=kip).outcome) is Reason.NO_PROOF
+    assert resumes(mirrored.outcome(3, translation=kip)) == (1, Precision.UNPROVEN, None)
+    assert reason(mirrored.outcome(5, translation=kip)) is Reason.NO_PROOF
 
 
 def test_the_timestamp_of_the_row():

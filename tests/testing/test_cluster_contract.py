@@ -5,9 +5,9 @@ alone. Where the two differ, the broker is right.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -102,51 +102,58 @@ def the_one(answers: Mapping[Any, Any], request: object) -> Any:
     return answers[request]
 
 
-def read(
-    cluster: Cluster,
-    partition: TopicPartition,
-    offset: int,
-    isolation: Isolation = UNCOMMITTED,
-    max_bytes: int = 1,
-) -> Stretch | Failed:
-    request = ReadFrom(partition, offset, max_bytes)
-    return the_one(cluster.read([request], isolation), request)
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A partition that is filled through its stand, and asked through the seam."""
+
+    stand: Stand
+    partition: TopicPartition
+
+    def append(self, messages: Sequence[Message], **how: Any) -> None:
+        self.stand.append(self.partition, messages, **how)
+
+    def delete_records(self, before: int) -> None:
+        self.stand.delete_records(self.partition, before)
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        return self.stand.transaction(self.partition)
+
+    def range(self, isolation: Isolation = UNCOMMITTED) -> LogRange | Failed:
+        answers = self.stand.cluster.log_ranges([self.partition], isolation)
+        return the_one(answers, self.partition)
+
+    def read(
+        self, offset: int, isolation: Isolation = UNCOMMITTED, max_bytes: int = 1
+    ) -> Stretch | Failed:
+        request = ReadFrom(self.partition, offset, max_bytes)
+        return the_one(self.stand.cluster.read([request], isolation), request)
+
+    def stretch(self, offset: int, *how: Any, **named: Any) -> tuple[int, int, list[int]]:
+        """Start, end and the records' offsets of what is read."""
+        answer = self.read(offset, *how, **named)
+        assert isinstance(answer, Stretch), answer
+        return answer.start, answer.end, [record.offset for record in answer.records]
+
+    def lookup(
+        self, timestamp_ms: int, isolation: Isolation = UNCOMMITTED
+    ) -> TimedOffset | Failed | None:
+        request = FirstAtTime(self.partition, timestamp_ms)
+        return the_one(self.stand.cluster.first_at_times([request], isolation), request)
+
+    def youngest(self, isolation: Isolation = UNCOMMITTED) -> TimedOffset | Failed | None:
+        request = Youngest(self.partition)
+        return the_one(self.stand.cluster.youngest([request], isolation), request)
 
 
-def stretch(
-    cluster: Cluster,
-    partition: TopicPartition,
-    offset: int,
-    isolation: Isolation = UNCOMMITTED,
-    max_bytes: int = 1,
-) -> tuple[int, int, list[int]]:
-    """Start, end and the records' offsets of what is read."""
-    answer = read(cluster, partition, offset, isolation, max_bytes)
-    assert isinstance(answer, Stretch), answer
-    return answer.start, answer.end, [record.offset for record in answer.records]
+@pytest.fixture
+def partition(stand) -> TopicPartition:
+    """A new one."""
+    return stand.partition()
 
 
-def lookup(
-    cluster: Cluster,
-    partition: TopicPartition,
-    timestamp_ms: int,
-    isolation: Isolation = UNCOMMITTED,
-) -> TimedOffset | Failed | None:
-    request = FirstAtTime(partition, timestamp_ms)
-    return the_one(cluster.first_at_times([request], isolation), request)
-
-
-def youngest(
-    cluster: Cluster, partition: TopicPartition, isolation: Isolation = UNCOMMITTED
-) -> TimedOffset | Failed | None:
-    request = Youngest(partition)
-    return the_one(cluster.youngest([request], isolation), request)
-
-
-def log_range(
-    cluster: Cluster, partition: TopicPartition, isolation: Isolation = UNCOMMITTED
-) -> LogRange | Failed:
-    return the_one(cluster.log_ranges([partition], isolation), partition)
+@pytest.fixture
+def log(stand, partition) -> Log:
+    return Log(stand, partition)
 
 
 def offsets_of(cluster: Cluster, group: str, require_stable: bool = True) -> object:
@@ -286,22 +293,20 @@ def test_topic_configs_tell_what_is_compared(stand, cluster):
 
 
 @pytest.mark.parametrize("isolation", BOTH)
-def test_a_log_range_goes_from_the_first_record_to_behind_the_last(stand, cluster, isolation):
+def test_a_log_range_goes_from_the_first_record_to_behind_the_last(log, isolation):
     """An empty log is 0..0; n records make it 0..n."""
-    partition = stand.partition()
-    assert log_range(cluster, partition, isolation) == LogRange(0, 0)
-    stand.append(partition, numbered(range(7)), batch_size=3)
-    assert log_range(cluster, partition, isolation) == LogRange(0, 7)
+    assert log.range(isolation) == LogRange(0, 0)
+    log.append(numbered(range(7)), batch_size=3)
+    assert log.range(isolation) == LogRange(0, 7)
 
 
-def test_a_log_that_was_emptied_begins_at_its_end(stand, cluster):
+def test_a_log_that_was_emptied_begins_at_its_end(log):
     """With all records deleted, start and end are the same, and not 0."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(10)), batch_size=5)
-    stand.delete_records(partition, 10)
-    assert log_range(cluster, partition) == LogRange(10, 10)
-    assert stretch(cluster, partition, 10) == (10, 10, [])
-    assert lookup(cluster, partition, NOW_MS) is None
+    log.append(numbered(range(10)), batch_size=5)
+    log.delete_records(10)
+    assert log.range() == LogRange(10, 10)
+    assert log.stretch(10) == (10, 10, [])
+    assert log.lookup(NOW_MS) is None
 
 
 def test_an_unknown_partition_is_missing_and_the_others_answer(stand, cluster):
@@ -346,13 +351,12 @@ def test_nothing_asked_is_nothing_answered(cluster):
 
 
 @pytest.mark.parametrize("isolation", BOTH)
-def test_one_byte_reads_the_batch_that_holds_the_offset(stand, cluster, isolation):
+def test_one_byte_reads_the_batch_that_holds_the_offset(log, isolation):
     """Whichever offset of a batch is asked for, the whole batch comes and no other."""
-    partition = stand.partition()
     for size in (3, 1, 4):
-        stand.append(partition, numbered(range(size)))
+        log.append(numbered(range(size)))
     expected = [(0, 3, [0, 1, 2])] * 3 + [(3, 4, [3])] + [(4, 8, [4, 5, 6, 7])] * 4
-    answers = [stretch(cluster, partition, offset, isolation) for offset in range(8)]
+    answers = [log.stretch(offset, isolation) for offset in range(8)]
     assert answers == expected
 
 
@@ -372,36 +376,32 @@ def test_many_reads_of_one_call_are_each_answered(stand, cluster):
         assert [record.offset for record in answer.records] == list(range(first, first + 4))
 
 
-def test_more_bytes_read_whole_batches_one_after_another(stand, cluster):
+def test_more_bytes_read_whole_batches_one_after_another(log):
     """A stretch never holds a part of a batch, has no gap, and the next begins at its end."""
-    partition = stand.partition()
     padded = [Message(m.timestamp_ms, m.key, bytes(100)) for m in numbered(range(60))]
-    stand.append(partition, padded, batch_size=5)
-    one_batch = read(cluster, partition, 0)
+    log.append(padded, batch_size=5)
+    one_batch = log.read(0)
     assert one_batch.bytes_read > 500
     position, stretches = 0, 0
     while position < 60:
-        start, end, offsets = stretch(
-            cluster, partition, position, max_bytes=one_batch.bytes_read * 5 // 2
-        )
+        start, end, offsets = log.stretch(position, max_bytes=one_batch.bytes_read * 5 // 2)
         assert (start, end - start) == (position, 10)
         assert offsets == list(range(start, end))
         position, stretches = end, stretches + 1
     assert stretches == 6
-    assert stretch(cluster, partition, 3, max_bytes=WIDE) == (0, 60, list(range(60)))
+    assert log.stretch(3, max_bytes=WIDE) == (0, 60, list(range(60)))
 
 
-def test_records_keep_their_time_and_are_known_by_digests(stand, cluster):
+def test_records_keep_their_time_and_are_known_by_digests(log):
     """Timestamp and offset as written; key, value and headers as digests; null is None."""
-    partition = stand.partition()
     written = [
         Message(NOW_MS, b"key", b"value", (("name", b"x"), ("other", None))),
         Message(NOW_MS + 5, b"key", None),
         Message(NOW_MS + 3, None, b"value", (("name", b"x"), ("name", b"y"))),
         Message(NOW_MS + 3, b"", b"", (("name", b""), ("name", b"x"))),
     ]
-    stand.append(partition, written)
-    answer = read(cluster, partition, 0)
+    log.append(written)
+    answer = log.read(0)
     assert answer.timestamp_type is TimestampType.CREATE_TIME
     assert answer.records == tuple(
         Record(
@@ -420,9 +420,8 @@ def test_records_keep_their_time_and_are_known_by_digests(stand, cluster):
     assert not first.headers <= third.headers
 
 
-def test_a_header_tells_where_a_record_came_from(stand, cluster):
+def test_a_header_tells_where_a_record_came_from(log):
     """The offset that the header named in the settings holds, if it holds one; the last counts."""
-    partition = stand.partition()
     values: list[tuple[bytes | None, ...]] = [
         ((7).to_bytes(8, "big"),),
         (),
@@ -430,45 +429,43 @@ def test_a_header_tells_where_a_record_came_from(stand, cluster):
         (b"7",),
         ((1).to_bytes(8, "big"), (2**40).to_bytes(8, "big")),
     ]
-    stand.append(
-        partition,
+    log.append(
         [
             Message(NOW_MS, b"k", b"v", tuple((ORIGIN.name, value) for value in each))
             for each in values
         ],
     )
-    answer = read(cluster, partition, 0)
+    answer = log.read(0)
     assert [record.source_offset for record in answer.records] == [7, None, None, None, 2**40]
 
 
 @pytest.mark.parametrize("isolation", BOTH)
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_a_raw_read_is_the_same_stretch_with_what_it_holds(stand, cluster, isolation, codec):
+def test_a_raw_read_is_the_same_stretch_with_what_it_holds(cluster, log, isolation, codec):
     """Start, end, offsets and times are those of `read`; keys and values come as written,
     null as None; control, aborted and deleted records do not exist."""
-    partition = stand.partition()
     written = [
         Message(NOW_MS, b"key", b"value", (("name", b"x"),)),
         Message(NOW_MS + 1, b"", b""),
         Message(NOW_MS + 2, b"key", None),
         Message(NOW_MS + 3, None, b"value"),
     ]
-    stand.append(partition, written, codec=codec)
+    log.append(written, codec=codec)
     for commit in (False, True):
-        with stand.transaction(partition) as transaction:
+        with log.transaction() as transaction:
             transaction.append(numbered(range(2)))
             if commit:
                 transaction.commit()
             else:
                 transaction.abort()
-    stand.append(partition, numbered(range(3)))
-    stand.delete_records(partition, 1)
-    log = log_range(cluster, partition, isolation)
+    log.append(numbered(range(3)))
+    log.delete_records(1)
+    reached = log.range(isolation)
     held = {}
-    for offset in range(log.start, log.end + 1):
+    for offset in range(reached.start, reached.end + 1):
         for size in (1, WIDE):
-            digests = read(cluster, partition, offset, isolation, size)
-            request = ReadFrom(partition, offset, size)
+            digests = log.read(offset, isolation, size)
+            request = ReadFrom(log.partition, offset, size)
             raw = cluster.read_raw([request], isolation)[request]
             assert (raw.start, raw.end) == (digests.start, digests.end)
             assert [
@@ -481,10 +478,9 @@ def test_a_raw_read_is_the_same_stretch_with_what_it_holds(stand, cluster, isola
     assert [held[offset] for offset in (1, 2, 3)] == [(m.key, m.value) for m in written[1:]]
 
 
-def test_a_raw_read_fails_as_a_read_does(stand, cluster):
+def test_a_raw_read_fails_as_a_read_does(stand, cluster, partition, log):
     """An offset outside the log and a partition that is not there fail alone, in their places."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(3)))
+    log.append(numbered(range(3)))
     good, outside = ReadFrom(partition, 1), ReadFrom(partition, 4)
     missing = ReadFrom(TopicPartition(stand.unique("nowhere"), 0), 0)
     answers = cluster.read_raw([good, outside, missing], UNCOMMITTED)
@@ -495,20 +491,18 @@ def test_a_raw_read_fails_as_a_read_does(stand, cluster):
 
 
 @pytest.mark.parametrize("isolation", BOTH)
-def test_the_log_end_reads_as_nothing(stand, cluster, isolation):
+def test_the_log_end_reads_as_nothing(log, isolation):
     """At the readable end a stretch is empty, also with many bytes and in an empty log."""
-    partition = stand.partition()
-    assert read(cluster, partition, 0, isolation) == Stretch(0, 0)
-    stand.append(partition, numbered(range(4)))
-    assert stretch(cluster, partition, 4, isolation, WIDE) == (4, 4, [])
+    assert log.read(0, isolation) == Stretch(0, 0)
+    log.append(numbered(range(4)))
+    assert log.stretch(4, isolation, WIDE) == (4, 4, [])
 
 
 @pytest.mark.parametrize("offset", [2, 11])
-def test_offsets_outside_the_log_fail(stand, cluster, offset):
+def test_offsets_outside_the_log_fail(cluster, partition, log, offset):
     """Below the start and beyond the end there is nothing to read, and that is said."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(10)), batch_size=5)
-    stand.delete_records(partition, 3)
+    log.append(numbered(range(10)), batch_size=5)
+    log.delete_records(3)
     good = ReadFrom(partition, 3)
     bad = ReadFrom(partition, offset)
     answers = cluster.read([bad, good], UNCOMMITTED)
@@ -518,90 +512,85 @@ def test_offsets_outside_the_log_fail(stand, cluster, offset):
     assert isinstance(answers[good], Stretch)
 
 
-def test_deleted_records_of_a_batch_do_not_exist(stand, cluster):
+def test_deleted_records_of_a_batch_do_not_exist(log):
     """Where the log begins inside a batch, its earlier records are not part of the stretch."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(10)), batch_size=5)
-    stand.delete_records(partition, 3)
-    assert log_range(cluster, partition) == LogRange(3, 10)
-    assert stretch(cluster, partition, 3) == (3, 5, [3, 4])
-    assert stretch(cluster, partition, 4) == (3, 5, [3, 4])
-    assert stretch(cluster, partition, 4, max_bytes=WIDE) == (3, 10, [3, 4, 5, 6, 7, 8, 9])
+    log.append(numbered(range(10)), batch_size=5)
+    log.delete_records(3)
+    assert log.range() == LogRange(3, 10)
+    assert log.stretch(3) == (3, 5, [3, 4])
+    assert log.stretch(4) == (3, 5, [3, 4])
+    assert log.stretch(4, max_bytes=WIDE) == (3, 10, [3, 4, 5, 6, 7, 8, 9])
 
 
-def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(stand, cluster):
+def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(log):
     """Read committed, an aborted batch is a stretch without records; else it is data."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(2)))
-    with stand.transaction(partition) as transaction:
+    log.append(numbered(range(2)))
+    with log.transaction() as transaction:
         transaction.append(numbered(range(2, 5)))
         transaction.abort()
-    with stand.transaction(partition) as transaction:
+    with log.transaction() as transaction:
         transaction.append(numbered(range(6, 8)))
         transaction.commit()
-    assert stretch(cluster, partition, 3, UNCOMMITTED) == (2, 5, [2, 3, 4])
-    assert stretch(cluster, partition, 3, COMMITTED) == (2, 5, [])
-    assert stretch(cluster, partition, 6, COMMITTED) == (6, 8, [6, 7])
+    assert log.stretch(3, UNCOMMITTED) == (2, 5, [2, 3, 4])
+    assert log.stretch(3, COMMITTED) == (2, 5, [])
+    assert log.stretch(6, COMMITTED) == (6, 8, [6, 7])
     everything = (0, 9, [0, 1, 6, 7])
-    assert stretch(cluster, partition, 0, COMMITTED, WIDE) == everything
-    assert stretch(cluster, partition, 0, UNCOMMITTED, WIDE) == (0, 9, [0, 1, 2, 3, 4, 6, 7])
+    assert log.stretch(0, COMMITTED, WIDE) == everything
+    assert log.stretch(0, UNCOMMITTED, WIDE) == (0, 9, [0, 1, 2, 3, 4, 6, 7])
 
 
-def test_only_the_aborted_one_of_two_mingled_transactions_is_void(stand, cluster):
+def test_only_the_aborted_one_of_two_mingled_transactions_is_void(log):
     """Batches of two producers lie among each other; each goes with its own transaction."""
-    partition = stand.partition()
-    with stand.transaction(partition) as kept, stand.transaction(partition) as void:
+    with log.transaction() as kept, log.transaction() as void:
         kept.append(numbered([0]))
         void.append(numbered([1]))
         kept.append(numbered([2]))
         void.append(numbered([3]))
         void.abort()
         kept.commit()
-    with stand.transaction(partition) as later:
+    with log.transaction() as later:
         later.append(numbered([6]))
         later.commit()
-    assert stretch(cluster, partition, 0, COMMITTED, WIDE) == (0, 8, [0, 2, 6])
-    assert stretch(cluster, partition, 1, COMMITTED) == (1, 2, [])
-    assert stretch(cluster, partition, 2, COMMITTED) == (2, 3, [2])
+    assert log.stretch(0, COMMITTED, WIDE) == (0, 8, [0, 2, 6])
+    assert log.stretch(1, COMMITTED) == (1, 2, [])
+    assert log.stretch(2, COMMITTED) == (2, 3, [2])
 
 
-def test_an_open_transaction_ends_what_is_stable(stand, cluster):
+def test_an_open_transaction_ends_what_is_stable(log):
     """Read committed, the log ends at the oldest open transaction, whatever comes after it;
     nothing at or behind that is read or found, until the transaction ends."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(3)))
-    with stand.transaction(partition) as transaction:
+    log.append(numbered(range(3)))
+    with log.transaction() as transaction:
         transaction.append(numbered(range(3, 5)))
-        stand.append(partition, numbered(range(5, 7)))
-        assert log_range(cluster, partition, UNCOMMITTED) == LogRange(0, 7)
-        assert log_range(cluster, partition, COMMITTED) == LogRange(0, 3)
-        assert stretch(cluster, partition, 0, COMMITTED, WIDE) == (0, 3, [0, 1, 2])
+        log.append(numbered(range(5, 7)))
+        assert log.range(UNCOMMITTED) == LogRange(0, 7)
+        assert log.range(COMMITTED) == LogRange(0, 3)
+        assert log.stretch(0, COMMITTED, WIDE) == (0, 3, [0, 1, 2])
         for undecided in (3, 4, 5, 7):
-            assert stretch(cluster, partition, undecided, COMMITTED) == (undecided, undecided, [])
-        assert stretch(cluster, partition, 4, UNCOMMITTED) == (3, 5, [3, 4])
-        assert lookup(cluster, partition, NOW_MS + 2, COMMITTED) == TimedOffset(2, NOW_MS + 2)
-        assert lookup(cluster, partition, NOW_MS + 3, COMMITTED) is None
-        assert lookup(cluster, partition, NOW_MS + 3, UNCOMMITTED) == TimedOffset(3, NOW_MS + 3)
+            assert log.stretch(undecided, COMMITTED) == (undecided, undecided, [])
+        assert log.stretch(4, UNCOMMITTED) == (3, 5, [3, 4])
+        assert log.lookup(NOW_MS + 2, COMMITTED) == TimedOffset(2, NOW_MS + 2)
+        assert log.lookup(NOW_MS + 3, COMMITTED) is None
+        assert log.lookup(NOW_MS + 3, UNCOMMITTED) == TimedOffset(3, NOW_MS + 3)
         transaction.commit()
-    assert log_range(cluster, partition, COMMITTED) == LogRange(0, 8)
-    assert stretch(cluster, partition, 3, COMMITTED) == (3, 5, [3, 4])
-    assert lookup(cluster, partition, NOW_MS + 3, COMMITTED) == TimedOffset(3, NOW_MS + 3)
+    assert log.range(COMMITTED) == LogRange(0, 8)
+    assert log.stretch(3, COMMITTED) == (3, 5, [3, 4])
+    assert log.lookup(NOW_MS + 3, COMMITTED) == TimedOffset(3, NOW_MS + 3)
 
 
-def test_deleting_records_of_an_open_transaction_leaves_nothing_stable(stand, cluster):
+def test_deleting_records_of_an_open_transaction_leaves_nothing_stable(log):
     """The readable end for committed records is never below the log's start."""
-    partition = stand.partition()
-    with stand.transaction(partition) as transaction:
+    with log.transaction() as transaction:
         transaction.append(numbered(range(4)))
-        stand.delete_records(partition, 2)
-        assert log_range(cluster, partition, UNCOMMITTED) == LogRange(2, 4)
-        assert log_range(cluster, partition, COMMITTED) == LogRange(2, 2)
-        assert stretch(cluster, partition, 2, COMMITTED) == (2, 2, [])
+        log.delete_records(2)
+        assert log.range(UNCOMMITTED) == LogRange(2, 4)
+        assert log.range(COMMITTED) == LogRange(2, 2)
+        assert log.stretch(2, COMMITTED) == (2, 2, [])
         transaction.abort()
-    assert log_range(cluster, partition, COMMITTED) == LogRange(2, 5)
+    assert log.range(COMMITTED) == LogRange(2, 5)
 
 
-def test_compaction_leaves_holes(stand, cluster):
+def test_compaction_leaves_holes(stand):
     """Records keep their offsets; a batch keeps its bounds when records go, and where all
     went the batch behind answers, from the offset asked for on."""
     keys = [(b"a", b"b"), (b"c", b"a"), (b"b", b"d"), (b"d", b"e"), (b"c",), (b"z",)]
@@ -610,20 +599,20 @@ def test_compaction_leaves_holes(stand, cluster):
         [Message(NOW_MS + 2 * (n := next(offsets)), key, b"%d" % n) for key in of_batch]
         for of_batch in keys
     ]
-    partition = stand.compacted(batches)
-    assert log_range(cluster, partition) == LogRange(0, 10)
-    assert stretch(cluster, partition, 0) == (0, 4, [3])
-    assert stretch(cluster, partition, 1) == (1, 4, [3])
-    assert stretch(cluster, partition, 2) == (2, 4, [3])
-    assert stretch(cluster, partition, 4) == (4, 6, [4])
-    assert stretch(cluster, partition, 5) == (4, 6, [4])
+    log = Log(stand, stand.compacted(batches))
+    assert log.range() == LogRange(0, 10)
+    assert log.stretch(0) == (0, 4, [3])
+    assert log.stretch(1) == (1, 4, [3])
+    assert log.stretch(2) == (2, 4, [3])
+    assert log.stretch(4) == (4, 6, [4])
+    assert log.stretch(5) == (4, 6, [4])
     # A read does not go on into the next segment, here the one that is written to.
-    assert stretch(cluster, partition, 0, max_bytes=WIDE) == (0, 9, [3, 4, 6, 7, 8])
-    assert stretch(cluster, partition, 9, max_bytes=WIDE) == (9, 10, [9])
-    assert lookup(cluster, partition, NOW_MS + 10) == TimedOffset(6, NOW_MS + 12)
+    assert log.stretch(0, max_bytes=WIDE) == (0, 9, [3, 4, 6, 7, 8])
+    assert log.stretch(9, max_bytes=WIDE) == (9, 10, [9])
+    assert log.lookup(NOW_MS + 10) == TimedOffset(6, NOW_MS + 12)
 
 
-def test_a_lookup_gives_up_at_an_emptied_segment(stand, cluster):
+def test_a_lookup_gives_up_at_an_emptied_segment(stand):
     """Where compaction left a file without records, every time before its last write gets
     None, although later records exist: None proves nothing. The youngest record is found, by
     brokers that look for it."""
@@ -634,34 +623,32 @@ def test_a_lookup_gives_up_at_an_emptied_segment(stand, cluster):
         [Message(NOW_MS + 20, b"a", b"new")],
         [Message(NOW_MS + 30, b"z", b"")],
     ]
-    partition = stand.compacted(batches, apart=True)
-    assert stretch(cluster, partition, 0) == (0, 2, [1])
-    assert lookup(cluster, partition, NOW_MS) is None
-    assert lookup(cluster, partition, NOW_MS + 10) is None
+    log = Log(stand, stand.compacted(batches, apart=True))
+    assert log.stretch(0) == (0, 2, [1])
+    assert log.lookup(NOW_MS) is None
+    assert log.lookup(NOW_MS + 10) is None
     last = TimedOffset(3, NOW_MS + 30) if stand.version >= YOUNGEST else None
-    assert youngest(cluster, partition) == last
+    assert log.youngest() == last
 
 
-def test_records_may_have_no_timestamp(stand, cluster):
+def test_records_may_have_no_timestamp(log):
     """A record without a time, or with one before 1970, has None, and no lookup answers it."""
-    partition = stand.partition()
     times = [None, -500, NOW_MS, None, 0]
-    stand.append(partition, [Message(time, b"k%d" % n) for n, time in enumerate(times)])
-    answer = read(cluster, partition, 0)
+    log.append([Message(time, b"k%d" % n) for n, time in enumerate(times)])
+    answer = log.read(0)
     stamps = [record.timestamp_ms for record in answer.records]
     assert stamps == [None, None, NOW_MS, None, 0]
-    assert lookup(cluster, partition, 0) == TimedOffset(2, NOW_MS)
+    assert log.lookup(0) == TimedOffset(2, NOW_MS)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_batches_read_like_others(stand, cluster, codec):
+def test_compressed_batches_read_like_others(log, codec):
     """Every codec gives the same records; an offset within the batch gives the whole of it."""
-    partition = stand.partition()
     messages = [
         Message(NOW_MS + n, b"k%d" % n, b"value" * 40, (("h", b"x" * 20),)) for n in range(50)
     ]
-    stand.append(partition, messages, codec=codec)
-    answer = read(cluster, partition, 30)
+    log.append(messages, codec=codec)
+    answer = log.read(30)
     assert (answer.start, answer.end) == (0, 50)
     assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in answer.records] == [
         (
@@ -672,15 +659,14 @@ def test_compressed_batches_read_like_others(stand, cluster, codec):
         )
         for message in messages
     ]
-    assert lookup(cluster, partition, NOW_MS + 30) == TimedOffset(30, NOW_MS + 30)
+    assert log.lookup(NOW_MS + 30) == TimedOffset(30, NOW_MS + 30)
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4", "snappy"])
-def test_a_batch_may_be_large_once_decompressed(stand, cluster, codec):
-    partition = stand.partition()
+def test_a_batch_may_be_large_once_decompressed(log, codec):
     messages = [Message(NOW_MS + n, b"k%d" % n, bytes([n]) * 524_288) for n in range(4)]
-    stand.append(partition, messages, codec=codec)
-    answer = read(cluster, partition, 2)
+    log.append(messages, codec=codec)
+    answer = log.read(2)
     assert isinstance(answer, Stretch), answer
     assert [record.value for record in answer.records] == [
         content_digest(message.value) for message in messages
@@ -690,32 +676,32 @@ def test_a_batch_may_be_large_once_decompressed(stand, cluster, codec):
 # --- LogAppendTime ------------------------------------------------------------------------
 
 
-def test_a_broker_may_stamp_records_itself(stand, cluster):
+def test_a_broker_may_stamp_records_itself(stand):
     """With LogAppendTime the stretch says so, all records of a batch have one time, which is
     not the producer's, and lookups go by it."""
-    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log = Log(stand, stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME))
     long_ago = 1_000_000
-    stand.append(partition, [Message(long_ago + n, b"k%d" % n) for n in range(3)])
-    answer = read(cluster, partition, 0)
+    log.append([Message(long_ago + n, b"k%d" % n) for n in range(3)])
+    answer = log.read(0)
     assert answer.timestamp_type is TimestampType.LOG_APPEND_TIME
     times = {record.timestamp_ms for record in answer.records}
     assert len(times) == 1
     appended = times.pop()
     assert appended > long_ago + 2
-    assert lookup(cluster, partition, long_ago) == TimedOffset(0, appended)
-    assert lookup(cluster, partition, appended) == TimedOffset(0, appended)
-    assert lookup(cluster, partition, appended + 1) is None
+    assert log.lookup(long_ago) == TimedOffset(0, appended)
+    assert log.lookup(appended) == TimedOffset(0, appended)
+    assert log.lookup(appended + 1) is None
 
 
-def test_control_records_tell_nothing_of_who_stamps(stand, cluster):
+def test_control_records_tell_nothing_of_who_stamps(stand):
     """A stretch without data is of CreateTime, whoever stamps the topic's records."""
-    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
-    with stand.transaction(partition) as transaction:
+    log = Log(stand, stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME))
+    with log.transaction() as transaction:
         transaction.append(numbered(range(2)))
         transaction.abort()
     kinds = {}
     for isolation in BOTH:
-        data, marker = (read(cluster, partition, offset, isolation) for offset in (0, 2))
+        data, marker = (log.read(offset, isolation) for offset in (0, 2))
         kinds[isolation] = (data.timestamp_type, marker.timestamp_type)
     assert kinds == {
         UNCOMMITTED: (TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME),
@@ -754,10 +740,9 @@ def test_a_lookup_finds_the_first_record_in_log_order(stand, cluster):
     }
 
 
-def test_negative_times_are_refused(stand, cluster):
+def test_negative_times_are_refused(cluster, partition, log):
     """They mean other things to a broker: asking for one is a mistake of the caller's."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(3)))
+    log.append(numbered(range(3)))
     with pytest.raises(ValueError, match="-1"):
         cluster.first_at_times([FirstAtTime(partition, -1)], UNCOMMITTED)
 
@@ -782,56 +767,54 @@ def test_the_youngest_record_has_the_largest_time(stand, cluster, isolation):
 
 
 @pytest.mark.since(*YOUNGEST)
-def test_records_without_a_time_are_not_the_youngest(stand, cluster):
+def test_records_without_a_time_are_not_the_youngest(stand):
     """Nor those before 1970; a log of nothing else has none."""
-    timeless, mixed = stand.partition(), stand.partition()
-    for partition in (timeless, mixed):
-        stand.append(partition, [Message(time, b"k") for time in (None, -500)])
-    stand.append(mixed, [Message(time, b"k") for time in (0, None)])
-    assert youngest(cluster, timeless) is None
-    assert youngest(cluster, mixed) == TimedOffset(2, 0)
+    timeless, mixed = (Log(stand, stand.partition()) for _ in range(2))
+    for log in (timeless, mixed):
+        log.append([Message(time, b"k") for time in (None, -500)])
+    mixed.append([Message(time, b"k") for time in (0, None)])
+    assert timeless.youngest() is None
+    assert mixed.youngest() == TimedOffset(2, 0)
 
 
 @pytest.mark.since(*YOUNGEST)
-def test_a_log_that_stamps_batches_answers_the_first_of_one(stand, cluster):
+def test_a_log_that_stamps_batches_answers_the_first_of_one(stand):
     """With LogAppendTime all records of a batch have one time."""
-    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
-    stand.append(partition, numbered(range(3)))
-    first = lookup(cluster, partition, NOW_MS)
-    assert youngest(cluster, partition) == TimedOffset(0, first.timestamp_ms)
+    log = Log(stand, stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME))
+    log.append(numbered(range(3)))
+    first = log.lookup(NOW_MS)
+    assert log.youngest() == TimedOffset(0, first.timestamp_ms)
 
 
 @pytest.mark.since(*YOUNGEST)
 @pytest.mark.parametrize("end", ["commit", "abort"])
-def test_the_youngest_record_may_be_no_data(stand, cluster, end):
+def test_the_youngest_record_may_be_no_data(log, end):
     """Transaction markers and aborted records count like any other, with either isolation."""
-    partition = stand.partition()
     far = NOW_MS + 3_000_000
-    with stand.transaction(partition) as transaction:
+    with log.transaction() as transaction:
         transaction.append(numbered(range(2)))
         getattr(transaction, end)()
     for isolation in BOTH:
-        marker = youngest(cluster, partition, isolation)
+        marker = log.youngest(isolation)
         assert marker.offset == 2
-        assert marker == lookup(cluster, partition, NOW_MS + 2, isolation)
-    with stand.transaction(partition) as transaction:
+        assert marker == log.lookup(NOW_MS + 2, isolation)
+    with log.transaction() as transaction:
         transaction.append([Message(far, b"k")])
         getattr(transaction, end)()
     for isolation in BOTH:
-        assert youngest(cluster, partition, isolation) == TimedOffset(3, far)
+        assert log.youngest(isolation) == TimedOffset(3, far)
 
 
 @pytest.mark.since(*YOUNGEST)
-def test_a_youngest_record_that_cannot_be_read_is_not_told(stand, cluster):
+def test_a_youngest_record_that_cannot_be_read_is_not_told(log):
     """Read committed, an open transaction hides it, and no older record stands in for it."""
-    partition = stand.partition()
-    stand.append(partition, numbered(range(3)))
-    with stand.transaction(partition) as transaction:
+    log.append(numbered(range(3)))
+    with log.transaction() as transaction:
         transaction.append([Message(NOW_MS, b"old")])
-        assert youngest(cluster, partition, COMMITTED) == TimedOffset(2, NOW_MS + 2)
-        stand.append(partition, numbered([9]))
-        assert youngest(cluster, partition, COMMITTED) is None
-        assert youngest(cluster, partition, UNCOMMITTED) == TimedOffset(4, NOW_MS + 9)
+        assert log.youngest(COMMITTED) == TimedOffset(2, NOW_MS + 2)
+        log.append(numbered([9]))
+        assert log.youngest(COMMITTED) is None
+        assert log.youngest(UNCOMMITTED) == TimedOffset(4, NOW_MS + 9)
         transaction.abort()
 
 
@@ -959,11 +942,10 @@ def test_metadata_has_a_limit_of_4096_characters(stand, cluster):
         pytest.param(GroupType.SHARE, marks=pytest.mark.since(*SHARE_OFFSETS)),
     ],
 )
-def test_a_group_with_members_refuses_commits(stand, cluster, kind):
+def test_a_group_with_members_refuses_commits(stand, cluster, partition, kind):
     """Its listing is active, where it tells states, and its offsets are its members' to move,
     though they can be read; the other groups of the same call are committed. Once it is empty
     it accepts."""
-    partition = stand.partition()
     group, idle = stand.unique("group"), stand.unique("group")
     share_groups = (group, idle) if kind is GroupType.SHARE else ()
 
@@ -1024,11 +1006,10 @@ def test_a_share_group_has_start_offsets(stand, cluster):
 
 
 @pytest.mark.since(*SHARE_OFFSETS)
-def test_a_group_is_not_moved_as_one_of_another_type(stand, cluster):
+def test_a_group_is_not_moved_as_one_of_another_type(stand, cluster, partition):
     """A share group has no committed offsets, a consumer group no start offsets: there are none to
     read, and setting them fails, for another reason than members. In one call each group is read
     as what it is."""
-    partition = stand.partition()
     consumers, sharing = stand.unique("group"), stand.unique("group")
     five = CommittedOffset(5)
     set_share_offset(cluster, sharing, partition, five)
@@ -1083,10 +1064,9 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand, cluster):
     assert isinstance(stable[partition], CommittedOffset)
 
 
-def test_a_commit_that_may_not_be_sent_is_not(stand, cluster):
+def test_a_commit_that_may_not_be_sent_is_not(stand, cluster, partition):
     """Each group is asked about once, right before its request; the others are committed. The
     failure is one to ask again about."""
-    partition = stand.partition()
     groups = [stand.unique("group") for _ in range(3)]
     asked: list[str] = []
 
@@ -1202,18 +1182,19 @@ def compacted_history(stand: Stand, seed: int) -> TopicPartition:
 def test_memory_and_broker_answer_alike(broker_stand, unique, told, seed, version):
     """One history told to both: every read at every offset and every lookup agree."""
     stands = (MemoryStand(unique), broker_stand(version))
-    memory, broker = (answers(stand.cluster, told(stand, seed)) for stand in stands)
+    memory, broker = (answers(Log(stand, told(stand, seed))) for stand in stands)
     if stands[1].version < YOUNGEST:
         memory |= {(isolation, "youngest"): None for isolation in BOTH}
     assert memory == broker
 
 
-def answers(cluster: Cluster, partition: TopicPartition) -> dict[object, object]:
+def answers(log: Log) -> dict[object, object]:
     """All that can be asked of one log, without what the two may differ in: the bytes of a
     batch, the time of a marker and the words of a failure."""
+    cluster, partition = log.stand.cluster, log.partition
     told: dict[object, object] = {}
     for isolation in BOTH:
-        reached = log_range(cluster, partition, isolation)
+        reached = log.range(isolation)
         told[isolation] = reached
         numbers = range(reached.end + 2)
         reads = [ReadFrom(partition, number, size) for number in numbers for size in (1, WIDE)]
@@ -1226,6 +1207,6 @@ def answers(cluster: Cluster, partition: TopicPartition) -> dict[object, object]
         times = [FirstAtTime(partition, NOW_MS + time) for time in range(-1, 32)]
         for time, found in cluster.first_at_times(times, isolation).items():
             told[isolation, time.timestamp_ms] = getattr(found, "offset", found)
-        last = youngest(cluster, partition, isolation)
+        last = log.youngest(isolation)
         told[isolation, "youngest"] = getattr(last, "offset", last)
     return told

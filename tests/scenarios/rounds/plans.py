@@ -4,6 +4,8 @@ The traits are dealt from decks of 12 cards, each shuffled by the seed, so that 
 have all of them: the slow ones (a mirror that is killed) no more often than they are worth.
 """
 
+# ruff: noqa: RUF009 (what `_dealt` returns is a field)
+
 import os
 import secrets
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from typing import Any
 ROUNDS = 12
 LONG_ROUNDS = 200
 SEED_VARIABLE = "TSOFFSET_ROUNDS_SEED"
+
 
 class Trouble(StrEnum):
     """What befalls the mirror."""
