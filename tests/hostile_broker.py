@@ -1,7 +1,7 @@
 """Brokers of this process that speak Kafka's protocol, and that lie where a test says.
 
 They serve what a `MemoryCluster` holds over sockets: what a flow asks of its source and its target,
-in the versions that `VERSIONS` names. Each answer may pass through a `Lie`, which sends something
+in the versions that `_KINDS` names. Each answer may pass through a `Lie`, which sends something
 else instead, or nothing. So a whole cycle meets a hostile broker, without Java and in no time.
 """
 
@@ -51,30 +51,6 @@ OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 LIST_GROUPS, API_VERSIONS, DESCRIBE_CLUSTER = 16, 18, 60
 CONNECT = -1
 """Not a request: what a lie is told of when a connection was made."""
-
-# What each kind may be asked in, its classes, and who answers.
-VERSIONS = {
-    FETCH: (4, 11),
-    LIST_OFFSETS: (4, 7),
-    METADATA: (4, 12),
-    OFFSET_COMMIT: (8, 8),
-    OFFSET_FETCH: (7, 8),
-    FIND_COORDINATOR: (1, 4),
-    LIST_GROUPS: (3, 5),
-    API_VERSIONS: (0, 4),
-    DESCRIBE_CLUSTER: (0, 0),
-}
-_REQUESTS = {
-    FETCH: FetchRequest,
-    LIST_OFFSETS: ListOffsetsRequest,
-    METADATA: MetadataRequest,
-    OFFSET_COMMIT: OffsetCommitRequest,
-    OFFSET_FETCH: OffsetFetchRequest,
-    FIND_COORDINATOR: FindCoordinatorRequest,
-    LIST_GROUPS: ListGroupsRequest,
-    API_VERSIONS: ApiVersionsRequest,
-    DESCRIBE_CLUSTER: DescribeClusterRequest,
-}
 
 _UNKNOWN_TOPIC, _OUT_OF_RANGE, _EARLIEST = 3, 1, -2
 _ISOLATIONS = (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
@@ -171,10 +147,11 @@ class Brokers:
 
     def _answer(self, client: socket.socket, node: int, frame: bytes) -> bytes | None:
         api, version, correlation_id = struct.unpack_from(">hhi", frame)
-        request = _REQUESTS[api].decode(frame, version=version, header=True)
+        _, kind, answered = _KINDS[api]
+        request = kind.decode(frame, version=version, header=True)
         with self._lock:
             self.requests[api] += 1
-            answer = _ANSWERS[api](self, request, version)
+            answer = answered(self, request, version)
         return self._lie(Asked(self, client, node, api, version, correlation_id, request, answer))
 
     def _lie(self, asked: Asked) -> bytes | None:
@@ -188,7 +165,7 @@ class Brokers:
     def _api_versions(self, _: Any, __: int) -> Any:
         keys = [
             {"api_key": api, "min_version": lowest, "max_version": highest}
-            for api, (lowest, highest) in VERSIONS.items()
+            for api, ((lowest, highest), *_) in _KINDS.items()
         ]
         return message(ApiVersionsResponse, error_code=0, api_keys=keys, throttle_time_ms=0)
 
@@ -324,16 +301,17 @@ class Brokers:
         return message(OffsetCommitResponse, throttle_time_ms=0, topics=topics)
 
 
-_ANSWERS: dict[int, Callable[[Brokers, Any, int], Any]] = {
-    FETCH: Brokers._fetch,
-    LIST_OFFSETS: Brokers._list_offsets,
-    METADATA: Brokers._metadata,
-    OFFSET_COMMIT: Brokers._offset_commit,
-    OFFSET_FETCH: Brokers._offset_fetch,
-    FIND_COORDINATOR: Brokers._find_coordinator,
-    LIST_GROUPS: Brokers._list_groups,
-    API_VERSIONS: Brokers._api_versions,
-    DESCRIBE_CLUSTER: Brokers._describe_cluster,
+# By kind: the versions that it may be asked in, how it is decoded, and who answers.
+_KINDS: dict[int, tuple[tuple[int, int], Any, Callable[[Brokers, Any, int], Any]]] = {
+    FETCH: ((4, 11), FetchRequest, Brokers._fetch),
+    LIST_OFFSETS: ((4, 7), ListOffsetsRequest, Brokers._list_offsets),
+    METADATA: ((4, 12), MetadataRequest, Brokers._metadata),
+    OFFSET_COMMIT: ((8, 8), OffsetCommitRequest, Brokers._offset_commit),
+    OFFSET_FETCH: ((7, 8), OffsetFetchRequest, Brokers._offset_fetch),
+    FIND_COORDINATOR: ((1, 4), FindCoordinatorRequest, Brokers._find_coordinator),
+    LIST_GROUPS: ((3, 5), ListGroupsRequest, Brokers._list_groups),
+    API_VERSIONS: ((0, 4), ApiVersionsRequest, Brokers._api_versions),
+    DESCRIBE_CLUSTER: ((0, 0), DescribeClusterRequest, Brokers._describe_cluster),
 }
 
 
