@@ -156,7 +156,7 @@ class World:
         passed = self._passed_originals(committed, found.target_offset)
         if not passed:
             return None
-        contents = self._contents_passed(committed, found.target_offset)
+        contents = {self._originals[origin] for origin in passed}
         if contents <= self._read_or_to_be_read(committed, found.target_offset):
             return "equal"
         spans = self._taken_for_equals(found)
@@ -206,8 +206,8 @@ class World:
         return None if first is None else (first[0], self.content(first[1]))
 
     def _pairs_under(self, found: Translated) -> list[tuple[int, int]]:
-        """The pairs that an answer rests on, as (source offset, target offset): those that it
-        names, the one of its proof, and the target's first record with each that equals it."""
+        """The pairs that an answer rests on, as (original, copy): those that it names, the one of
+        its proof, and the target's first record with each that equals it."""
         pairs = list(found.pairs)
         if found.safety is not None and found.safety.pair is not None:
             pairs.append(found.safety.pair)
@@ -218,16 +218,21 @@ class World:
 
     def _mistaken_pairs(self, found: Translated) -> list[tuple[int, int]]:
         """For each pair of an equal record: the original it was taken for, and the true one."""
-        origins = dict(self.pairs)
         return [
-            (origin, origins[copy])
+            (origin, self._origins[copy])
             for origin, copy in self._pairs_under(found)
-            if origins.get(copy, origin) != origin
+            if self._origins.get(copy, origin) != origin
         ]
 
-    def _originals_left(self) -> set[int]:
-        """Offsets of the originals that are still in their log."""
-        return set(self.data)
+    @cached_property
+    def _origins(self) -> dict[int, int]:
+        """The original of each copy, gone ones too."""
+        return dict(self.pairs)
+
+    @cached_property
+    def _originals(self) -> dict[int, Content]:
+        """Offset and content of the originals that are still in their log."""
+        return {offset: self._content_of[offset] for offset in self.data}
 
     def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
         """The offsets between an equal record and what it was taken for, both included."""
@@ -235,10 +240,8 @@ class World:
 
     def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
         """Those of `_twins_taken` whose true original is lost."""
-        left = self._originals_left()
-        return [
-            (min(pair), max(pair)) for pair in self._mistaken_pairs(found) if pair[1] not in left
-        ]
+        mistaken = self._mistaken_pairs(found)
+        return [(min(pair), max(pair)) for pair in mistaken if pair[1] not in self._originals]
 
     def _rests_on_others(self, found: Translated) -> bool:
         """True where one of the pairs that an answer rests on is of a record of others."""
@@ -253,10 +256,8 @@ class World:
         if not self.kind.filter_changes or self.replicator is None:
             return False
         changed = self.replicator.left_out_first ^ self.life.left_out
-        return not changed.isdisjoint((*offsets, *self._originals_under(found)))
-
-    def _originals_under(self, found: Translated) -> list[int]:
-        return [origin for origin, _ in self._pairs_under(found)]
+        under = [origin for origin, _ in self._pairs_under(found)]
+        return not changed.isdisjoint((*offsets, *under))
 
     def _are_very_late(self, passed: list[int]) -> bool:
         """True where what is passed is older than the source's first record that was copied, and
@@ -279,9 +280,6 @@ class World:
     def _begins_above_what_follows(self) -> bool:
         """True where what lies before the first record on the target was copied later."""
         return bool(self.copies) and min(origin for _, origin in self.copies) < self.copies[0][1]
-
-    def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
-        return {self._content_of[origin] for origin in self.passed(committed, target_offset)}
 
     # --- what comes again -----------------------------------------------------------------
 
@@ -517,36 +515,20 @@ class Failback(World):
 
     def _pairs_under(self, found: Translated) -> list[tuple[int, int]]:
         """Those that it names alone: no first record counts, and no frontier is asked for."""
-        return list(found.pairs)
+        return [(original, copy) for copy, original in found.pairs]
 
-    def _mistaken_pairs(self, found: Translated) -> list[tuple[int, int]]:
-        original_of = {copy: original for original, copy in self.pairs}
-        return [
-            (original, original_of[copy])
-            for copy, original in self._pairs_under(found)
-            if original_of.get(copy, original) != original
-        ]
+    @cached_property
+    def _origins(self) -> dict[int, int]:
+        return {copy: original for original, copy in self.pairs}
 
-    def _originals_left(self) -> set[int]:
-        return {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
-
-    def _rests_on_others(self, found: Translated) -> bool:
-        others = set(self.life.equal_to_ours)
-        return any(copy in others for copy, _ in self._pairs_under(found))
-
-    def _originals_under(self, found: Translated) -> list[int]:
-        return [original for _, original in self._pairs_under(found)]
+    @cached_property
+    def _originals(self) -> dict[int, Content]:
+        there = self.target.messages(Isolation.READ_COMMITTED)
+        return {offset: self.content(message) for offset, message in there}
 
     def _are_very_late(self, passed: list[int]) -> bool:
         """The first copy does not serve in failback."""
         return False
-
-    def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
-        messages = dict(self.target.messages())
-        return {
-            self.content(messages[offset])
-            for offset in self._passed_originals(committed, target_offset)
-        }
 
     def rereads(self, committed: int, target_offset: int) -> int:
         return self.certain_rereads(committed, target_offset)
@@ -557,10 +539,9 @@ class Failback(World):
         nothing there is seen to be a copy."""
         own_stamps = self.kind.append_time in ("target_first", "target_later")
         near = self.data[max(0, bisect_left(self.data, committed) - 1) :][:2]
-        original_of = {copy: original for original, copy in self.pairs}
         read = [original for original, copy in self._first_copy.items() if copy < committed]
         highest = max(read, default=-1)
-        ahead = any(original_of.get(at, highest) < highest for at in near)
+        ahead = any(self._origins.get(at, highest) < highest for at in near)
         if ahead or own_stamps or self.lost_an_equal or self._foreign_equals:
             return []
         again = {
