@@ -117,13 +117,16 @@ class Daemon:
         rows: Iterable[Row] | pa.Table,
         flow: str = FLOW,
         replication: Iterable[tuple[str, int, int | None, int | None]] = (),
+        of_result: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Cycle:
-        """A cycle of one second has come to these rows now, and to these of REPLICATION."""
+        """A cycle has come to these rows now, and to these of REPLICATION; `of_result` are further
+        fields of its result, `more` those of the cycle."""
         table = rows if isinstance(rows, pa.Table) else rows_table(rows)
         groups = len(table["group"].unique())
-        result = CycleResult(flow, Rows(table), (), False, 1.0, groups, len(table))
-        result = replace(result, replication=schema_table(REPLICATION, replication))
+        result = CycleResult(flow, Rows(table), (), False, self.seconds, groups, len(table))
+        told = {"replication": schema_table(REPLICATION, replication), **(of_result or {})}
+        result = replace(result, **told)
         fields: dict[str, Any] = {"result": result, "tally": tally_of(table)}
         return self._ended(flow, **{**fields, "facts": {"flow": flow, "seconds": 1.0}, **more})
 

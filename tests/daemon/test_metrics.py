@@ -4,9 +4,8 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import (
@@ -18,9 +17,6 @@ from tests import serving
 from tests.invoking import ROOT
 from tests.memory_flows import flow
 from tests.serving import AT, FLOW, Daemon, series_of
-from tsoffset.cycle.replication import REPLICATION
-from tsoffset.cycle.schema import table
-from tsoffset.cycle.values import rows_table
 from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import FlowState
 from tsoffset.flow.settings import MetricsSettings
@@ -28,9 +24,7 @@ from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics.collector import Metrics
 from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG, Declared
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
-from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.spent import Spent, Stage
-from tsoffset.terminal.row_columns import tally_of
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
 NOW = AT
@@ -76,14 +70,6 @@ class World(Daemon):
         self.metrics = Metrics(self.board, MetricsSettings(**limits))
         self.observers = [self.metrics]
 
-    def cycle(self, rows: Iterable[Row], **more: Any) -> None:
-        """A cycle ends now with these rows; `more` are fields of its result."""
-        rows = list(rows)
-        table = rows_table(rows)
-        groups = len({one.group for one in rows})
-        result = CycleResult(FLOW, Rows(table), (), False, self.seconds, groups, len(rows))
-        self._ended(FLOW, result=replace(result, **more), tally=tally_of(table))
-
     def samples(self) -> Samples:
         """What is scraped, but for what is told of any process."""
         text, _ = self.metrics.render()
@@ -103,11 +89,11 @@ def busy_cycle(world: World) -> None:
     spent = Spent()
     spent.seconds[Stage.TRANSLATE] += 1.5
     spent.traffic[Side.SOURCE] += Traffic(9, 2, 0.5)
+    cost = Cost(positions=5, recalled=3, source_fetches=4, bytes_read=300, source_bytes_read=200)
     world.cycle(
         [row("a"), row("b", outcome=OutcomeKind.COMMITTED, there=80)],
-        cost=Cost(positions=5, recalled=3, source_fetches=4, bytes_read=300, source_bytes_read=200),
-        spent=spent,
-        replication=table(REPLICATION, [("orders", 0, 5, 30), ("orders", 1, None, None)]),
+        replication=[("orders", 0, 5, 30), ("orders", 1, None, None)],
+        of_result={"cost": cost, "spent": spent},
     )
 
 
@@ -226,7 +212,7 @@ def test_cycles_are_counted_by_what_they_came_to():
     world.now += 50
     world.cycle([row("a", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT)])
     away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
-    world.cycle([away], unreachable=True)
+    world.cycle([away], of_result={"unreachable": True})
     world.failure("it took too long", over_limit=True)
     world.failure("Spark gave up")
     world.failure("Spark gave up")
@@ -331,7 +317,7 @@ def test_lag_in_seconds_grows_while_nothing_comes_to_rows():
     world.cycle([row("a")])
     world.now += 300
     away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
-    world.cycle([away], unreachable=True)
+    world.cycle([away], of_result={"unreachable": True})
     assert world.value("group_lag_max_seconds", group="a") == 300
     assert world.value("cycle_rows", outcome="failed", reason="UNREACHABLE") == 1
 
@@ -375,12 +361,12 @@ def test_a_lag_that_nobody_knows_any_more_is_absent():
     moved = replace(row("a", there=80, outcome=OutcomeKind.WOULD_COMMIT), source_offset=160)
     world.cycle([row("a")])
     world.now += 60
-    lags = {"replication": table(REPLICATION, [("orders", 0, 5, 30)])}
+    lags = {"replication": [("orders", 0, 5, 30)]}
     world.cycle([moved], **lags)
     assert (world.value("flow_stale_seconds"), world.value("flow_lag_records")) == (0, 10)
     assert world.value("flow_replication_lag_records") == 5
     world.now += 121
-    world.cycle([Row(FLOW, *[None] * 8, OutcomeKind.FAILED)], unreachable=True)
+    world.cycle([Row(FLOW, *[None] * 8, OutcomeKind.FAILED)], of_result={"unreachable": True})
     for name in ("flow_lag_records", "flow_lag_max_records", "flow_replication_lag_records"):
         assert world.value(name) is None
     assert world.value("topic_lag_records", topic="orders") is None
