@@ -34,8 +34,6 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
-    GroupListing,
-    GroupListings,
     GroupType,
     Isolation,
     Precision,
@@ -238,19 +236,13 @@ def test_a_group_that_is_being_removed_fails_until_it_is_gone():
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-def test_a_group_with_members_on_the_source_is_synced():
-    """Consumers run on the source; that is the usual case."""
-    estate = mirrored_estate(billing=40)
-    estate["A"].group("billing").state = "Stable"
-    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
-
-
-@pytest.mark.parametrize("type_", [GroupType.CONSUMER, GroupType.STREAMS])
-def test_groups_of_newer_protocols_are_synced(type_):
-    """Without members, groups of KIP-848 and KIP-1071 accept commits from outside; with members
-    they are GROUP_ACTIVE."""
+@pytest.mark.parametrize("type_", [GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS])
+def test_groups_of_all_protocols_are_synced(type_):
+    """Without members, groups of KIP-848 and KIP-1071 accept commits from outside, too; with
+    members they are GROUP_ACTIVE. On the source a group usually has members."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40, type=type_)
+    estate["A"].group("billing").state = "Stable"
     group = estate["B"].group("billing", type_)
     group.state = "Stable"
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.GROUP_ACTIVE)
@@ -498,16 +490,6 @@ def test_a_dead_address_is_a_warning(estate):
     assert "dead:9092" in start.warnings[0]
     assert "A.bootstrap.servers" in start.warnings[0]
     assert [work.group for work in start.groups] == ["one", "three", "two"]
-
-
-def test_groups_known_from_before_are_not_listed_again(estate):
-    """Between two refreshes only the target's groups are listed, whose members matter."""
-    before = estate["A"].requests.copy()
-    one = GroupListings({"one": GroupListing("one", GroupType.CLASSIC, "Empty")})
-    start = preflight(flow(), estate["A"], estate["B"], list_groups=lambda: one)
-    assert [work.group for work in start.groups] == ["one"]
-    assert Verb.GROUPS not in [r.verb for r in estate["A"].requests[len(before) :]]
-    assert Verb.GROUPS in [r.verb for r in estate["B"].requests]
 
 
 @pytest.mark.parametrize("records_a_millisecond", [1, 5])
