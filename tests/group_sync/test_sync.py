@@ -393,16 +393,9 @@ def test_commits_of_an_open_transaction_fail_the_row_on_the_target(estate):
 
 def test_a_broker_that_cannot_list_its_groups_is_one_row(estate):
     """Which groups it has is not known, so the row has none; those of the others are synced."""
-    node = next(
-        listing.coordinator
-        for listing in estate["A"].groups().groups.values()
-        if listing.group == "three"
-    )
-    lost = {
-        group
-        for group, listing in estate["A"].groups().groups.items()
-        if listing.coordinator == node
-    }
+    listed = estate["A"].groups().groups
+    node = listed["three"].coordinator
+    lost = {group for group, listing in listed.items() if listing.coordinator == node}
     estate["A"].fail(broken(FailureKind.TIMEOUT), verb=Verb.GROUPS, broker=node)
     rows = estate.sync()
     assert {row.group for row in rows} == {"one", "two", "three", None} - lost

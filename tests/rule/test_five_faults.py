@@ -16,7 +16,7 @@ from tests.memory_flows import Estate, flow, messages, row_of
 from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
-from tests.rule.test_frontier_examples import Logs
+from tests.rule.test_frontier_examples import Logs, run
 from tests.translating import Way, mistake_of, outcomes
 from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
@@ -28,16 +28,6 @@ from tsoffset.model import Precision, Translated
 WIDE = 300
 # The partition's budget of 8 MB ends in a log of 5,200 of these.
 VERY_WIDE = 1_900
-
-
-def run(letter: str, first: int, end: int, *, at: int) -> str:
-    """Words for the records first..end-1 of a letter, with times that rise by one."""
-    return " ".join(f"{letter}{number}@{at + number}" for number in range(first, end))
-
-
-def one_time(letter: str, first: int, end: int, *, at: int) -> str:
-    """The same, all of one time."""
-    return " ".join(f"{letter}{number}@{at}" for number in range(first, end))
 
 
 def assert_skips_nothing(logs: Logs, committed: int) -> None:
@@ -91,8 +81,8 @@ def test_one_late_record_and_a_restart_skip_nothing(repeated):
     assert_skips_nothing(logs, 600)
 
 
-R = one_time("r", 0, 5_200, at=7)
-LAST_R = one_time("r", 4_600, 5_200, at=7)
+R = run("r", 0, 5_200, at=7, step=0)
+LAST_R = run("r", 4_600, 5_200, at=7, step=0)
 LOST = "w0@0 w1@1 w2@2 w3@3 w4@3 w5@3 w6@3 w7@3"
 
 

@@ -7,7 +7,6 @@ begins a segment, `[ ]` only mark a stretch, `e=4` has an offset header that say
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -207,10 +206,10 @@ def _compacted(words: str) -> bool:
     return re.search(r"(^|[\s\[])-", words) is not None
 
 
-def _plain(records: int, stamps: Sequence[int] | None = None) -> str:
-    """Words for so many records of different content."""
+def run(letter: str, first: int, end: int, *, at: int, step: int = 1) -> str:
+    """Words for the records first..end-1 of a letter, with times that rise by `step`."""
     return " ".join(
-        f"{chr(97 + n % 26)}{n}" + (f"@{stamps[n]}" if stamps else "") for n in range(records)
+        f"{letter}{number}@{at + step * (number - first)}" for number in range(first, end)
     )
 
 
@@ -420,7 +419,7 @@ SMALL_SCANS = TranslationSettings(scan_bytes=10_000)
 def test_the_last_record_answers_whatever_equals_it():
     """One timestamp for all, more than may be scanned: nothing comes after the last record on
     both sides."""
-    words = _plain(2_000, [7] * 2_000)
+    words = run("r", 0, 2_000, at=7, step=0)
     outcome = Logs(words, words).translated(1_999, settings=SMALL_SCANS)
     assert outcome.target_offset == 1_999
 
@@ -428,7 +427,7 @@ def test_the_last_record_answers_whatever_equals_it():
 def test_where_the_budget_ends_the_log_start_is_left():
     """One timestamp for all, more than may be read: nothing is proven, and near the source's
     beginning the log start is of use."""
-    words = _plain(2_000, [7] * 2_000)
+    words = run("r", 0, 2_000, at=7, step=0)
     logs = Logs(words, words)
     near = logs.outcome(3, settings=SMALL_SCANS)
     assert isinstance(near, Translated), near
@@ -452,7 +451,7 @@ def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever():
 def test_markers_of_todays_time_do_not_mislead():
     """An exactly-once mirror of a backlog: each lookup answers the first marker, and the record
     is found by its distance all the same."""
-    logs = Logs(_plain(300), "")
+    logs = Logs(run("r", 0, 300, at=0), "")
     for _, message in logs.source.messages():
         transaction = logs.target.begin()
         transaction.append([message])

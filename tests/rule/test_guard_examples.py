@@ -8,7 +8,7 @@ import pytest
 
 from tests.memory_flows import after_each
 from tests.random_logs import NOW_MS
-from tests.rule.test_frontier_examples import LATER_MS, Logs
+from tests.rule.test_frontier_examples import LATER_MS, Logs, run
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision, Translated
 from tsoffset.testing.memory_cluster import Message
@@ -263,16 +263,16 @@ def test_bare_records_of_one_time_may_be_far_apart():
 # --- written again later --------------------------------------------------------------------
 
 # More than a scan for the original of a late record reads.
-PLAIN = _at([f"s{n}" for n in range(39)], 100)
-NEWER = _at([f"r{n}" for n in range(5)], 300)
-OLDER = _at([f"r{n}" for n in range(5)], 10)
+PLAIN = run("s", 0, 39, at=100)
+NEWER = run("r", 0, 5, at=300)
+OLDER = run("r", 0, 5, at=10)
 
 
 def _written_again_behind(records: int) -> tuple[str, str]:
     """Eight records, so many of a clock that was set back, and the eight again."""
     words = [f"x{n}" for n in range(8)]
     again = " ".join(f"{word}'" for word in words)
-    older = _at([f"r{n}" for n in range(records)], 10)
+    older = run("r", 0, records, at=10)
     written = f"{PLAIN} {_at(words, 200)} {older} {again}"
     return f"{written} d@399 z@400", f"{written} z@400"
 
@@ -474,7 +474,7 @@ def test_what_compaction_took_before_a_restart_was_the_lowest_copy():
     """The first a1 and b1 are gone: a2 and b2 lie before the copies that are left. The source's
     log has holes, so that no more offsets lie between the beginning and these on the target."""
     z = [f"z{n}@{n}" for n in range(20)]
-    holes = _gone(_at([f"x{n}" for n in range(30)], 20))
+    holes = _gone(run("x", 0, 30, at=20))
     logs = Logs(
         f"{' '.join(z)} {holes} a1@60 b1@61 a2@52 b2@53 c@70",
         f"{' '.join(z)} -a1@60 -b1@61 a2@52 b2@53 | {' '.join(z[2:])} a1 b1",
@@ -487,9 +487,9 @@ def test_an_equal_record_feigns_no_beginning_where_the_source_has_holes(others):
     """The target begins with s5', which equals s5, and late records, or one of others. u0 to u3 lie
     before the copies of s0 to s8; and no more offsets lie between the beginning and these than on
     the source, which has holes."""
-    s, late = [f"s{n}@{100 + n}" for n in range(9)], _at([f"u{n}" for n in range(4)], 10)
-    holes = _gone(_at([f"x{n}" for n in range(20)], 107))
-    apart = _at([f"d{n}" for n in range(9)], 150)
+    s, late = run("s", 0, 9, at=100).split(), run("u", 0, 4, at=10)
+    holes = _gone(run("x", 0, 20, at=107))
+    apart = run("d", 0, 9, at=150)
     logs = Logs(
         f"{' '.join(s[:7])} {holes} {' '.join(s[7:])} {apart} s5' {late} z9@1000",
         f"s5'@105 {others} {late} [{' '.join(s)}]",
