@@ -3,9 +3,10 @@
 import os
 import signal
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event
 from typing import Self
 
 from kafka import TopicPartition
@@ -175,8 +176,8 @@ class Syncing:
     committed: Callable[[], Mapping[tuple[str, int], int]]
     done: list[Synced] = field(default_factory=list)
     _stop: Event = field(default_factory=Event)
-    _thread: Thread | None = None
-    _error: BaseException | None = None
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _running: Future[None] | None = None
 
     def another(self) -> None:
         """Wait until one more cycle has begun and ended, while they go on."""
@@ -187,40 +188,28 @@ class Syncing:
             "another cycle has ended",
             seconds=_PATIENCE_SECONDS,
         )
-        self._check()
+        if self._running is not None and not self.going_on:
+            self._running.result()
 
     @property
     def going_on(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return self._running is not None and not self._running.done()
 
     def start(self) -> None:
-        self._thread = Thread(target=self._run)
-        self._thread.start()
+        self._running = self._pool.submit(self._cycles)
 
     def stop(self) -> None:
         """Begin no further cycle, and wait for the one that is on its way."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._check()
+        if self._running is not None:
+            self._running.result()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            self._cycles()
-        except BaseException as error:
-            self._error = error
+        self._pool.shutdown()
 
     def _cycles(self) -> None:
         flow = self.stage.flow(self.plan)
