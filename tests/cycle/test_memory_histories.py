@@ -78,22 +78,29 @@ class History:
 
     def happen(self) -> None:
         """One event."""
-        usual = (self.logs_go_on, self.move_groups)
-        rare: tuple[Callable[[], None], ...] = (
-            *(self.nothing, self.elect_here, self.elect_there, self.forget),
-            *(self.go_blind_here, self.go_blind_there),
-        )
+        source, target = self.world.source_cluster, self.world.target_cluster
+        usual = {"logs_go_on": self.logs_go_on, "move_groups": self.move_groups}
+        rare: dict[str, Callable[[], None]] = {
+            "nothing": lambda: None,
+            "elect_here": lambda: source.elect_leader(SOURCE, 0),
+            "elect_there": lambda: target.elect_leader(TARGET, 0),
+            "forget": self.forget,
+            "go_blind_here": lambda: self.go_blind(source),
+            "go_blind_there": lambda: self.go_blind(target),
+        }
         if not self.kind.failback:
-            rare += (self.restart_mirror, self.delete_here, self.delete_there)
-            rare += (self.make_source_anew, self.make_target_anew)
-        self.world.source_cluster.heal()
-        self.world.target_cluster.heal()
-        event = self.rng.choice(usual if self.rng.random() < 0.7 else rare)
-        self.trail.append(event.__name__)
-        event()
-
-    def nothing(self) -> None:
-        return
+            rare |= {
+                "restart_mirror": lambda: self.world.restart(self.rng),
+                "delete_here": lambda: self.delete_from(self.world.source),
+                "delete_there": lambda: self.delete_from(self.world.target),
+                "make_source_anew": self.make_source_anew,
+                "make_target_anew": lambda: self.world.mirror_anew(self.rng),
+            }
+        source.heal()
+        target.heal()
+        events = usual if self.rng.random() < 0.7 else rare
+        self.trail.append(self.rng.choice(list(events)))
+        events[self.trail[-1]]()
 
     def forget(self) -> None:
         self.carry_over = CarryOver()
@@ -102,45 +109,21 @@ class History:
         for _ in range(self.rng.randrange(1, 4)):
             self.world.go_on(self.rng)
 
-    def restart_mirror(self) -> None:
-        self.world.restart(self.rng)
-
-    def go_blind_here(self) -> None:
-        self._go_blind(self.world.source_cluster)
-
-    def go_blind_there(self) -> None:
-        self._go_blind(self.world.target_cluster)
-
-    def _go_blind(self, cluster: MemoryCluster) -> None:
+    def go_blind(self, cluster: MemoryCluster) -> None:
         """Nothing tells whether its log is still the same one, which may be made anew meanwhile."""
         cluster.fail(Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS)
         if self.rng.random() < 0.5 and not self.kind.failback:
-            self.make_target_anew()
+            self.world.mirror_anew(self.rng)
 
-    def delete_here(self) -> None:
-        self._delete_from(self.world.source)
-
-    def delete_there(self) -> None:
-        self._delete_from(self.world.target)
-
-    def _delete_from(self, log: PartitionLog) -> None:
+    def delete_from(self, log: PartitionLog) -> None:
         log.delete_records(self.rng.randrange(log.start, log.high_watermark + 1))
         self.world.forget()
-
-    def elect_here(self) -> None:
-        self.world.source_cluster.elect_leader(SOURCE, 0)
-
-    def elect_there(self) -> None:
-        self.world.target_cluster.elect_leader(TARGET, 0)
 
     def make_source_anew(self) -> None:
         """The mirror is made anew, too: it would be of two logs otherwise."""
         self.world.write_anew(self.rng)
-        self.make_target_anew()
-        self.move_groups()
-
-    def make_target_anew(self) -> None:
         self.world.mirror_anew(self.rng)
+        self.move_groups()
 
     def move_groups(self) -> None:
         end = self.world.source.end
