@@ -19,6 +19,7 @@ from tests.faults.stage import THREE, Stage, elect_preferred, own_namespace, set
 from tests.processes import stopped
 from tests.producing import numbered
 from tests.waiting import wait_until
+from tsoffset.lab.embedded import EmbeddedBroker
 
 Fault = Callable[[Stage], AbstractContextManager[None]]
 
@@ -67,20 +68,19 @@ def node_down(stage: Stage) -> Iterator[None]:
 def node_hung(stage: Stage) -> Iterator[None]:
     """One of the source's three nodes stands still with its connections open."""
     stage.leads(2)
-    pid = stage.a.nodes[1].pid
-    assert pid is not None
-    with stopped(pid):
+    with _hung(stage.a.nodes[1]):
         yield
     stage.leads(2)
 
 
-@contextmanager
-def target_hung(stage: Stage) -> Iterator[None]:
+def target_hung(stage: Stage) -> AbstractContextManager[None]:
     """The target's only broker stands still with its connections open."""
-    pid = stage.singles["B"].pid
-    assert pid is not None
-    with stopped(pid):
-        yield
+    return _hung(stage.singles["B"])
+
+
+def _hung(broker: EmbeddedBroker) -> AbstractContextManager[None]:
+    assert broker.pid is not None
+    return stopped(broker.pid)
 
 
 @contextmanager
@@ -232,11 +232,9 @@ def java_killed(stage: Stage) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def java_hung(stage: Stage) -> Iterator[None]:
+def java_hung(stage: Stage) -> AbstractContextManager[None]:
     """Spark's Java stands still."""
-    with stopped(stage.java):
-        yield
+    return stopped(stage.java)
 
 
 @contextmanager
