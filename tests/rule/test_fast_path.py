@@ -5,6 +5,8 @@ letter again is an equal record; a capital one has the same time and another con
 offset of which nothing is known.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -225,9 +227,17 @@ LONG_KINDS = st.builds(
 
 
 SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
+PLAIN = TranslationSettings()
+# Conversations must agree with each answer, whatever may be read for a position.
+VERIFIED = replace(PLAIN, verify=10_000), replace(PLAIN, verify=10_000, budget=1, scan_bytes=3_000)
 
 
-def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[Kind]) -> float:
+def judged(
+    worlds: int,
+    monkeypatch: pytest.MonkeyPatch,
+    of: st.SearchStrategy[Kind],
+    ways: Sequence[TranslationSettings],
+) -> float:
     """Judge what is answered at once in random worlds; the share of all positions that it is."""
     at_once: set[int] = set()
 
@@ -240,12 +250,12 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch, of: st.SearchStrategy[K
     counts = {"asked": 0, "at once": 0}
 
     @settings(max_examples=worlds)
-    @given(of, seeds)
-    def holds(kind: Kind, seed: int) -> None:
+    @given(of, seeds, st.sampled_from(ways))
+    def holds(kind: Kind, seed: int, settings: TranslationSettings) -> None:
         world = build(kind, seed)
         offsets = neighbors(world, seed)
         at_once.clear()
-        found = translations(world, offsets, Way())
+        found = translations(world, offsets, Way(settings=settings))
         counts["asked"] += len(offsets)
         counts["at once"] += len(at_once)
         for offset in sorted(at_once):
@@ -267,16 +277,15 @@ THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    ("worlds", "of", "share"),
+    ("worlds", "of", "ways", "share"),
     [
-        pytest.param(max(5, scaled(30)), SOME_KINDS, 0.03, id="some"),
+        pytest.param(max(5, scaled(30)), SOME_KINDS, (PLAIN, *VERIFIED), 0.03, id="some"),
         # So many worlds that 80,000 positions or more are asked for.
-        pytest.param(1_000, SOME_KINDS, 0.1, id="many", marks=THOROUGH),
+        pytest.param(1_000, SOME_KINDS, (*[PLAIN] * 8, *VERIFIED), 0.1, id="many", marks=THOROUGH),
         # Where no scan sees the whole log.
-        pytest.param(6, large, 0.01, id="large logs", marks=THOROUGH),
+        pytest.param(6, large, [PLAIN], 0.01, id="large logs", marks=THOROUGH),
     ],
 )
-def test_what_is_answered_at_once_is_right(worlds, of, share, monkeypatch):
-    """By the truth; and it is a good part of all. That conversations say the same is in
-    `tests.rule.test_verify`."""
-    assert judged(worlds, monkeypatch, of) > share
+def test_what_is_answered_at_once_is_right(worlds, of, ways, share, monkeypatch):
+    """By the truth, and by conversations (`translation.verify`); and it is a good part of all."""
+    assert judged(worlds, monkeypatch, of, ways) > share

@@ -8,16 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 import structlog
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.memory_flows import Estate, flow, mirrored_estate
-from tests.random_examples import scaled
-from tests.random_logs import Kind
-from tests.replication_model import build
-from tests.rule.test_fast_path import LONG_KINDS
-from tests.rule.test_translation_properties import kinds, seeds
-from tests.translating import Way, neighbors, outcomes
 from tsoffset.columns import Flags
 from tsoffset.cycle import rounds, under_way
 from tsoffset.cycle.work import Cost
@@ -176,26 +168,6 @@ def test_what_counts_as_another_answer(conversed, is_another):
     """Exact answers have to resume at one record; a bound has to reach to it."""
     at_once = Translated(7, Precision.EXACT, 0, 7, 7)
     assert differs(at_once, conversed) is is_another
-
-
-@pytest.mark.no_cover
-def test_there_are_no_false_alarms():
-    """In random worlds, whatever may be read for a position, all that is answered at once is
-    agreed to."""
-    everything = [
-        TranslationSettings(verify=10_000),
-        TranslationSettings(verify=10_000, budget=1, scan_bytes=3_000),
-    ]
-
-    @settings(max_examples=scaled(20))
-    @given(st.one_of(LONG_KINDS, kinds), seeds, st.sampled_from(everything))
-    def holds(kind: Kind, seed: int, settings: TranslationSettings) -> None:
-        world = build(kind, seed)
-        with structlog.testing.capture_logs() as logged:
-            outcomes(world, neighbors(world, seed), Way(settings=settings))
-        assert [each for each in logged if each["event"] == "answers_differ"] == []
-
-    holds()
 
 
 # --- on Spark -------------------------------------------------------------------------------
