@@ -13,7 +13,7 @@ from tsoffset.cycle import values
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.group_sync.tables import COMMIT_WORK, TO_TRANSLATE, left_join, select
-from tsoffset.group_sync.translate import carry_overs_of, partitions_frame, work_by_partition
+from tsoffset.group_sync.translate import partitions_frame, work_by_partition
 from tsoffset.model import FailureKind, OutcomeKind, Row, TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
 
@@ -44,13 +44,6 @@ CARRY_OVERS = st.lists(
 def sent(value: Any) -> Any:
     """As it arrives at a task."""
     return from_cell(to_cell(value))
-
-
-@settings(deadline=None)
-@given(CARRY_OVERS)
-def test_carry_overs_survive_the_way_between_driver_and_tasks(carry_overs):
-    table = sent(partitions_frame(carry_overs))
-    assert carry_overs_of(table) == {one.source: one for one in carry_overs}
 
 
 @settings(deadline=None)
