@@ -364,6 +364,16 @@ def test_a_record_that_came_first_in_a_repeat_is_safe():
     Logs("a b c d e f", "a b d e [b c d e f]").assert_skips_nothing()
 
 
+def test_a_repeat_whose_first_copies_compaction_took_skips_nothing():
+    """Of 50..60, which were copied again, the second copies are left: behind one of them the
+    records after 60 would never come."""
+    first, again, rest = (run("r", *part, at=part[0]) for part in ((0, 50), (50, 61), (61, 100)))
+    gone = " ".join(f"-{word}" for word in again.split())
+    logs = Logs(f"{first} {again} {rest}", f"{first} {gone} {rest} [{again}]")
+    logs.assert_skips_nothing(*range(0, 45, 5), *range(45, 66), *range(70, 101, 5))
+    assert [logs.translated(at).target_offset for at in (20, 80)] == [20, 80]
+
+
 def test_a_trimmed_source_leaves_its_copies_on_the_target():
     """Source from i, target from b: the pair of i is there and answers, not the log's start."""
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l", source_from=8)

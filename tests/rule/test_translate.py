@@ -8,6 +8,7 @@ import pytest
 
 from tests.memory_flows import after_each
 from tests.replication_model import NOW_MS, SOURCE, TARGET
+from tests.rule.test_frontier_examples import Logs
 from tests.translating import translated_of
 from tsoffset.cycle import conversations
 from tsoffset.cycle.rounds import _answers
@@ -166,60 +167,23 @@ def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start():
     assert resumes(mirrored.outcome(55)) == (80, Precision.BOUNDED, 55)
 
 
-def test_a_repeat_whose_first_images_compaction_took_skips_nothing():
-    """0..99 and again 50..60, of which the cleaner keeps the second copies: behind one of them
-    the records after 60 would never come."""
-    mirrored = Mirror(compacted=True).write(range(100)).copy().copy(start=50, end=61)
-    mirrored.target.compact(before=mirrored.target.end - 3)
-    last_copy = {int((m.value or b"")[1:]): at for at, m in mirrored.target.messages()}
-    answered = 0
-    for committed in (*range(0, 45, 5), *range(45, 66), *range(70, 101, 5)):
-        outcome = mirrored.outcome(committed)
-        if isinstance(outcome, Translated):
-            answered += 1
-            lost = [
-                origin
-                for origin, at in last_copy.items()
-                if origin >= committed and at < outcome.target_offset
-            ]
-            assert not lost, (committed, outcome)
-    assert answered > 29
-
-
 def test_twins_of_one_run_are_not_told_apart_by_content():
     """A later equal record in the run of R's timestamp: its copy may be what is there."""
-    mirrored = Mirror(compacted=True)
-    twin = Message(NOW_MS + 1, b"k", b"v")
-    others = [Message(NOW_MS + 1, b"o%d" % n, b"o") for n in range(3)]
-    mirrored.source.append([Message(NOW_MS, b"a", b"a"), twin, *others, twin])
-    mirrored.copy()
-    mirrored.target.remove([1])
-    offset, _, _ = resumes(mirrored.outcome(1))
-    assert offset <= 2
+    logs = Logs("a@0 x@1 o1@1 o2@1 o3@1 x'@1", "a -x o1 o2 o3 x'")
+    assert logs.translated(1).target_offset <= 2
 
 
-def _with_twins(*, lost: bool) -> Mirror:
-    """Records a, twin, b, twin, c of one run; `lost` takes what stands between on the target."""
-    mirrored = Mirror(compacted=lost)
-    twin = Message(NOW_MS + 1, b"k", b"v")
-    between = Message(NOW_MS + 1, b"b", b"b")
-    first, last = Message(NOW_MS, b"a", b"a"), Message(NOW_MS + 2, b"c", b"c")
-    mirrored.source.append([first, twin, between, twin, last])
-    mirrored.copy()
-    if lost:
-        mirrored.target.remove([2, 3])
-    return mirrored
-
-
-def test_counting_between_two_pairs_tells_twins_apart():
+@pytest.mark.parametrize("committed", [2, 3])
+def test_counting_between_two_pairs_tells_twins_apart(committed):
     """Between two pairs with equally many records, equal one by one, all are pairs."""
-    assert resumes(_with_twins(lost=False).outcome(3)) == (3, Precision.EXACT, 0)
-    assert resumes(_with_twins(lost=False).outcome(2)) == (2, Precision.EXACT, 0)
+    logs = Logs("a@0 x@1 b@1 x'@1 c@2", "a x b x' c")
+    assert resumes(logs.translated(committed)) == (committed, EXACT, 0)
 
 
 def test_twins_that_cannot_be_counted_cost_rereads_that_are_stated():
     """Of two equal records one copy is left: it may be of either, so nothing behind it."""
-    offset, precision, bound = resumes(_with_twins(lost=True).outcome(3))
+    logs = Logs("a@0 x@1 b@1 x'@1 c@2", "a x -b -x' c")
+    offset, precision, bound = resumes(logs.translated(3))
     assert (offset, precision) == (1, Precision.BOUNDED)
     assert bound is not None
     assert bound >= 1
