@@ -5,7 +5,7 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,29 +58,22 @@ class Mirrored:
 
 
 @pytest.fixture(scope="module")
-def flows(source, target, tmp_path_factory) -> Iterator[Flows]:
-    """MirrorMaker 2 with offset syncs and checkpoints, each a second; not started."""
+def mirrored(source, target, tmp_path_factory) -> Mirrored:
+    """MirrorMaker 2 with offset syncs and checkpoints, each a second. The groups are there before
+    the mirror begins, as a running estate has them, and go to their positions when all is mirrored,
+    as consumers do that lag."""
     clusters = {SOURCE: source, TARGET: target}
     overrides = {"groups": "table-.*", **CHECKPOINTS}
-    folder = tmp_path_factory.mktemp("first-table")
-    mirror_maker = prepare_mirror(
-        folder, clusters, {FLOW: [MILLION]}, overrides, name="first-table"
-    )
-    yield Flows(clusters, mirror_maker)
-    mirror_maker.stop()
-
-
-@pytest.fixture(scope="module")
-def mirrored(source, target, flows) -> Mirrored:
-    """The groups are there before the mirror begins, as a running estate has
-    them, and go to their positions when all is mirrored, as consumers do that lag."""
+    folder, topics = tmp_path_factory.mktemp("first-table"), {FLOW: [MILLION]}
+    mirror_maker = prepare_mirror(folder, clusters, topics, overrides, name="first-table")
+    flows = Flows(clusters, mirror_maker)
     fill(source)
     groups = {f"table-{position}": position for position in POSITIONS}
     for group in (*groups, LATE):
         source.commit_offsets(group, {(MILLION, 0): SHIFT})
-    with flows.mirror_maker:
+    with mirror_maker:
         remote = flows.remote(FLOW, MILLION)
-        flows.mirror_maker.wait_for_topic(target.bootstrap, remote)
+        mirror_maker.wait_for_topic(target.bootstrap, remote)
         wait_until(
             lambda: target.log_range(remote)[1] == MIRRORED,
             "the million is mirrored",
