@@ -19,15 +19,7 @@ from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.model import (
-    Failed,
-    FailureKind,
-    Isolation,
-    Outcome,
-    Precision,
-    ReadFrom,
-    Translated,
-)
+from tsoffset.model import Failed, FailureKind, Isolation, Outcome, Precision, ReadFrom, Translated
 from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.rule.translate import Translation

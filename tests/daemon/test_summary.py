@@ -16,13 +16,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.points import RecentCycles
 from tsoffset.daemon.status import FlowState
-from tsoffset.daemon.summary import (
-    OUTCOMES,
-    PRECISIONS,
-    Order,
-    Summary,
-    SummaryKey,
-)
+from tsoffset.daemon.summary import OUTCOMES, PRECISIONS, Order, Summary, SummaryKey
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.row_columns import tally_of
 

@@ -13,12 +13,7 @@ import pytest
 
 from tests.invoking import invoke
 from tests.producing import Contents, Written
-from tests.scenarios.flows import (
-    CHECKPOINTS,
-    Flows,
-    newest_checkpoints,
-    prepare_mirror,
-)
+from tests.scenarios.flows import CHECKPOINTS, Flows, newest_checkpoints, prepare_mirror
 from tests.waiting import wait_until
 from tsoffset.model import TopicPartition
 from tsoffset.replicators.checkpoints import CheckpointKey

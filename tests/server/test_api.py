@@ -8,17 +8,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import (
-    AT,
-    FLOW,
-    PATH,
-    TOKEN,
-    Daemon,
-    bearing,
-    many_rows,
-    row,
-    skipped,
-)
+from tests.serving import AT, FLOW, PATH, TOKEN, Daemon, bearing, many_rows, row, skipped
 from tsoffset.daemon.status import Board, FlowState, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason

@@ -8,13 +8,7 @@ from starlette.testclient import TestClient
 
 from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, Daemon, bearing, row
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.guard import (
-    BODY_BYTES,
-    HEADER_BYTES,
-    TARGET_BYTES,
-    Hosts,
-    is_local,
-)
+from tsoffset.server.guard import BODY_BYTES, HEADER_BYTES, TARGET_BYTES, Hosts, is_local
 
 DATA = ("/api/v1/flows", PATH, f"{PATH}/groups", "/metrics")
 NO_DATA = ("/healthz", "/readyz", "/docs/", "/docs/start.js", "/openapi.json")
