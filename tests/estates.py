@@ -130,18 +130,18 @@ def daemon_of(*names: str, settings: ServerSettings | None = None) -> Daemon:
     return daemon
 
 
-def rich(settings: ServerSettings | None = None, cycles: int = 60) -> Daemon:
-    """Three flows after so many cycles, of which some came to nothing; one cannot reach its
+def rich(settings: ServerSettings | None = None) -> Daemon:
+    """Three flows after 60 cycles, of which some came to nothing; one cannot reach its
     source, and one is paused. Another instance is at work, and a list was changed."""
     daemon = daemon_of(HOME, BACK, EDGE, settings=settings)
     end = daemon.now
-    for number in range(cycles):
-        daemon.now = end - 60.0 * (cycles - number - 1) - 8
+    for number in range(60):
+        daemon.now = end - 60.0 * (59 - number) - 8
         if number in (21, 22, 23, 41):
             daemon.failure(UNREACHED.replace("edge-7", "frankfurt"), HOME)
         else:
             daemon.cycle(estate_rows(number), HOME, replication=lags(number))
-        if number > cycles - 30:
+        if number > 30:
             daemon.cycle(estate_rows(number, BACK, 2), BACK)
         if number < 40:
             daemon.cycle(estate_rows(number, EDGE, 4), EDGE)

@@ -7,7 +7,6 @@ translations by it. `build` makes one from a `Kind` and a seed, the same for the
 
 import random
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -569,15 +568,8 @@ def _cleaned(compacted: bool) -> dict[str, str]:
     return {"cleanup.policy": "compact" if compacted else "delete"}
 
 
-Look = Callable[["World"], None]
-
-
-def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
-    """A random world of this kind; the same for the same seed.
-
-    `look` is shown the world whenever a run of the replicator has ended, before cleaners and
-    retention come.
-    """
+def build(kind: Kind, seed: int) -> World:
+    """A random world of this kind; the same for the same seed."""
     rng = random.Random(seed)
     clock = Clock(NOW_MS)
     header = HEADER if kind.offset_header else None
@@ -603,13 +595,9 @@ def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
 
     def seen() -> None:
         world.written.update(world.source.messages())
-        if look is not None:
-            look(world)
-            world.forget()
 
     world.replicator = Replicator(kind, originals, copies, world.life, HEADER, rng, seen)
     world.replicator.work()
-    world.written.update(world.source.messages())
     clean(kind, originals, copies, world.life, rng)
     if kind.source_trimmed:
         trim(originals, kind.source_trimmed * rng.random())

@@ -48,10 +48,10 @@ class Secured:
     tokens: TokenEndpoint
     folder: Path
 
-    def by_tls(self, listener: str = "TLS", key_store: Path | None = None) -> Access:
-        """How a client enters a listener of TLS, with or without a certificate."""
+    def by_tls(self, listener: str = "TLS") -> Access:
+        """How a client without a certificate enters a listener of TLS."""
         address = self.broker.bootstrap_at(listener)
-        return Access(address, "SSL", self.trust_store, key_store)
+        return Access(address, "SSL", self.trust_store)
 
     def by_password(self, user: str, mechanism: str, *, tls: bool = True) -> Access:
         listener, protocol = ("SASL_TLS", "SASL_SSL") if tls else ("SASL", "SASL_PLAINTEXT")

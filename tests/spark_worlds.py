@@ -57,9 +57,9 @@ class World:
     def order(self, alias: str, event: str) -> None:
         shared.order(self.folder, alias, event)
 
-    def offset(self, group: str, partition: int, topic: str = "A.orders") -> int | None:
+    def offset(self, group: str, partition: int) -> int | None:
         with shared.stored(self.folder, "B", change=False) as target:
-            found = target.group(group).offsets.get(TopicPartition(topic, partition))
+            found = target.group(group).offsets.get(TopicPartition("A.orders", partition))
         return None if found is None else found.offset
 
 

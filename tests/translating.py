@@ -198,16 +198,15 @@ def conversation(world: World, committed: int, way: Way) -> list[tuple[Question,
 
 
 class _Names(DefaultReplicationPolicy):
-    """What the names of a world's topics tell, as `Way.name` says."""
+    """What the names of a world's topics tell."""
 
-    def __init__(self, world: World, way: Way) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__()
-        self._tells = way.name == "replica"
         self._failback = world.kind.failback
 
     def topic_source(self, topic: str) -> str | None:
         original = SOURCE if self._failback else TARGET
-        return ("B" if self._failback else "A") if self._tells and topic == original.topic else None
+        return ("B" if self._failback else "A") if topic == original.topic else None
 
     def upstream_topic(self, topic: str) -> str | None:
         return None if self.topic_source(topic) is None else TARGET.topic
@@ -216,10 +215,9 @@ class _Names(DefaultReplicationPolicy):
         return TARGET.topic
 
 
-def flow_of(world: World, way: Way | None = None) -> FlowSettings:
-    """The flow of a world, whose names tell what `way.name` says."""
-    way = way or Way()
-    return replace(_flow(world, way), policy=_Names(world, way))
+def flow_of(world: World) -> FlowSettings:
+    """The flow of a world, whose names tell which side is the replica."""
+    return replace(_flow(world, Way()), policy=_Names(world))
 
 
 def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:

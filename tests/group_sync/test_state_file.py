@@ -39,7 +39,7 @@ REMEMBERED = st.builds(
 )
 
 
-def carry_over(offset: int = 7, binding: str = "these clusters") -> FlowCarryOver:
+def carry_over(offset: int = 7) -> FlowCarryOver:
     """Of one group and one partition."""
     same = LogIdentity("id", 3)
     one = PartitionCarryOver(
@@ -50,7 +50,7 @@ def carry_over(offset: int = 7, binding: str = "these clusters") -> FlowCarryOve
         pairs=pl.DataFrame([("billing", "orders", 1, *known, offset, offset)], CACHE, orient="row"),
         partitions=partitions_frame([one]),
         rows=4711,
-        binding=binding,
+        binding="these clusters",
     )
 
 

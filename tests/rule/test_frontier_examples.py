@@ -184,9 +184,9 @@ class Logs:
             for offset, outcome in self.outcomes(*together, **asked).items():
                 self.assert_safe(offset, outcome)
 
-    def assert_exact(self, committed: int, target_offset: int, *, identity: bool = False) -> None:
+    def assert_exact(self, committed: int, target_offset: int) -> None:
         """The answer resumes at the record at this target offset."""
-        outcome = self.translated(committed, identity=identity)
+        outcome = self.translated(committed)
         assert outcome.precision is Precision.EXACT, (committed, outcome)
         assert outcome.equivalent_from <= target_offset <= outcome.equivalent_to, (
             committed,

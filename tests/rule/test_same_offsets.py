@@ -108,9 +108,9 @@ class Mirrored:
         return self
 
 
-def diverged(at: int = 50, source: int = 30, target: int = 30) -> Mirrored:
-    """Alike up to an offset, then written to on each side alone."""
-    mirrored = Mirrored().write(at).alone("source", source, "after the election")
+def diverged(source: int = 30, target: int = 30) -> Mirrored:
+    """Alike up to offset 50, then written to on each side alone."""
+    mirrored = Mirrored().write(50).alone("source", source, "after the election")
     return mirrored.alone("target", target, "what the source has lost")
 
 

@@ -1,7 +1,6 @@
 """`translation.verify`: of what is answered at once some positions have their conversation, too."""
 
 from collections import Counter
-from collections.abc import Collection
 from random import Random
 from typing import Any
 
@@ -36,16 +35,14 @@ def mirrored(partitions: int = 1) -> Estate:
     return mirrored_estate(60, partitions=partitions, first_offset=400)
 
 
-def translated(
-    estate: Estate, settings: FlowSettings, positions: Collection[int] = POSITIONS
-) -> tuple[pl.DataFrame, Cost]:
-    """Positions in each partition as TRANSLATIONS, one partition after the other; and what it
+def translated(estate: Estate, settings: FlowSettings) -> tuple[pl.DataFrame, Cost]:
+    """POSITIONS in each partition as TRANSLATIONS, one partition after the other; and what it
     took."""
     steps = StepsHere(settings, estate["A"], estate["B"])
     rows = [
         ("orders", number, offset, "A.orders", True, False)
         for number in estate["A"].partition_numbers("orders")
-        for offset in positions
+        for offset in POSITIONS
     ]
     found, _, _, cost = steps.translate(
         pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
