@@ -64,11 +64,6 @@ class World:
         """The replicator's lives: what each copied, as (offset, offset of the copy)."""
         return self.life.runs
 
-    @property
-    def reached(self) -> int:
-        """The source offset up to which the replicator has ever read."""
-        return self.life.reached
-
     def positions(self) -> range:
         """Every offset that a group can have committed."""
         return range(self.source.start, self.source.end + 1)
@@ -185,7 +180,9 @@ class World:
             return "premise"
         begun = self.copies[0][1] if self.copies else 0
         counted = sum(at >= begun for at in again) <= (found.reread_bound or 0)
-        return "set_back" if self._begins_above_what_follows and counted else None
+        # What lies before the first record on the target was copied later.
+        is_set_back = min((origin for _, origin in self.copies), default=begun) < begun
+        return "set_back" if is_set_back and counted else None
 
     def _passed_originals(self, committed: int, target_offset: int) -> list[int]:
         """Offsets of what is passed, on the side of the originals."""
@@ -275,11 +272,6 @@ class World:
             for at in passed
         )
 
-    @property
-    def _begins_above_what_follows(self) -> bool:
-        """True where what lies before the first record on the target was copied later."""
-        return bool(self.copies) and min(origin for _, origin in self.copies) < self.copies[0][1]
-
     # --- what comes again -----------------------------------------------------------------
 
     @cached_property
@@ -334,10 +326,11 @@ class World:
         disordered = self.kind.filter_changes or self.kind.two_at_once
         late = self._copied_late if disordered else frozenset()
         late |= self._set_back_unseen
+        mistakable = self._mistakable
         return [
             offset
             for offset in self._reread(committed, target_offset)
-            if not self._mistaken(offset) and offset not in late
+            if offset not in late and not any(low <= offset <= high for low, high in mistakable)
         ]
 
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
@@ -391,9 +384,6 @@ class World:
             equals = present.get(self._content_of[lost], [])
             spans += [(min(lost, equal), max(lost, equal)) for equal in equals]
         return spans
-
-    def _mistaken(self, offset: int) -> bool:
-        return any(first <= offset <= last for first, last in self._mistakable)
 
     @property
     def lost_an_equal(self) -> bool:
@@ -494,7 +484,7 @@ class Failback(World):
         return sorted(
             (self._first_copy.get(offset, never), offset)
             for offset, _ in self.target.messages(Isolation.READ_COMMITTED)
-            if offset in there or (offset >= self.reached and offset not in self.life.left_out)
+            if offset in there or (offset >= self.life.reached and offset not in self.life.left_out)
         )
 
     def true_position(self, committed: int) -> int:
