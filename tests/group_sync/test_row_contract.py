@@ -225,10 +225,11 @@ def at(
     there: int | None = None,
     active: bool = False,
     up_to: int | None = None,
+    first_offset: int = 10,
     type: GroupType = GroupType.CLASSIC,
 ) -> Estate:
-    """orders of A, mirrored `up_to` to B from offset 10 on; g at `offset`, on B at `there`."""
-    estate = mirrored_estate(first_offset=10, up_to=up_to)
+    """orders of A, mirrored `up_to` to B; g at `offset`, on B at `there`."""
+    estate = mirrored_estate(first_offset=first_offset, up_to=up_to)
     estate.commit("g", "orders", offset, type=type)
     if there is not None:
         estate.commit("g", "A.orders", there, on="B")
@@ -288,7 +289,7 @@ def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> Case:
 
 
 def not_mirrored() -> Case:
-    return Case(at(40, up_to=0))
+    return Case(at(40, up_to=0, first_offset=0))
 
 
 def no_proof(*, there: int | None = None, active: bool = False) -> Case:
