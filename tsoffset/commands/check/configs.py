@@ -15,7 +15,7 @@ from tsoffset.terminal.output import counted, few
 _UNLIMITED = float("inf")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _NO_PROOF = (
-    "the proof by first copy cannot be used in them, so a group that is far behind may get an"
+    "the proof by first copy cannot be used there, so a group that is far behind may get an"
     " earlier offset, or none"
 )
 
