@@ -60,7 +60,7 @@ def live_estate(result: Result) -> str:
         for one in result["runs"]
     )
     told = (
-        "Records that a group had read since the source offset that MirrorMaker 2's newest "
-        f"checkpoint translates, median: {behind}."
+        "MirrorMaker 2's newest checkpoints translate older offsets than the groups' newest ones. "
+        f"Records that a group read in between, median: {behind}."
     )
     return "\n\n".join((taken, table(cost_head, costs), table(reread_head, rereads), told))
