@@ -70,15 +70,25 @@ def run_process(*words: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+class Command(subprocess.Popen[str]):
+    """A command that runs. At the end of its `with` block it has ended, and a test that has failed
+    in the block does not wait for it."""
+
+    def __exit__(self, kind: type[BaseException] | None, *failure: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *failure)
+
+
 def start(
     *words: str,
     stderr: int | None = None,
     env: Mapping[str, str] | None = None,
     through: Sequence[str] = (),
-) -> subprocess.Popen[str]:
+) -> Command:
     """Start a command as a process of its own; its output goes to pipes, or to `stderr`. `through`
     is a command that becomes the one named after it."""
-    return subprocess.Popen(
+    return Command(
         [*through, sys.executable, "-m", "tsoffset", *words],
         cwd=ROOT,
         env={**os.environ, **(env or {})},
