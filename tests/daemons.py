@@ -9,9 +9,8 @@ from typing import Any
 
 from tests.invoking import start
 from tests.processes import descendants, runs
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
-ENDS_WITHIN_SECONDS = 10
 SECONDS = 180
 
 
@@ -43,10 +42,11 @@ class Daemon:
         self.children = descendants(self.process.pid)
 
     def end(self) -> int:
-        """Send SIGTERM; the status with which it ended. It ends within the ten seconds that
-        `docker stop` gives, whatever it is at, and its processes end, too."""
+        """Send SIGTERM; the status with which it ended. It ends whatever it is at, and so do its
+        processes. It plans for the ten seconds that `docker stop` gives (`FINISH_SECONDS` and
+        `CANCEL_SECONDS`); a busy machine gets more."""
         self.process.terminate()
-        self.process.communicate(timeout=ENDS_WITHIN_SECONDS)
+        self.process.communicate(timeout=PATIENCE_SECONDS)
         wait_until(lambda: not any(map(runs, self.children)), f"{self.children} have ended")
         return self.process.returncode
 

@@ -174,14 +174,15 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(estate, tmp_path, monk
 
 
 def test_half_a_snapshot_is_not_written(estate, tmp_path):
-    """Where one group cannot be read, or the user's filter raises for it, there is no file: what it
-    lacks would look as if it had not been there."""
+    """Where one group or topic cannot be read, or the user's filter raises for it, there is no
+    file: what it lacks would look as if it had not been there."""
     with pytest.raises(SnapshotFailed, match=r"raised KeyError.*; no file was written"):
         take(flow(group_filter=RaisingGroups("billing")), estate["B"], None)
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
-    estate["B"].fail(refused, verb=Verb.COMMITTED, group="shipping")
-    with pytest.raises(SnapshotFailed, match="no file was written"):
-        snapshot(estate, tmp_path)
+    for verb in (Verb.COMMITTED, Verb.TOPICS):
+        estate["B"].fail(refused, verb=verb, times=1)
+        with pytest.raises(SnapshotFailed, match="no file was written"):
+            snapshot(estate, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -363,8 +364,13 @@ def test_groups_with_members_are_left_alone(estate, tmp_path):
 
 def test_offsets_of_other_records_are_not_restored(estate, tmp_path):
     """A topic that was deleted, made anew or truncated since holds other records at these offsets,
-    or none: nothing is set there, where a group could skip or be reset."""
+    or none: nothing is set there, where a group could skip or be reset. A topic that could not be
+    described may be the same one, and is not called missing."""
     path = snapshot(estate, tmp_path)
+    estate.commit("billing", "own", 1, on="B", partition=2)
+    estate["B"].fail(Failed(FailureKind.TIMEOUT, "no answer"), verb=Verb.TOPICS, times=1)
+    status, rows = restore(estate, path, topics="own")
+    assert (status, rows["billing", "own"]) == (1, ("failed", "TIMEOUT", None))
     estate["B"].delete_topic("own")
     estate["B"].delete_topic("A.orders")
     estate["B"].create_topic("A.orders")

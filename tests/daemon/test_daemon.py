@@ -37,7 +37,7 @@ from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
-from tsoffset.daemon.signals import Ending, Signals, supervise
+from tsoffset.daemon.signals import CANCEL_SECONDS, FINISH_SECONDS, Ending, Signals, supervise
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit, JavaMissing
 from tsoffset.flow.narrowing import Narrowing
@@ -173,6 +173,9 @@ def test_work_that_does_not_stop_is_cancelled():
 
 
 def test_work_that_nothing_ends_is_abandoned():
+    """Before `docker stop` kills the process, after ten seconds: its cause of death would be
+    unknown."""
+    assert FINISH_SECONDS + CANCEL_SECONDS < 10
     work = Work()
     signal_once(work.started, signal.SIGTERM)
     ending = supervised(work, "nothing", finish_seconds=0.05, cancel_seconds=0.05)

@@ -156,8 +156,8 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     """The committed offsets of all selected groups and share groups on the target, in any topic;
     `groups` is the value of --groups.
 
-    Raises ClusterUnreachable, and SnapshotFailed if one of them cannot be read: an incomplete
-    snapshot would look as if those groups had no offsets.
+    Raises ClusterUnreachable, and SnapshotFailed if one of them, or a topic, cannot be read: an
+    incomplete snapshot would look as if those groups had no offsets, or that topic no id.
     """
     cluster_id = target.describe().cluster_id
     listings = target.groups()
@@ -175,24 +175,30 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
                 raise _incomplete(target, commit)
             at = (place.topic, place.partition, commit.offset)
             commits.append(Commit(group, *at, commit.metadata, group in share_groups))
+    topic_ids = {}
+    for topic, topic_id in topics_of(target, {commit.topic for commit in commits}).items():
+        if isinstance(topic_id, Failed):
+            raise _incomplete(target, topic_id)
+        topic_ids[topic] = topic_id
     return Snapshot(
         flow.name,
         target.alias,
         cluster_id,
         in_utc(time.time() * 1000, "milliseconds"),
         groups,
-        topics_of(target, {commit.topic for commit in commits}),
+        topic_ids,
         tuple(commits),
     )
 
 
-def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
-    """The topics that exist, with their ids (None: brokers without ids)."""
+def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | Failed | None]:
+    """The topics that exist, with their ids (None: brokers without ids), or why one could not be
+    described."""
     described = target.topics(sorted(topics)) if topics else {}
     return {
-        name: topic.topic_id
+        name: topic.topic_id if isinstance(topic, TopicDescription) else topic
         for name, topic in described.items()
-        if isinstance(topic, TopicDescription)
+        if isinstance(topic, TopicDescription) or not topic.missing
     }
 
 

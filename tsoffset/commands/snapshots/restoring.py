@@ -92,8 +92,10 @@ def plan(
             if listing is not None and listing.active:
                 row = _active(row)
             else:
-                same_topic = snapshot.topic_ids.get(commit.topic) == topics.get(commit.topic)
-                row = _planned(row, commit, ranges.get(commit.place), same_topic=same_topic)
+                now = topics.get(commit.topic)
+                log = now if isinstance(now, Failed) else ranges.get(commit.place)
+                same_topic = snapshot.topic_ids.get(commit.topic) == now
+                row = _planned(row, commit, log, same_topic=same_topic)
         rows.append(row)
     known = {(commit.group, commit.place) for commit in commits}
     rows += (
