@@ -145,6 +145,8 @@ def test_a_filter_of_ones_own_may_give_lists_another_meaning():
             "configure, format_remote_topic, topic_source, upstream_topic",
         ),
         ("group.filter.class", "io.example.Filter", "package.module:Class"),
+        ("group.filter.class", "com.example.Filters$Mine", "is a Java class"),
+        ("group.filter.class", "no-such-module:Filter", "no Python module no-such-module"),
         ("group.filter.class", "no_such_module:Filter", "no Python module no_such_module"),
         ("group.filter.class", "my_mirror.deeper:Filter", "my_mirror.deeper"),
         (

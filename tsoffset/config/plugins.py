@@ -7,8 +7,10 @@ an entry point, `package.module:Class` or `package.module.Class`.
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from tsoffset.config.keys import MIRROR_PACKAGE
@@ -119,17 +121,17 @@ def load_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
 
 def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
     place = _entry_point(plugin, name)
-    if place is None:
-        path = ":".join(_module_and_attribute(plugin, name))
-        place = EntryPoint(name, path, plugin.entry_point_group)
+    path = ":".join(_module_and_attribute(plugin, name)) if place is None else place.value
+    module_name, _, attribute = path.partition(":")
+    found: Any
     try:
-        found = place.load()
+        found = place.load() if place else attrgetter(attribute)(import_module(module_name))
     except Exception as error:
         # The module may exist, and import one that does not.
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing and f"{place.module}.".startswith(f"{missing}."):
+        if missing and f"{module_name}.".startswith(f"{missing}."):
             raise _no_module(plugin, name, missing) from None
-        raise UnusablePlugin(f"{place.value} cannot be loaded: {_error_text(error)}") from None
+        raise UnusablePlugin(f"{path} cannot be loaded: {_error_text(error)}") from None
     if not isinstance(found, type):
         raise UnusablePlugin("is not a class")
     lacking = [method for method in plugin.methods if not callable(getattr(found, method, None))]
