@@ -150,6 +150,11 @@ def test_failback_has_no_finding_of_the_proof_by_first_copy():
     original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
     (finding,) = judged(TopicConfigs(original, COMPACT, COMPACT))
     assert finding.subject == "retention"
+    unread = judged(TopicConfigs(original, COMPACT, REFUSED), compared(DELETE, REFUSED))
+    assert [(one.subject, one.finding.partition(":")[0]) for one in unread] == [
+        ("proof", "DESCRIBE_CONFIGS is missing on 1 topic (A.orders)"),
+        ("retention", "DESCRIBE_CONFIGS is missing on 1 topic (orders)"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Findings on topic configurations: retention, compaction, and the proof that needs them (pure)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
@@ -42,21 +42,17 @@ def compared_configs(
     at = target.at
     proving = [pair for pair in pairs if _uses_first_copy(flow, pair.topic)]
     yield from _proofs(at, proving, lacks_max_timestamp=lacks_max_timestamp)
-    originals = {pair.topic.source: pair.original for pair in pairs}
-    copies = {pair.topic.target: pair.copy for pair in pairs}
-    failed = {topic: why for topic, why in originals.items() if isinstance(why, Failed)}
+    originals = _failed((pair.topic.source, pair.original) for pair in pairs)
     only_check = "only `check` needs it, for retention"
-    yield from _unread(source.at.ok, "retention", source, failed, only_check)
-    if proving:
-        unknown = {topic: copy for topic, copy in copies.items() if is_compacted(copy) is None}
-        yield from _unread(at.warning, "proof", target, unknown, _NO_PROOF)
-    else:
-        unknown = {topic: copy for topic, copy in copies.items() if isinstance(copy, Failed)}
-        yield from _unread(at.ok, "retention", target, unknown, "retention is not compared")
+    yield from _unread(source.at.ok, "retention", source, originals, only_check)
+    unknown = {pair.topic.target: pair.copy for pair in proving if is_compacted(pair.copy) is None}
+    yield from _unread(at.warning, "proof", target, unknown, _NO_PROOF)
+    copies = _failed((pair.topic.target, pair.copy) for pair in pairs)
+    others = {topic: why for topic, why in copies.items() if topic not in unknown}
+    yield from _unread(at.ok, "retention", target, others, "retention is not compared")
     narrower = [*_retention(flow, at, pairs), *_compaction(flow, at, pairs)]
     yield from narrower
-    complete = not any(isinstance(one, Failed) for one in (*originals.values(), *copies.values()))
-    if pairs and complete and not narrower:
+    if pairs and not (originals or copies or narrower):
         yield at.ok(
             "retention",
             f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}",
@@ -100,6 +96,10 @@ def _proofs(
         yield at.ok("proof", found)
 
 
+def _failed(configs: Iterable[tuple[str, Configs]]) -> dict[str, Failed]:
+    return {topic: why for topic, why in configs if isinstance(why, Failed)}
+
+
 def _unread(
     say: Callable[[str, str, str | None], Finding],
     subject: str,
@@ -108,7 +108,7 @@ def _unread(
     consequence: str,
 ) -> Iterator[Finding]:
     """Report topics whose configuration is not known, and the right that is missing."""
-    failed = {topic: why for topic, why in unknown.items() if isinstance(why, Failed)}
+    failed = _failed(unknown.items())
     refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
         yield say(
