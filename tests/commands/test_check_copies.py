@@ -192,6 +192,18 @@ def test_without_keys_a_changed_value_leaves_nothing_to_compare():
     assert "have no keys" in (finding.remedy or "")
 
 
+def test_topics_that_need_different_settings_need_flows_of_their_own():
+    """translation.match is a flow's: no setting fits changed keys in one topic and changed values
+    in another."""
+    found = findings({"one": value_changed, "two": key_changed, "three": both_changed})
+    for topic, setting in (("one", "timestamp,key"), ("two", "timestamp,value")):
+        remedy = found[f"topic A.{topic}"].remedy or ""
+        assert remedy.startswith(
+            f"move this topic to a separate flow with translation.match = {setting}, or"
+        )
+    assert (found["topic A.three"].remedy or "").startswith("configure the replicator")
+
+
 def test_older_records_stamped_by_the_target_are_seen():
     """A target that stamped records once, and keeps timestamps now: its newest batch is well,
     older ones are not, and the remedy names the setting."""

@@ -29,6 +29,9 @@ def sampled_copies(
     ]
     at = Scope(flow.name, flow.target.alias)
     copies = [copy for sampled in samples for copy in sampled.copies]
+    changed = {_changed_parts(sampled) for sampled in samples}
+    # No setting fits both topics in which only keys differ and topics in which only values do.
+    conflicting = all(frozenset({part}) in changed for part in CONTENT)
     for sampled in samples:
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
@@ -41,7 +44,7 @@ def sampled_copies(
                 f"wait until retention has deleted these records, or {remedy}",
             )
         elif sampled.copies:
-            yield from _different(flow, at, sampled)
+            yield from _different(flow, at, sampled, conflicting=conflicting)
         elif sampled.looked_for and sampled.diverged is None:
             yield at.warning(
                 f"topic {sampled.topic.target}",
@@ -57,8 +60,14 @@ def sampled_copies(
     yield from _summary(flow, at, copies, missing, topics)
 
 
-def _different(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Iterator[Finding]:
-    parts = frozenset[str]().union(*(copy.differs for copy in sampled.copies))
+def _changed_parts(sampled: SampledTopic) -> frozenset[str]:
+    return frozenset[str]().union(*(copy.differs for copy in sampled.copies))
+
+
+def _different(
+    flow: FlowSettings, at: Scope, sampled: SampledTopic, *, conflicting: bool
+) -> Iterator[Finding]:
+    parts = _changed_parts(sampled)
     if not parts:
         return
     changed = " and ".join(f"{part}s" for part in CONTENT if part in parts)
@@ -78,6 +87,12 @@ def _different(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Iterator
         remedy = (
             f"configure the replicator to keep {changed}: these records have no {kept[0]}s, so"
             " only timestamps could be compared"
+        )
+    elif conflicting:
+        remedy = (
+            f"move this topic to a separate flow with translation.match = timestamp,{kept[0]}, or"
+            f" configure the replicator to keep {changed}: other topics of this flow need another"
+            " setting"
         )
     else:
         remedy = (
