@@ -280,17 +280,22 @@ def test_groups_active_on_the_target_are_told_without_alarm():
 
 
 def test_a_commit_that_cannot_be_read_is_an_error():
-    """One group without READ permission is named with its cause and its next step."""
+    """Groups without READ permission are named with the cause and the next step of the first one;
+    what fails for another reason has its own."""
     source, target = mirrored()
-    commit(source, "secret", "orders")
-    source.fail(
-        Failed(FailureKind.AUTHORIZATION, "read offsets, group secret: denied; grant READ"),
-        verb=Verb.COMMITTED,
-        group="secret",
-    )
-    finding = found(checked(flow(), source, target), "1 group (secret)")
+    denied, slow = FailureKind.AUTHORIZATION, FailureKind.TIMEOUT
+    for group, kind, why in (
+        ("secret", denied, "read offsets, group secret: denied; grant READ"),
+        ("secret-2", denied, "read offsets, group secret-2: denied; grant READ"),
+        ("slow", slow, "read offsets, group slow: no answer; restart it"),
+    ):
+        commit(source, group, "orders")
+        source.fail(Failed(kind, why), verb=Verb.COMMITTED, group=group)
+    result = checked(flow(), source, target)
+    finding = found(result, "2 groups (secret, secret-2)")
     assert (finding.severity, finding.remedy) == (ERROR, "grant READ")
     assert finding.finding == "AUTHORIZATION: read offsets, group secret: denied"
+    assert found(result, "1 group (slow)").remedy == "restart it"
 
 
 def test_a_broker_that_cannot_list_its_groups_is_an_error():

@@ -1,6 +1,6 @@
 """Findings on the groups of a flow: on both clusters, in other flows, in checkpoints (pure)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsoffset.cluster import Cluster
@@ -21,6 +21,7 @@ from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     CommittedOffset,
     Failed,
+    FailureKind,
     GroupListings,
     GroupType,
     LogRange,
@@ -65,14 +66,13 @@ def source_groups(
         )
     commits = sorted(survey.commits.items())
     # Another finding reports the groups that this principal may not describe.
-    failed = {
-        group: failure
-        for group, failure in commits
-        if isinstance(failure, Failed) and survey.rights.groups[group] != frozenset()
-    }
-    if failed:
-        first = next(iter(failed.values()))
-        yield at.failure(f"{counted(len(failed), 'group')} ({few([*failed])})", first)
+    failed: defaultdict[FailureKind, dict[str, Failed]] = defaultdict(dict)
+    for group, offsets in commits:
+        if isinstance(offsets, Failed) and survey.rights.groups[group] != frozenset():
+            failed[offsets.kind][group] = offsets
+    for of_kind in failed.values():
+        first = next(iter(of_kind.values()))
+        yield at.failure(f"{counted(len(of_kind), 'group')} ({few([*of_kind])})", first)
     for group, offsets in commits:
         for place, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
             if isinstance(commit, Failed) and renamed(flow, place.topic) is not None:
