@@ -60,8 +60,9 @@ def test_flink_offsets_are_written_as_they_were_read():
         ('{"partitions":[{"topic":"o","partition":0}]}', "in, entry 1 of `partitions`: the offset"),
         ('{"partitions":[]}', "in: no offset"),
         ("o,0,1\ng,o,1,1", "in:2: 4 fields"),
-        ("o,0,1\no,1,x", "in:2: the offset 'x'"),
-        ("o,0,-1", "in:1: the offset '-1'"),
+        ("o,0,1\no,1,x", "in:2: the offset 'x'; expected a number from 0 to 9223372036854775807"),
+        ("o,2147483648,1", "the partition '2147483648'; expected a number from 0 to 2147483647"),
+        ("a b,0,1", "in:1: the topic 'a b'; expected a topic's name"),
         ("o,0," + "9" * 5_000, "in:1: the offset '999"),
         ("o,0,1\no,0,2", "in:2: o-0 occurs twice"),
         ("", "no offset"),
@@ -81,6 +82,8 @@ def test_bad_input_is_refused_with_its_place(text, said):
 def test_bad_flink_offsets_are_refused(text):
     with pytest.raises(UsageError, match="--flink"):
         read_flink("o", text)
+    with pytest.raises(UsageError, match="topic 'a b'; expected a topic's name"):
+        read_flink("a b", "partition:0,offset:1")
 
 
 def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):

@@ -8,6 +8,8 @@ from typing import Any
 
 from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import (
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
     Document,
     StoredOffset,
     Targets,
@@ -43,13 +45,13 @@ class _Offsets:
         group: str | None = None,
     ) -> None:
         """Raises UsageError, also where a partition occurs twice."""
-        for name, value, is_valid in (
-            ("topic", topic, is_topic),
-            ("partition", partition, is_partition),
-            ("offset", offset, is_offset),
+        for name, value, is_valid, expected in (
+            ("topic", topic, is_topic, "a topic's name"),
+            ("partition", partition, is_partition, f"a number from 0 to {LARGEST_PARTITION}"),
+            ("offset", offset, is_offset, f"a number from 0 to {LARGEST_OFFSET}"),
         ):
             if not is_valid(value):
-                raise malformed(place, line, f"the {name} {str(value)[:50]!r}", self._expected)
+                raise malformed(place, line, f"the {name} {str(value)[:50]!r}", expected)
         if (group, topic, partition) in self._found:
             raise malformed(place, line, f"{topic}-{partition} occurs twice", "each partition once")
         self._found[group, topic, partition] = StoredOffset(topic, partition, offset, group)
