@@ -37,6 +37,7 @@ from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     Basis,
@@ -366,6 +367,20 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage():
     )
     assert "no committed offset in orders-7 that" in refusal(estate, topic="orders", partition=7)
     assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
+
+
+def test_offsets_that_cannot_be_read_again_are_not_taken_for_none(monkeypatch):
+    """What the group has elsewhere is read for the message alone."""
+    estate, commits = three_partitions(), OpenFlow.commits
+    failed = Failed(FailureKind.TIMEOUT, "read offsets, group billing: no answer; try again")
+
+    def meanwhile(*given: Any) -> Any:
+        found = commits(*given)
+        estate["A"].fail(failed, verb=Verb.COMMITTED, group="billing")
+        return found
+
+    monkeypatch.setattr(OpenFlow, "commits", meanwhile)
+    assert refusal(estate, topic="ordres") == f"flow A->B: {failed.message}"
 
 
 def test_of_several_flows_those_that_have_the_group_are_explained():

@@ -154,7 +154,9 @@ def _selected(
     group, source = options.group, opened.source
     offsets = committed_offsets(source, [group], share_groups=share_groups, require_stable=False)
     of_group = offsets[group]
-    present = [] if isinstance(of_group, Failed) else [*map(str, sorted(of_group))]
+    if isinstance(of_group, Failed):
+        raise _NothingToExplain(f"flow {opened.settings.name}: {of_group.message}")
+    present = [*map(str, sorted(of_group))]
     what = f"flow {opened.settings.name}: group {group} has no committed offset"
     if not present:
         raise _NothingToExplain(
