@@ -1,7 +1,8 @@
 """The metrics of this process's flows, for Prometheus to scrape.
 
 A scrape computes gauges from the board's snapshots and summaries, so its cost depends on the number
-of series, not of group-partitions. Every cycle updates counters and histograms.
+of series; of the group-partitions it only counts the precisions. Every cycle updates counters and
+histograms.
 """
 
 import platform
