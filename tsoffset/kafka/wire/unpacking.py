@@ -28,6 +28,8 @@ _XERIAL = b"\x82SNAPPY\0"
 _XERIAL_BLOCKS_FROM = 16
 _SIZE = struct.Struct(">i")
 
+LZ4 = 3
+
 
 class _TooLarge(Exception):
     pass
@@ -59,6 +61,21 @@ def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
             f"the {name} content of the batch at offset {offset} cannot be unpacked"
         ) from error
     return found.getvalue()
+
+
+def lz4_of_format_0(packed: bytes) -> bytes:
+    """The same with the header checksum of the standard. In format 0 Kafka computes it over the
+    wrong bytes, also in its later versions, and does not check it. Raises ValueError if it is no
+    header."""
+    at = 14 if packed[4] & 0x08 else 6  # behind the content's size, if that is there
+    for checksum in range(256):
+        mended = packed[:at] + bytes((checksum,)) + packed[at + 1 :]
+        try:
+            lz4.frame.get_frame_info(mended)
+        except RuntimeError:
+            continue
+        return mended
+    raise ValueError("no header of lz4")
 
 
 def _gzip(packed: bytes, _: int) -> Iterator[bytes]:
@@ -110,6 +127,6 @@ def _blocks(packed: bytes) -> Iterator[bytes]:
 _CODECS: dict[int, tuple[str, Callable[[bytes, int], Iterator[bytes]]]] = {
     1: ("gzip", _gzip),
     2: ("snappy", _snappy),
-    3: ("lz4", _lz4),
+    LZ4: ("lz4", _lz4),
     4: ("zstd", _zstd),
 }
