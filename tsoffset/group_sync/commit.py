@@ -252,8 +252,10 @@ class _Committer:
         if self._commit_to is not None:
             rows = _of_same_topics(rows, is_same_topic(self._commit_to, now))
         rows = rows.hstack(part.drop("group"))
-        rows = with_current(rows, current).with_columns(pl.col("first_read").fill_null(read_at))
-        waited = self._clock.monotonic() - pl.col("first_read")
+        # Not from `read_at` on: verifying slowly meanwhile must not use up a group's patience.
+        answered_at = self._clock.monotonic()
+        rows = with_current(rows, current).with_columns(pl.col("first_read").fill_null(answered_at))
+        waited = answered_at - pl.col("first_read")
         waits = (
             waited < pl.col("current_patience_seconds").clip(upper_bound=_PATIENCE_SECONDS)
         ).fill_null(False)
