@@ -107,7 +107,7 @@ class Cluster(Protocol):
         Empty only at the readable end (start == end == offset). The stretch begins at the requested
         offset or earlier (at the start of the batch that holds it, yet not below the log's start),
         and goes to the end of the last whole batch read. An offset outside the log is a
-        `Failed(INTERNAL)`; a log that claims to have more and answers nothing within the poll
+        `Failed(NO_LEADER)`; a log that claims to have more and answers nothing within the poll
         timeout is a `Failed(TIMEOUT)`.
         """
 

@@ -152,7 +152,6 @@ def test_what_lies_outside_the_log_does_not_exist(sizes, gap, log_start, readabl
     assert len(found.timestamps) == len(found.records) == len(inside)
     assert [found.records[number].offset for number in range(len(inside))] == inside
     assert [record.offset for record in found.records] == inside
-    assert [record.offset for record in found.records] == inside
 
 
 def test_records_of_several_batches_follow_each_other():
