@@ -102,10 +102,10 @@ FAILURES_IN_A_ROW = _gauge(
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "Time since the last cycle that reached both clusters, in seconds. Stays 0 until two intervals"
-    " (or twice that cycle's duration, if longer) have passed, and while there was no such cycle."
-    " While it is above 0, all lags in records, including replication lag, are absent. Absent on"
-    " standby.",
+    "Time since the last cycle that reached both clusters, in seconds. It is 0 during the first"
+    " two intervals after that cycle (or twice the cycle's duration, if longer), and if there was"
+    " no such cycle. While it is above 0, all lags in records, including replication lag, are"
+    " absent. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
