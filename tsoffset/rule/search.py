@@ -23,8 +23,8 @@ Finding = Generator[Question, Answer, Pair | None]
 def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
     """The pair of a source record; None if its copy is not found or not proven.
 
-    It is sought between two pairs of the same distance (step 3), at the target's time lookup (step
-    4), and where distances predict it (step 5); with `scan`, then upward from the lookup.
+    It is sought between two pairs of the same distance, at the target's time lookup, and where
+    distances predict it; with `scan`, then upward from the lookup.
     """
     evidence = inquiry.evidence
     known = evidence.pairs.at(record.offset)
@@ -117,8 +117,8 @@ def _read_at_guess(
 def _read_where_predicted(
     inquiry: Inquiry, record: Record, first: TimedOffset | None
 ) -> Generator[Question, Answer, None]:
-    """Read where pairs predict the copy, and (step 5) as far past the target's lookup as the record
-    is past the source's: for runs of equal timestamps, or behind a record of the far future."""
+    """Read where pairs predict the copy, and as far past the target's lookup as the record is past
+    the source's: for runs of equal timestamps, or behind a record of the far future."""
     evidence = inquiry.evidence
     for guess in dict.fromkeys(_predicted_offsets(evidence, record.offset)):
         yield from _read_at_guess(inquiry, record, guess)
@@ -161,8 +161,8 @@ def _scan(
 
 
 class NearerPairs:
-    """Steps 7 and 8: pairs of records before `offset`, each nearer than the last, if neither R nor
-    the record before it has one. Compaction, a filter or a gap may have removed their copies. So
+    """Step 7: pairs of records before `offset`, each nearer than the last, if neither R nor the
+    record before it has one. Compaction, a filter or a gap may have removed their copies. So
     originals of target records are sought, where the distance to the nearest pairs predicts C, and
     halfway between."""
 
@@ -227,7 +227,7 @@ class NearerPairs:
         return None
 
     def further_back(self, previous: Record) -> Finding:
-        """Step 8: the pair of a source record 2, 4, 8, ... before C; the nearest first."""
+        """The pair of a source record 2, 4, 8, ... before C; the nearest first."""
         source = self._evidence.source
         step, tried = 2, previous.offset
         tries = self._evidence.settings.budget

@@ -302,7 +302,7 @@ class _OffsetTranslation:
     # --- searches for pairs; each returns an answer that cannot become better ------------
 
     def _at_next(self) -> Attempt:
-        """Steps 3 to 5 for R, where distances and lookups point."""
+        """Step 4: the copy of R, where distances and lookups point."""
         if isinstance(self.following, Record):
             pair = yield from pair_of(self.inquiry, self.following)
             if pair is not None:
@@ -310,7 +310,7 @@ class _OffsetTranslation:
         return None
 
     def _behind_previous(self) -> Attempt:
-        """The same for the record before R."""
+        """Step 6: the same for the record before R."""
         self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset)
         if isinstance(self.previous, Record):
             if self.timestamp_ms is None and not isinstance(self.following, Unknown):
@@ -321,7 +321,7 @@ class _OffsetTranslation:
         return None
 
     def _further_away(self) -> Attempt:
-        """Steps 7 and 8: pairs further below C, each nearer than the last."""
+        """Step 7: pairs further below C, each nearer than the last."""
         nearest = NearerPairs(self.inquiry, self.offset, self.timestamp_ms)
         while (pair := (yield from nearest.next_pair())) is not None:
             if best := (yield from self._resume_behind(pair)):
