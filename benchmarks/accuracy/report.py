@@ -27,39 +27,43 @@ def placed(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
 
 
 def precision_table(tallies: Tallies) -> str:
-    """Per kind: what tsoffset says of its answers, and whether that holds."""
+    """What tsoffset says of its answers, and whether that holds: a row for each kind in which it
+    has other answers than safe and exact ones."""
+    stated = (Precision.EXACT, Precision.FRONTIER, Precision.BOUNDED)
     head = (
         "kind of log",
-        "positions",
-        *(str(p) for p in (Precision.EXACT, Precision.FRONTIER, Precision.BOUNDED)),
+        *map(str, stated),
         "none",
         "unsafe",
         "bound too low",
         "re-reads mean / max",
         "exact together",
-        "questions a position alone / together",
     )
     rows = []
     for kind, of_rules in tallies.items():
-        tally = of_rules[TSOFFSET]
-        shares = [
-            share(tally.precisions[precision], tally.positions)
-            for precision in (Precision.EXACT, Precision.FRONTIER, Precision.BOUNDED)
-        ]
+        tally, together = of_rules[TSOFFSET], of_rules[TOGETHER]
+        if _is_exact(tally) and _is_exact(together):
+            continue
         rows.append(
             (
                 kind,
-                f"{tally.positions:,}",
-                *shares,
+                *(share(tally.precisions[precision], tally.positions) for precision in stated),
                 share(tally.without_answer, tally.positions),
                 alarming(tally.unsafe),
                 f"{tally.too_low:,}",
                 rereads(tally),
-                _together(of_rules[TOGETHER]),
-                f"{tally.mean_questions:.2f} / {of_rules[TOGETHER].mean_questions:.2f}",
+                _together(together),
             )
         )
-    return table(head, rows)
+    missing = (
+        f"{len(tallies) - len(rows)} of the {len(tallies)} kinds have no row: there, every position"
+        " has an exact and safe answer, alone and together."
+    )
+    return f"{missing}\n\n{table(head, rows)}"
+
+
+def _is_exact(tally: Tally) -> bool:
+    return tally.positions == tally.without_rereads == tally.precisions[Precision.EXACT]
 
 
 def _together(tally: Tally) -> str:
@@ -67,32 +71,28 @@ def _together(tally: Tally) -> str:
     return f"{exact}, {alarming(tally.unsafe)} unsafe" if tally.unsafe else exact
 
 
-def comparison_tables(tallies: Tallies) -> str:
-    """Per kind and rule: exact answers with the unsafe ones, and what the rest costs."""
-    parts = (
-        (
-            "Share of positions whose answer re-reads nothing. Bold: number of unsafe answers.",
-            _exact,
-        ),
-        ("Re-reads of the safe answers (mean / max), and positions without an answer.", _cost),
-    )
-    blocks = []
-    for title, cell in parts:
-        rows = [
-            (kind, *(cell(of_rules[r]) for r in COMPARED)) for kind, of_rules in tallies.items()
-        ]
-        blocks.append(f"{title}\n\n{table(('kind of log', *COMPARED), rows)}")
-    return "\n\n".join(blocks)
+def unsafe_table(small: Tallies, long: Tallies) -> str:
+    """The unsafe answers of each rule, in short / long logs, per kind that has any."""
+    rows = []
+    for kind in small:
+        counts = [(small[kind][rule].unsafe, long[kind][rule].unsafe) for rule in COMPARED]
+        if any(map(any, counts)):
+            cells = (" / ".join(map(alarming, both)) if any(both) else "0" for both in counts)
+            rows.append((kind, *cells))
+    return table(("kind of log", *COMPARED), rows)
 
 
-def _exact(tally: Tally) -> str:
-    exact = share(tally.without_rereads, tally.positions)
-    return f"{exact}, {alarming(tally.unsafe)} unsafe" if tally.unsafe else exact
+def comparison_table(tallies: Tallies) -> str:
+    """Per kind and rule: the share of answers without re-reads, and what the others cost."""
+    rows = [(kind, *(_cost(of_rules[r]) for r in COMPARED)) for kind, of_rules in tallies.items()]
+    return table(("kind of log", *COMPARED), rows)
 
 
 def _cost(tally: Tally) -> str:
+    without = share(tally.without_rereads, tally.positions)
+    mean = f" ({_mean(tally)})" if tally.most_rereads else ""
     none = tally.without_answer
-    return rereads(tally) + (f", none {share(none, tally.positions)}" if none else "")
+    return f"{without}{mean}" + (f", none {share(none, tally.positions)}" if none else "")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -115,11 +115,9 @@ def alarming(count: int) -> str:
 
 def rereads(tally: Tally) -> str:
     """Mean and maximum over the safe answers."""
+    return f"{_mean(tally)} / {tally.most_rereads:,}" if tally.most_rereads else "0"
+
+
+def _mean(tally: Tally) -> str:
     mean = tally.mean_rereads
-    return f"{mean:,.0f} / {tally.most_rereads:,}" if mean >= 10 else _small(tally)
-
-
-def _small(tally: Tally) -> str:
-    if not tally.most_rereads:
-        return "0"
-    return f"{tally.mean_rereads:.2g} / {tally.most_rereads:,}"
+    return f"{mean:,.0f}" if mean >= 10 else f"{mean:.2g}"

@@ -1,8 +1,20 @@
 """The models of other rules, for docs/accuracy.md, answer as their originals do."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
-from benchmarks.accuracy.report import BEGIN, END, MarksMissing, placed
+from benchmarks.accuracy.judging import RULES, TOGETHER, TSOFFSET, Tally
+from benchmarks.accuracy.report import (
+    BEGIN,
+    END,
+    MarksMissing,
+    comparison_table,
+    placed,
+    precision_table,
+    unsafe_table,
+)
 from benchmarks.accuracy.rivals import (
     KipRule,
     OffsetSyncRule,
@@ -13,6 +25,7 @@ from benchmarks.accuracy.rivals import (
 )
 from tests.random_logs import Kind
 from tests.replication_model import build
+from tsoffset.model import Precision
 
 
 @pytest.mark.parametrize(
@@ -67,3 +80,37 @@ def test_tables_replace_those_between_the_marks():
     assert placed(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     with pytest.raises(MarksMissing):
         placed("no marks", "new")
+
+
+def kinds_of(table: str) -> list[str]:
+    """The first cells of a table's rows."""
+    return [row.removeprefix("| ").partition(" | ")[0] for row in table.splitlines()[4:]]
+
+
+def test_tables_leave_out_no_kind_with_a_wrong_or_inexact_answer():
+    """A kind without a row has exact and safe answers in all logs, alone and together; a kind
+    without a row of unsafe answers has none by any rule."""
+    exact = Tally(
+        positions=200,
+        answered=200,
+        without_rereads=200,
+        precisions=Counter({Precision.EXACT: 200}),
+    )
+    unsafe = replace(exact, unsafe=20, without_rereads=180)
+    rereads = replace(exact, without_rereads=100, rereads=3_000, most_rereads=90)
+    good = dict.fromkeys((TSOFFSET, TOGETHER, *RULES), exact)
+    small = {
+        "good": good,
+        "rival skips": {**good, "MM2": unsafe},
+        "together": {**good, TOGETHER: unsafe},
+        "long": good,
+    }
+    long = {**small, "long": {**good, TSOFFSET: rereads}}
+    assert kinds_of(precision_table(small)) == ["together"]
+    assert kinds_of(precision_table(long)) == ["together", "long"]
+    assert unsafe_table(small, {**long, "rival skips": good}).splitlines()[2:] == [
+        "| rival skips | 0 | 0 | 0 | **20** / 0 |"
+    ]
+    assert comparison_table(long).splitlines()[-1] == (
+        "| long | 50.0 % (15) | 100 % | 100 % | 100 % |"
+    )
