@@ -14,6 +14,8 @@ from unittest.mock import patch
 import structlog
 from click.testing import CliRunner, Result
 
+from tests.configured import properties_file
+from tests.memory_flows import Estate
 from tsoffset.cli.main import cli
 from tsoffset.cluster import Connect
 from tsoffset.kafka import cluster as real
@@ -32,6 +34,20 @@ def invoke(
         if connect is not None:
             stack.enter_context(patch.object(real, "KafkaCluster", connect))
         return CliRunner().invoke(cli, words, env=env, prog_name="tsoffset")
+
+
+def in_memory(
+    estate: Estate,
+    folder: Path,
+    command: str,
+    *words: str,
+    lines: Sequence[str] = (),
+    clusters: str = "A, B",
+) -> Result:
+    """Run a command over clusters in memory, as `invoke`; its configuration, in `folder`, has the
+    flow A->B and these `lines`."""
+    file = properties_file(folder, "a:1", "b:1", *lines, clusters=clusters)
+    return invoke(command, "-c", str(file), *words, connect=estate.connect)
 
 
 @contextmanager

@@ -4,15 +4,13 @@ import json
 import struct
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from click.testing import Result
 
 from tests.configured import properties_file
-from tests.invoking import invoke
+from tests.invoking import in_memory, invoke
 from tests.memory_flows import Estate, flow, identity_flow
 from tests.producing import numbered
 from tests.waiting import wait_until
@@ -60,12 +58,6 @@ def told(found: list[Found], cluster: str) -> dict[tuple[TopicKind, str | None],
         for one in found
         if one.cluster == cluster
     }
-
-
-def in_memory(estate: Estate, folder: Path) -> Result:
-    """`tsoffset topics` between A and B."""
-    file = properties_file(folder, "a:9092", "b:9092")
-    return invoke("topics", "-c", str(file), connect=estate.connect)
 
 
 def test_remote_topics_and_clusters_upstream_with_their_hops():
@@ -195,7 +187,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_there():
 def test_the_command_prints_two_tables_and_exits_with_0(tmp_path):
     """One of the upstream clusters, and one of the topics that a replicator created."""
     estate = with_topics(A=["orders"], B=["A.orders", "A.heartbeats"])
-    shown = in_memory(estate, tmp_path)
+    shown = in_memory(estate, tmp_path, "topics")
     assert shown.exit_code == 0, shown.output
     assert [line.split()[:3] for line in shown.stdout.splitlines() if line] == [
         ["cluster", "A"],
@@ -215,7 +207,7 @@ def test_the_exit_status_tells_a_topic_from_a_cluster(tmp_path, unreachable, sta
     estate = with_topics(A=["orders"], B=["A.heartbeats"])
     estate["A"].unreachable = unreachable
     estate["B"].fail(Failed(FailureKind.AUTHORIZATION, "read: no"), verb=Verb.READ_RAW)
-    assert in_memory(estate, tmp_path).exit_code == status
+    assert in_memory(estate, tmp_path, "topics").exit_code == status
 
 
 @pytest.mark.parametrize(

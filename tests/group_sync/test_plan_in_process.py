@@ -1,23 +1,22 @@
 """Small cycles that only plan run in the command's own process: no Java is needed for them."""
 
-import io
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.commands.test_scope import Command, export, failover, plan, sync
 from tests.configured import properties_file
+from tests.invoking import in_memory
 from tests.memory_flows import Estate, mirrored_estate
 from tsoffset.commands.cycles import flow_cycles
-from tsoffset.commands.plan_sync import run_once
-from tsoffset.config.selection import Selection, Selector
-from tsoffset.errors import JavaMissing
+from tsoffset.config.selection import Selector
 from tsoffset.model import Failed, FailureKind, GroupType, Reason, Row
 from tsoffset.spark import packing
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.output import Format
 from tsoffset.testing.memory_cluster import Verb
+
+JSON = "--format", "json"
+ONLY_PLANS = [("plan",), ("export",), ("failover", "--dry-run")]
 
 
 @pytest.fixture(autouse=True)
@@ -38,24 +37,13 @@ def estate() -> Estate:
     return estate
 
 
-def dry_failover(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
-    return failover(selection, estate, output, folder, dry_run=True)
-
-
-def ran(command: Command, estate: Estate, folder: Path, *lines: str, clusters: str = "A, B") -> str:
-    out = io.StringIO()
-    file = properties_file(folder, "a:1", "b:1", *lines, clusters=clusters)
-    command(Selector(file).select(), estate, Output(out, Format.JSON), folder)
-    return out.getvalue()
-
-
 def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path):
     """What a plan learns is kept in `state.dir`, as on Spark."""
     expected = estate.plan()
     state = tmp_path / "state"
     for _ in range(2):
-        found = ran(plan, estate, tmp_path, f"state.dir = {state}").splitlines()
-        assert [Row(**json.loads(line)) for line in found] == expected
+        found = in_memory(estate, tmp_path, "plan", *JSON, lines=[f"state.dir = {state}"])
+        assert [Row(**json.loads(line)) for line in found.stdout.splitlines()] == expected
     (kept,) = state.iterdir()
     assert kept.suffix == ".state"
 
@@ -89,33 +77,29 @@ def test_flows_that_compete_count(tmp_path):
         "C.bootstrap.servers = c:1",
         "C->B.enabled = true",
     )
-    found = ran(plan, estate, tmp_path, *lines, clusters="A, B, C").splitlines()
-    assert {json.loads(line)["reason"] for line in found} == {Reason.SEVERAL_SOURCES}
+    found = in_memory(estate, tmp_path, "plan", *JSON, lines=lines, clusters="A, B, C")
+    reasons = {json.loads(line)["reason"] for line in found.stdout.splitlines()}
+    assert reasons == {Reason.SEVERAL_SOURCES}
 
 
-@pytest.mark.parametrize("command", [plan, export, dry_failover])
-def test_other_commands_that_only_plan_need_none_either(command, estate, tmp_path):
-    assert "billing" in ran(command, estate, tmp_path)
+@pytest.mark.parametrize("words", ONLY_PLANS)
+def test_other_commands_that_only_plan_need_none_either(words, estate, tmp_path):
+    assert "billing" in in_memory(estate, tmp_path, *words).stdout
     assert estate["B"].group("billing").offsets == {}
 
 
-@pytest.mark.parametrize("command", [plan, export, dry_failover])
+@pytest.mark.parametrize("words", ONLY_PLANS)
 def test_spark_runs_plans_that_are_large_or_that_it_is_asked_for(
-    command, estate, tmp_path, monkeypatch
+    words, estate, tmp_path, monkeypatch
 ):
-    """More groups, more positions to translate than pay without it; or a `spark.master`."""
-    with pytest.raises(JavaMissing):
-        ran(command, estate, tmp_path, "spark.master = local[1]")
+    """More groups, more positions to translate than pay without it; or a `spark.master`. (What
+    commits runs there always: `test_a_machine_without_java_is_told_so`.)"""
+    asked_for = in_memory(estate, tmp_path, *words, lines=["spark.master = local[1]"])
+    assert "find Java: neither" in asked_for.stderr
     for limit in ("PAIRS_HERE", "POSITIONS_HERE"):
         with monkeypatch.context() as patched:
             patched.setattr(packing, limit, 0)
-            with pytest.raises(JavaMissing):
-                ran(command, estate, tmp_path)
-
-
-def test_what_commits_runs_on_spark(estate, tmp_path):
-    with pytest.raises(JavaMissing):
-        ran(sync, estate, tmp_path)
+            assert "find Java: neither" in in_memory(estate, tmp_path, *words).stderr
 
 
 # --- what is printed of it ------------------------------------------------------------------
@@ -132,21 +116,20 @@ def test_what_commits_runs_on_spark(estate, tmp_path):
 )
 @pytest.mark.parametrize("format", [Format.JSON, Format.TABLE])
 def test_a_filter_narrows_what_is_printed_alone(
-    outcomes, reasons, groups, format, estate, tmp_path, capsys
+    outcomes, reasons, groups, format, estate, tmp_path
 ):
     """The summary counts all rows, and says how many are printed; the status is that of all."""
     broken = Failed(FailureKind.COORDINATOR, "made to fail")
     estate.commit("broken", "orders", 60)
     estate["A"].fail(broken, verb=Verb.COMMITTED, group="broken")
-    out = io.StringIO()
-    selection = Selector(properties_file(tmp_path, "a:1", "b:1")).select()
-    output = Output(out, format)
-    given = {"outcomes": outcomes, "reasons": reasons, "connect": estate.connect}
-    assert run_once(selection, output, Notices(), commit=False, **given) == 1
-    lines = out.getvalue().splitlines()
+    words = [word for outcome in outcomes for word in ("--outcome", outcome)]
+    words += [word for reason in reasons for word in ("--reason", reason)]
+    result = in_memory(estate, tmp_path, "plan", "--format", format, *words)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
     if format is Format.JSON:
         assert [json.loads(line)["group"] for line in lines] == groups
-        summary = capsys.readouterr().err
+        summary = result.stderr
     else:
         named = [line.split()[0] for line in lines if " orders-0 " in line]
         assert named == groups
