@@ -24,16 +24,19 @@ ROOT = Path(__file__).parent.parent
 
 
 def invoke(
-    *words: str, env: Mapping[str, str | None] | None = None, connect: Connect | None = None
+    *words: str,
+    env: Mapping[str, str | None] | None = None,
+    connect: Connect | None = None,
+    input: str | None = None,
 ) -> Result:
     """Run a command in this process, and leave its logging as it was. With `connect` it reads
     these clusters instead of real ones. Spark's workers do not: use it for all but `sync` and
-    `run`."""
+    `run`. `input` is what its standard input holds."""
     with ExitStack() as stack:
         stack.enter_context(logging_kept())
         if connect is not None:
             stack.enter_context(patch.object(real, "KafkaCluster", connect))
-        return CliRunner().invoke(cli, words, env=env, prog_name="tsoffset")
+        return CliRunner().invoke(cli, words, input=input, env=env, prog_name="tsoffset")
 
 
 def in_memory(
@@ -43,11 +46,12 @@ def in_memory(
     *words: str,
     lines: Sequence[str] = (),
     clusters: str = "A, B",
+    input: str | None = None,
 ) -> Result:
     """Run a command over clusters in memory, as `invoke`; its configuration, in `folder`, has the
     flow A->B and these `lines`."""
     file = properties_file(folder, "a:1", "b:1", *lines, clusters=clusters)
-    return invoke(command, "-c", str(file), *words, connect=estate.connect)
+    return invoke(command, "-c", str(file), *words, connect=estate.connect, input=input)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """`tsoffset translate` over clusters in memory: what is written, what is refused."""
 
-import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,13 @@ import pytest
 
 from tests.commands.test_offset_files import checkpoint
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.invoking import in_memory, invoke
+from tests.memory_flows import Estate, RaisingTopics, flow, mirrored_estate
 from tsoffset.commands.translate.run import run_translate
-from tsoffset.config.selection import Selector
-from tsoffset.errors import UsageError
-from tsoffset.flow.policy import DefaultTopicFilter
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision
-from tsoffset.offset_files.document import LOG_END, Document, StoredOffset
-from tsoffset.offset_files.reading import read_file
-from tsoffset.offset_files.spark_checkpoint import read_checkpoint
+from tsoffset.offset_files.document import LOG_END, StoredOffset
 from tsoffset.offset_files.translation import translate_stored
-from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Verb
 
 
@@ -32,46 +26,27 @@ def estate() -> Estate:
     return mirrored_estate(100, first_offset=400, partitions=2)
 
 
+def translated(
+    estate: Estate, folder: Path, *words: str | Path, lines: Sequence[str] = ()
+) -> tuple[int, list[dict[str, Any]], str]:
+    """The exit status, the rows, and what is said beside them."""
+    given = ("translate", *map(str, words), "--format", "json")
+    result = in_memory(estate, folder, *given, lines=lines)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    return result.exit_code, rows, " ".join(result.stderr.split())
+
+
 @pytest.fixture
-def translate(estate: Estate, tmp_path: Path) -> Any:
-    """The command: from a document and its options to the exit status and the rows."""
-
-    def run(document: Document, output: Path | str | None = None, **options: Any) -> Any:
-        return run_on(estate, tmp_path, lambda: document, output, **options)
-
-    return run
+def translate(estate: Estate, tmp_path: Path) -> Callable[..., Any]:
+    """The command with some words."""
+    return partial(translated, estate, tmp_path)
 
 
-def run_on(
-    estate: Estate,
-    folder: Path,
-    read: Callable[[], Document],
-    output: Path | str | None,
-    *lines: str,
-    again: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> tuple[int, list[dict[str, Any]]]:
-    """The exit status and the rows. `lines` are of the configuration, `again` says how to
-    repeat."""
-    stream = io.StringIO()
-    file = properties_file(folder, nowhere(), nowhere(), *lines)
-    status = run_translate(
-        Selector(file).select(),
-        read,
-        Output(stream, Format.JSON),
-        Notices(),
-        written=None if output is None else str(output),
-        connect=estate.connect,
-        **(options | dict(again or {})),
-    )
-    return status, [json.loads(line) for line in stream.getvalue().splitlines()]
-
-
-def offsets(folder: Path, **topics: Any) -> Document:
+def offsets(folder: Path, **topics: Any) -> Path:
     """A file of Spark's JSON."""
     file = folder / "offsets.json"
     file.write_text(json.dumps(topics))
-    return read_file(str(file))
+    return file
 
 
 def test_offsets_are_translated_by_the_rule_of_groups(translate, estate, tmp_path):
@@ -79,12 +54,10 @@ def test_offsets_are_translated_by_the_rule_of_groups(translate, estate, tmp_pat
     estate.commit("billing", "orders", 40)
     (of_group,) = estate.plan()
     asked = [estate.asked(alias, Verb.COMMITTED) for alias in "AB"]
-    document = offsets(tmp_path, orders={"0": 40, "1": 100})
-    status, rows = translate(document, tmp_path / "out.json", group="mine")
+    document, out = offsets(tmp_path, orders={"0": 40, "1": 100}), tmp_path / "out.json"
+    status, rows, _ = translate(document, "-o", out, "--as", "mine")
     assert status == 0
-    assert json.loads((tmp_path / "out.json").read_text()) == {
-        "A.orders": {"0": of_group.target_offset, "1": 500}
-    }
+    assert json.loads(out.read_text()) == {"A.orders": {"0": of_group.target_offset, "1": 500}}
     assert [(row["group"], row["outcome"], row["precision"]) for row in rows] == [
         ("mine", "would_commit", "exact"),
         ("mine", "would_commit", "exact"),
@@ -118,23 +91,22 @@ def test_each_policy_and_direction(tmp_path, settings, copy, first_offset, kept,
     estate.mirror("orders", copy, first_offset=first_offset)
     out = tmp_path / "out.json"
     document = offsets(tmp_path, **{kept[0]: {"0": kept[1]}})
-    status, _ = run_on(estate, tmp_path, lambda: document, out, *settings)
+    status, _, _ = translated(estate, tmp_path, document, "-o", out, lines=settings)
     assert (status, json.loads(out.read_text())) == (0, {written[0]: {"0": written[1]}})
 
 
-def test_standard_input_and_output(translate, monkeypatch, capsys):
+def test_standard_input_and_output(estate, tmp_path):
     """Standard output has the translation, and no rows."""
-    given = io.TextIOWrapper(io.BytesIO(b"orders,0,40\norders,1,100\n"))
-    monkeypatch.setattr("sys.stdin", given)
-    assert translate(read_file("-"), "-") == (0, [])
-    assert "A.orders,0,440\nA.orders,1,500\n" in capsys.readouterr().out
+    words = ("translate", "-", "-o", "-")
+    result = in_memory(estate, tmp_path, *words, input="orders,0,40\norders,1,100\n")
+    assert (result.exit_code, result.stdout) == (0, "A.orders,0,440\nA.orders,1,500\n")
 
 
 def test_ends_of_logs_stay_and_topics_are_renamed(translate, tmp_path):
-    document = offsets(tmp_path, orders={"0": -1, "1": -2})
-    status, rows = translate(document, tmp_path / "out.json")
+    document, out = offsets(tmp_path, orders={"0": -1, "1": -2}), tmp_path / "out.json"
+    status, rows, _ = translate(document, "-o", out)
     assert status == 0
-    assert json.loads((tmp_path / "out.json").read_text()) == {"A.orders": {"0": -1, "1": -2}}
+    assert json.loads(out.read_text()) == {"A.orders": {"0": -1, "1": -2}}
     assert [(row["group"], row["source_offset"], row["outcome"]) for row in rows] == [
         (None, None, "unchanged")
     ] * 2
@@ -142,17 +114,12 @@ def test_ends_of_logs_stay_and_topics_are_renamed(translate, tmp_path):
 
 def test_a_topic_for_which_the_users_filter_raises_fails_alone(estate):
     """Also where its offset means an end of the log, which no cycle sees."""
-
-    class Topics(DefaultTopicFilter):
-        def should_replicate_topic(self, topic: str) -> bool:
-            return {"orders": True}[topic]
-
     asked = [
         StoredOffset("odd", 0, LOG_END),
         StoredOffset("odd", 1, 3),
         StoredOffset("orders", 0, 3),
     ]
-    settings = flow(topic_filter=Topics())
+    settings = flow(topic_filter=RaisingTopics())
     found = translate_stored(settings, estate["A"], estate["B"], asked)
     assert [one.row.outcome for one in found] == ["failed", "failed", "would_commit"]
     assert all("raised KeyError" in (one.row.message or "") for one in found[:2])
@@ -168,18 +135,19 @@ def test_a_topic_for_which_the_users_filter_raises_fails_alone(estate):
     ],
 )
 def test_nothing_is_written_where_one_offset_has_no_translation(
-    translate, tmp_path, topics, reason, capsys
+    translate, tmp_path, topics, reason
 ):
     """Whatever is accepted: there is no offset to write. The warning has the reason, since standard
     output may be that of the translation."""
-    (tmp_path / "out.json").write_text("old")
-    every = (Precision.BOUNDED, Precision.FRONTIER, Precision.UNPROVEN)
-    status, rows = translate(offsets(tmp_path, **topics), tmp_path / "out.json", accepted=every)
+    out = tmp_path / "out.json"
+    out.write_text("old")
+    accepted = ("--accept", "bounded", "--accept", "frontier")
+    status, rows, said = translate(offsets(tmp_path, **topics), "-o", out, *accepted)
     assert status == 1
     (bad,) = [row for row in rows if row["outcome"] in ("skipped", "failed")]
     assert reason in (None, bad["reason"])
-    assert bad["message"] in " ".join(capsys.readouterr().err.split())
-    assert (tmp_path / "out.json").read_text() == "old"
+    assert bad["message"] in said
+    assert out.read_text() == "old"
 
 
 @pytest.fixture
@@ -190,44 +158,43 @@ def behind(estate: Estate) -> Estate:
 
 
 @pytest.mark.usefixtures("behind")
-def test_a_mirror_that_is_behind_needs_to_be_accepted(translate, tmp_path, capsys):
+def test_a_mirror_that_is_behind_needs_to_be_accepted(translate, tmp_path):
     document, out = offsets(tmp_path, orders={"0": 120, "1": 40}), tmp_path / "out.json"
-    status, rows = translate(document, out)
+    status, rows, said = translate(document, "-o", out)
     assert (status, rows[0]["precision"], rows[0]["reread_bound"]) == (1, "frontier", 20)
     assert not out.exists()
-    said = " ".join(capsys.readouterr().err.split())
     assert "with --accept frontier: at most 20 records re-read then" in said
-    assert translate(document, out, accepted=(Precision.BOUNDED,))[0] == 1
-    assert translate(document, out, accepted=(Precision.FRONTIER,))[0] == 0
+    assert translate(document, "-o", out, "--accept", "bounded")[0] == 1
+    assert translate(document, "-o", out, "--accept", "frontier")[0] == 0
     assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
 
 
-def test_an_unproven_translation_is_never_written(estate, tmp_path):
+def test_an_unproven_translation_is_never_written(estate):
     """`translation.proof = timestamps` may skip records: groups' operators accept that in the
     configuration, an application's file cannot say it."""
-    document, proof = offsets(tmp_path, orders={"0": 40}), "translation.proof = timestamps"
-    out, accepted = tmp_path / "out", tuple(Precision)
-    status, rows = run_on(estate, tmp_path, lambda: document, out, proof, accepted=accepted)
-    assert (status, rows[0]["precision"]) == (1, "unproven")
-    assert not out.exists()
+    unproven = flow(translation=TranslationSettings(proof="timestamps"))
+    asked = [StoredOffset("orders", 0, 40)]
+    (found,) = translate_stored(unproven, estate["A"], estate["B"], asked)
+    assert found.row.precision is Precision.UNPROVEN
+    assert not found.may_be_written(tuple(Precision))
 
 
 @pytest.mark.usefixtures("behind")
-def test_a_planned_batch_is_migrated_only_with_both_its_ends(translate, estate, tmp_path, capsys):
+def test_a_planned_batch_is_migrated_only_with_both_its_ends(translate, estate, tmp_path):
     """Spark runs it again to its end, which the mirror has not reached; as starting offsets the
     committed batch is enough."""
     made = checkpoint(
         tmp_path, offsets={0: ['{"orders":{"0":40}}'], 1: ['{"orders":{"0":120}}']}, commits=[0]
     )
-    read = read_checkpoint(str(made))
-    assert translate(read, tmp_path / "new")[0] == 1
-    assert "Trigger.AvailableNow" in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "new").exists()
-    assert translate(read.starting_offsets(), tmp_path / "starting.json")[0] == 0
-    assert json.loads((tmp_path / "starting.json").read_text()) == {"A.orders": {"0": 440}}
+    new, starting = tmp_path / "new", tmp_path / "starting.json"
+    words = ("--spark-checkpoint", made)
+    status, _, said = translate(*words, "-o", new)
+    assert (status, "Trigger.AvailableNow" in said, new.exists()) == (1, True, False)
+    assert translate(*words, "--starting-offsets", "-o", starting)[0] == 0
+    assert json.loads(starting.read_text()) == {"A.orders": {"0": 440}}
     estate.mirror("orders")
-    assert translate(read, tmp_path / "new")[0] == 0
-    ends = [(tmp_path / f"new/offsets/{batch}").read_text().split("\n")[2] for batch in (0, 1)]
+    assert translate(*words, "-o", new)[0] == 0
+    ends = [(new / f"offsets/{batch}").read_text().split("\n")[2] for batch in (0, 1)]
     assert ends == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":520}}']
 
 
@@ -236,12 +203,12 @@ def test_sources_that_read_one_topic_are_translated_each(translate, tmp_path):
     made = checkpoint(
         tmp_path, offsets={0: ['{"orders":{"0":40}}', '{"orders":{"0":60}}']}, commits=[0]
     )
-    assert translate(read_checkpoint(str(made)), tmp_path / "new")[0] == 0
+    assert translate("--spark-checkpoint", made, "-o", tmp_path / "new")[0] == 0
     lines = (tmp_path / "new/offsets/0").read_text().split("\n")[2:]
     assert lines == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":460}}']
 
 
-def test_repeating_translates_what_the_file_says_then(estate, tmp_path):
+def test_repeating_translates_what_the_file_says_then(estate, tmp_path, monkeypatch):
     """Each turn reads the file anew and replaces the output. A file that cannot be read and a
     cluster that is unreachable leave the last translation, and what was translated is not looked up
     again."""
@@ -252,19 +219,22 @@ def test_repeating_translates_what_the_file_says_then(estate, tmp_path):
     fetches: list[int] = []
     written: list[str] = []
 
-    def read() -> Document:
+    def turn_begins() -> None:
+        number = len(fetches)
         fetches.append(estate.asked("A", Verb.READ))
-        estate["A"].unreachable = len(fetches) - 1 == away
-        source.write_text(contents[len(fetches) - 1])
-        return read_file(str(source))
+        estate["A"].unreachable = number == away
+        source.write_text(contents[number])
 
     def sleep(_seconds: float) -> None:
         written.append(out.read_text().strip())
         if len(written) == len(contents):
             raise KeyboardInterrupt
+        turn_begins()
 
-    with pytest.raises(KeyboardInterrupt):
-        run_on(estate, tmp_path, read, out, again={"every_seconds": 60, "sleep": sleep})
+    monkeypatch.setitem(run_translate.__kwdefaults__, "sleep", sleep)
+    turn_begins()
+    status, _, _ = translated(estate, tmp_path, source, "-o", out, "--every", "60s")
+    assert status == 130
     at_40, at_41 = '{"A.orders":{"0":440}}', '{"A.orders":{"0":441}}'
     assert written == [at_40, at_40, at_40, at_40, at_41]
     assert fetches[4] == fetches[2] > fetches[0]
@@ -310,5 +280,5 @@ def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path):
 
 def test_several_flows_have_to_be_told_apart(estate, tmp_path):
     document = offsets(tmp_path, orders={"0": 1})
-    with pytest.raises(UsageError, match="choose one with --flow"):
-        run_on(estate, tmp_path, lambda: document, None, "B->A.enabled = true")
+    status, _, said = translated(estate, tmp_path, document, lines=["B->A.enabled = true"])
+    assert (status, "choose one with --flow" in said) == (2, True)
