@@ -1,11 +1,9 @@
 """`tsoffset compare` on clusters in memory: reading checkpoints, and judging them."""
 
-import io
 import json
 import re
 import struct
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.configured import properties_file
-from tests.invoking import ROOT
+from tests.invoking import ROOT, in_memory
 from tests.memory_flows import (
     NOW_MS,
     Estate,
@@ -30,9 +27,8 @@ from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import Against, CompareOptions
-from tsoffset.commands.compare.run import comparison_lines, run_compare
+from tsoffset.commands.compare.run import comparison_lines
 from tsoffset.commands.compare.totals import ComparisonTotals
-from tsoffset.config.selection import Selector
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
@@ -57,8 +53,6 @@ from tsoffset.replicators.checkpoints import (
     decode_key,
     decode_value,
 )
-from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
 
 # What MirrorMaker 2 of Kafka 4.3.1 wrote: key and value of two groups, one of them not ASCII.
@@ -737,27 +731,12 @@ def test_the_table_fits(width):
     assert text.count("unsafe") >= 3
 
 
-def printed(
-    estate: Estate, form: Format, tmp_path: Path, wanted: CompareOptions | None = None
-) -> tuple[int, str]:
-    path = properties_file(tmp_path, "a:1", "b:1")
-    stream = io.StringIO()
-    status = run_compare(
-        Selector(path).select(),
-        wanted or CompareOptions(),
-        Output(stream, form),
-        Notices(),
-        connect=estate.connect,
-    )
-    return status, stream.getvalue()
-
-
-def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path, capsys):
+def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path):
     """All fields in order on each line of standard output; the totals on standard error, so
     that what reads the lines needs to tell nothing apart."""
-    status, text = printed(compared_estate(), Format.JSON, tmp_path)
-    pairs = [json.loads(line) for line in text.splitlines()]
-    assert status == 0
+    result = in_memory(compared_estate(), tmp_path, "compare", "--format", "json")
+    pairs = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 0
     assert len(pairs) == 8
     assert {tuple(pair) for pair in pairs} == {
         (
@@ -769,7 +748,7 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path, capsys):
         )
     }
     assert [pair["verdict"] for pair in pairs if pair["group"] == "search"] == ["unsafe"] * 2
-    assert "A->B: MirrorMaker 2: 4 equal" in capsys.readouterr().err
+    assert "A->B: MirrorMaker 2: 4 equal" in result.stderr
 
 
 def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not():

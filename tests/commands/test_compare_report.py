@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests.commands.test_compare import checkpoint, compared_estate, printed
+from tests.commands.test_compare import checkpoint, compared_estate
+from tests.invoking import in_memory
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tsoffset.commands.compare import run
@@ -24,7 +25,6 @@ from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.run import comparison_lines
 from tsoffset.commands.compare.totals import Moments, PastTotals, add_totals, sums
 from tsoffset.model import Precision
-from tsoffset.terminal.output import Format
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -262,11 +262,11 @@ def test_sums_have_the_worst_first():
 def test_by_prints_sums_in_place_of_pairs(tmp_path):
     """One object a line, and below a table the same totals."""
     estate = compared_estate()
-    _, text = printed(estate, Format.JSON, tmp_path, CompareOptions(by=By.GROUP))
-    lines = [json.loads(one) for one in text.splitlines()]
+    result = in_memory(estate, tmp_path, "compare", "--by", "group", "--format", "json")
+    lines = [json.loads(one) for one in result.stdout.splitlines()]
     assert [one["name"] for one in lines] == ["search", "alerts", "billing", "unread"]
     assert lines[0]["unsafe_records"] == 2 * 277
-    _, text = printed(estate, Format.TABLE, tmp_path, CompareOptions(by=By.TOPIC))
+    text = in_memory(estate, tmp_path, "compare", "--by", "topic").stdout
     assert re.search(r"^TOPIC +PARTITIONS", text, re.MULTILINE)
     assert re.search(r"^orders +8", text, re.MULTILINE)
     assert "A->B: 8 group-partitions" in text
@@ -288,6 +288,16 @@ def test_sums_fit_the_terminal(by, width):
 # --- again and again ------------------------------------------------------------------------
 
 
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two comparisons no time passes."""
+    monkeypatch.setattr(run.time, "sleep", lambda _: None)
+
+
+TWICE = "--every", "1s", "--times", "2"
+
+
+@pytest.mark.usefixtures("no_waiting")
 def test_comparing_again_adds_rows_with_their_time(tmp_path):
     """Each comparison reads everything anew: a checkpoint that moved shows; CSV has one header.
     The report is replaced, and has the course of both."""
@@ -303,10 +313,10 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path):
         return settings_of(settings)
 
     estate.connect = connect
-    wanted = CompareOptions(html=path, every_seconds=0.01, times=2)
-    status, text = printed(estate, Format.CSV, tmp_path, wanted)
-    header, *lines = text.splitlines()
-    assert (status, len(lines)) == (0, 16)
+    words = ("--html", str(path), "--format", "csv")
+    result = in_memory(estate, tmp_path, "compare", *TWICE, *words)
+    header, *lines = result.stdout.splitlines()
+    assert (result.exit_code, len(lines)) == (0, 16)
     assert header.startswith("flow,")
     assert len({one.split(",")[1] for one in lines}) == 2
     assert seen
@@ -316,15 +326,16 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_report_that_cannot_be_written_is_said(tmp_path, capsys):
+def test_a_report_that_cannot_be_written_is_said(tmp_path):
     """The pairs are printed all the same; the status is 1."""
     (tmp_path / "file").write_text("")
-    wanted = CompareOptions(html=tmp_path / "file" / "report.html")
-    status, text = printed(compared_estate(), Format.JSON, tmp_path, wanted)
-    assert (status, len(text.splitlines())) == (1, 8)
-    assert "write report" in capsys.readouterr().err
+    words = ("--html", str(tmp_path / "file" / "report.html"), "--format", "json")
+    result = in_memory(compared_estate(), tmp_path, "compare", *words)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (1, 8)
+    assert "write report" in result.stderr
 
 
+@pytest.mark.usefixtures("no_waiting")
 def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
     """Its rows say so; the status is that of the last comparison."""
     estate = compared_estate()
@@ -338,11 +349,9 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path):
         return settings_of(settings)
 
     estate.connect = connect
-    status, text = printed(
-        estate, Format.JSON, tmp_path, CompareOptions(every_seconds=0.01, times=2)
-    )
-    verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
-    assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
+    result = in_memory(estate, tmp_path, "compare", *TWICE, "--format", "json")
+    verdicts = [json.loads(one)["verdict"] for one in result.stdout.splitlines()]
+    assert (result.exit_code, verdicts[0], len(verdicts)) == (0, "failed", 9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -352,7 +361,7 @@ def test_a_signal_ends_waiting_at_once(number, tmp_path, monkeypatch):
     monkeypatch.setattr(run.time, "sleep", lambda _: os.kill(os.getpid(), number))
     estate = compared_estate()
     estate["B"].unreachable = True
-    wanted = CompareOptions(every_seconds=3_600, times=3)
-    status, text = printed(estate, Format.JSON, tmp_path, wanted)
-    assert (status, len(text.splitlines())) == (3, 1)
+    words = ("--every", "1h", "--times", "3", "--format", "json")
+    result = in_memory(estate, tmp_path, "compare", *words)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (3, 1)
     assert signal.getsignal(number) is before

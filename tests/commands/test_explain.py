@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.configured import properties_file
-from tests.invoking import ROOT
+from tests.invoking import ROOT, in_memory
 from tests.memory_flows import NOW_MS, Estate, after_each, flow, identity_flow, mirrored_estate
 from tests.random_examples import scaled
 from tsoffset.commands.explain.flow_explanation import ExplainOptions, ExplainResult, explain
-from tsoffset.commands.explain.report import VERDICT_FIELDS, explanation_lines, run_explain
+from tsoffset.commands.explain.report import VERDICT_FIELDS, explanation_lines
 from tsoffset.commands.explain.trace import (
     AnswerStatement,
     Explanation,
@@ -32,7 +31,6 @@ from tsoffset.commands.explain.trace import (
     Trace,
     TranslationStatement,
 )
-from tsoffset.config.selection import Selector
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
@@ -59,7 +57,6 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.rule.inquiry import Question
-from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
 
@@ -640,6 +637,8 @@ def test_names_cannot_steer_the_terminal():
 
 # --- JSON ---------------------------------------------------------------------------------
 
+BILLING = "explain", "--group", "billing"
+
 
 def _word(kind: type[Statement]) -> str:
     """What `kind` says in every object of a class."""
@@ -648,20 +647,10 @@ def _word(kind: type[Statement]) -> str:
     return word
 
 
-def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
-    out, notices = io.StringIO(), Notices()
-    selection = Selector(file).select()
-    notices.configuration_warnings(selection.settings.warnings)
-    status = run_explain(
-        selection, ExplainOptions(group), Output(out, format), notices, connect=estate.connect
-    )
-    return status, out.getvalue()
-
-
-def objects(estate: Estate, file: Path) -> list[dict[str, Any]]:
-    status, out = printed(estate, file, Format.JSON)
-    assert status == 0
-    return [json.loads(line) for line in out.splitlines()]
+def objects(estate: Estate, folder: Path) -> list[dict[str, Any]]:
+    result = in_memory(estate, folder, *BILLING, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_json_is_one_object_a_line_with_fixed_fields(tmp_path):
@@ -669,7 +658,7 @@ def test_json_is_one_object_a_line_with_fixed_fields(tmp_path):
     object of a kind has the same fields in the same order."""
     estate = mirrored_estate(100, partitions=2, up_to=60, billing=80)
     estate.commit("billing", "orders", 20, partition=1)
-    found = objects(estate, properties_file(tmp_path, "a:1", "b:1"))
+    found = objects(estate, tmp_path)
     schema = {_word(kind): [field.name for field in fields(kind)] for kind in KINDS}
     schema["verdict"] = list(VERDICT_FIELDS)
     assert {one["kind"] for one in found} == schema.keys()
@@ -689,11 +678,7 @@ def test_json_is_one_object_a_line_with_fixed_fields(tmp_path):
 def test_answers_in_json_hold_what_was_read(tmp_path):
     """Ranges, the next record with its time, what is equal; ends are one past the last."""
     estate = mirrored_estate(100, first_offset=1000, billing=45)
-    answers = [
-        one
-        for one in objects(estate, properties_file(tmp_path, "a:1", "b:1"))
-        if one["kind"] == "answer"
-    ]
+    answers = [one for one in objects(estate, tmp_path) if one["kind"] == "answer"]
     whole = [one for one in answers if one["answer"] == "range"]
     assert [(one["side"], one["start"], one["end"]) for one in whole[:2]] == [
         ("target", 1000, 1100),
@@ -727,26 +712,24 @@ def test_every_field_is_documented():
 def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path):
     """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
     estate = mirrored_estate(100, billing=45)
-    file = properties_file(tmp_path, "a:1", "b:1")
-    status, out = printed(estate, file, Format.TABLE)
-    assert status == 0
-    assert out.startswith("flow A->B\n  equal means ")
-    assert "\ngroup billing, orders-0 on A, committed 45; " in out
+    result = in_memory(estate, tmp_path, *BILLING)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("flow A->B\n  equal means ")
+    assert "\ngroup billing, orders-0 on A, committed 45; " in result.stdout
     estate["A"].fail(Failed(FailureKind.TIMEOUT, "read: timed out; try again"), verb=Verb.READ)
-    assert printed(estate, file, Format.TABLE)[0] == 1
+    assert in_memory(estate, tmp_path, *BILLING).exit_code == 1
     estate["B"].unreachable = True
-    status, out = printed(estate, file, Format.JSON)
-    (verdict,) = map(json.loads, out.splitlines())
-    assert (status, verdict["kind"], verdict["group"]) == (3, "verdict", None)
+    result = in_memory(estate, tmp_path, *BILLING, "--format", "json")
+    (verdict,) = map(json.loads, result.stdout.splitlines())
+    assert (result.exit_code, verdict["kind"], verdict["group"]) == (3, "verdict", None)
 
 
-def test_what_other_flows_have_goes_to_standard_error(tmp_path, capsys):
+def test_what_other_flows_have_goes_to_standard_error(tmp_path):
     """Standard output has the explanation alone."""
     estate = mirrored_estate(100, billing=45)
-    file = properties_file(tmp_path, "a:1", "b:1", "B->A.enabled = true", "A->B.topicz = x")
-    status, out = printed(estate, file, Format.JSON)
-    assert status == 0
-    assert all(json.loads(line)["flow"] == "A->B" for line in out.splitlines())
-    said = capsys.readouterr().err
-    assert "flow B->A: group billing does not exist on B" in said
-    assert "A->B.topicz: unknown key" in said
+    lines = ("B->A.enabled = true", "A->B.topicz = x")
+    result = in_memory(estate, tmp_path, *BILLING, "--format", "json", lines=lines)
+    assert result.exit_code == 0
+    assert all(json.loads(line)["flow"] == "A->B" for line in result.stdout.splitlines())
+    assert "flow B->A: group billing does not exist on B" in result.stderr
+    assert "A->B.topicz: unknown key" in result.stderr
