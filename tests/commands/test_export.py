@@ -1,24 +1,20 @@
 """`tsoffset export`: what Kafka's own tool is told to set."""
 
-import io
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke, run_process
+from tests.invoking import in_memory, invoke, run_process, succeeds
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.producing import numbered
 from tests.scenarios.flows import member
-from tests.terminal.test_output import FAILED
-from tsoffset.commands.export import _report, left_out, lines
+from tsoffset.commands.export import left_out
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.lab.demo.keeping import kafka_tool
-from tsoffset.model import GroupType, OutcomeKind, Reason
-from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.model import Failed, FailureKind, GroupType, OutcomeKind
+from tsoffset.testing.memory_cluster import Verb
 
 SECONDS = 180
 
@@ -36,45 +32,40 @@ def estate() -> Estate:
     return estate
 
 
-def test_only_what_is_not_below_the_groups_commit_is_exported(estate):
-    """The tool sets what it is told. Groups that are further, have no translation or members on the
-    target are left out, and so is a name at whose line end the tool would begin another line."""
-    rows = estate.plan()
-    judged = [(row, left_out(row)) for row in rows]
-    why = {(row.group, row.source_topic): why_not for row, why_not in judged}
-    assert why == {
-        ("billing", "orders"): None,
-        ("billing", "lost"): Reason.TARGET_MISSING,
-        ("ahead", "orders"): Reason.TARGET_AHEAD,
-        ("a,b", "orders"): None,
-        ("there", "orders"): None,
-    }
-    assert left_out(replace(rows[0], group="two\nlines")) == "line end in the group's name"
-    quoted = list(lines([(replace(rows[0], group="two\rlines"), None)], with_group=True))
-    assert quoted == ['"two\rlines",A.orders,0,100\n']
-    assert "".join(lines(judged, with_group=True)) == (
+def test_only_what_is_not_below_the_groups_commit_is_exported(estate, tmp_path):
+    """The tool sets what it is told, and takes no header. Groups that are further, or have no
+    translation, are left out, and so is a name at whose line end the tool would begin another
+    line."""
+    for group in ("two\nlines", "two\rlines"):
+        estate.commit(group, "orders", 60)
+    result = in_memory(estate, tmp_path, "export", lines=["groups = (?s).*"])
+    assert result.stdout == (
         '"a,b",A.orders,0,100\nbilling,A.orders,0,100\nthere,A.orders,0,100\n'
+        '"two\rlines",A.orders,0,100\n'
     )
-    (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
-    assert list(lines([(row, None)], with_group=False)) == ["A.orders,0,100\n"]
+    assert result.exit_code == 0
+    left = "1 TARGET_AHEAD, 1 TARGET_MISSING, 1 line end in the group's name"
+    assert f"4 offsets of 4 groups for B; 3 rows not exported ({left})" in result.stderr
+    of_one = in_memory(estate, tmp_path, "export", "--group", "there")
+    assert of_one.stdout == "A.orders,0,100\n"
 
 
-def test_share_groups_are_left_out_and_it_is_said(estate, capsys):
+def test_share_groups_are_left_out_and_it_is_said(estate, tmp_path):
     """No tool of Kafka sets them to an offset, and the one for consumer groups would make a
     consumer group of that name."""
     estate["A"].group("billing").type = GroupType.SHARE
-    rows = [(row, left_out(row, {"billing"})) for row in estate.plan()]
-    assert "billing" not in "".join(lines(rows, with_group=True))
-    _report("A->B", "B", rows, Notices())
-    said = capsys.readouterr().err
-    assert "1 row of share groups not exported" in said
-    assert "2 offsets of 2 groups for B" in said
+    result = in_memory(estate, tmp_path, "export")
+    assert "billing" not in result.stdout
+    assert "1 row of share groups not exported" in result.stderr
+    assert "2 offsets of 2 groups for B" in result.stderr
 
 
-def test_what_failed_is_said_beside_the_file(estate, capsys):
-    """An empty file would not name the cluster that is unreachable; each sentence comes once."""
-    _report("A->B", "B", [(FAILED, "TIMEOUT")] * 2, Notices())
-    assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
+def test_what_failed_is_said_beside_the_file(estate, tmp_path):
+    """An empty file would not name the cause; each sentence comes once."""
+    estate["A"].fail(Failed(FailureKind.TIMEOUT, "read: late; wait"), verb=Verb.READ)
+    result = in_memory(estate, tmp_path, "export")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("warning: A->B: read: late; wait") == 1
 
 
 def test_a_group_behind_markers_alone_is_not_moved_back(estate):
@@ -82,15 +73,6 @@ def test_a_group_behind_markers_alone_is_not_moved_back(estate):
     (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
     assert row.outcome is OutcomeKind.UNCHANGED
     assert left_out(replace(row, current_target_offset=101)) == "already committed"
-
-
-def test_there_is_no_header():
-    """Nor is there one where another flow's lines follow."""
-    stream = io.StringIO()
-    output = Output(stream, Format.CSV)
-    output.encoded(None, ["a,b\n"])
-    output.encoded(None, ["c,d\n"])
-    assert stream.getvalue() == "a,b\nc,d\n"
 
 
 def test_a_file_is_for_one_cluster(tmp_path):
@@ -131,15 +113,8 @@ def test_kafkas_own_tool_sets_what_was_exported(source, target, unique, tmp_path
         path.write_text(csv)
         named = [word for group in of for word in ("--group", group)]
         words = ("--bootstrap-server", target.bootstrap, "--reset-offsets", "--from-file", path)
-        done = subprocess.run(
-            [*kafka_tool("kafka-consumer-groups"), *map(str, words), *named, *how],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SECONDS,
-            check=True,
-        )
-        return done.stdout
+        tool = kafka_tool("kafka-consumer-groups")
+        return succeeds(*tool, *words, *named, *how, timeout=SECONDS)
 
     with member(target, groups[2], f"A.{topic}"):
         status, csv, told = run_process("export", "-c", file)
