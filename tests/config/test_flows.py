@@ -294,15 +294,6 @@ def test_the_narrowest_isolation_of_the_source_consumer_holds(keys, data, elsewh
     assert settings.flow("A->B").isolation is expected
 
 
-def test_addresses_follow_the_hierarchy_too():
-    settings = resolved(
-        CLUSTERS + "A->B.enabled=true\nA->C.enabled=true\n"
-        "A->C.source.cluster.bootstrap.servers = other:2\n"
-    )
-    assert settings.flow("A->B").source.bootstrap_servers == ("a:1",)
-    assert settings.flow("A->C").source.bootstrap_servers == ("other:2",)
-
-
 @pytest.mark.parametrize(
     ("written", "addresses"),
     [

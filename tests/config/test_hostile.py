@@ -45,16 +45,6 @@ def test_a_reference_to_what_is_no_file_is_a_problem_with_its_line(name, referen
     assert f"{FILE}:5" in said(TWO_CLUSTERS + f"A.client.id = {reference % name}\n")
 
 
-def test_a_file_without_end_is_not_read_to_it():
-    with pytest.raises(ConfigurationError, match="larger than 16 MiB"):
-        Configuration.read("/dev/zero")
-
-
-def test_a_name_that_no_file_can_have_is_a_configuration_error():
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        Configuration.read("a\0b")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(60)  # the square of its length would take hours
 @pytest.mark.parametrize(

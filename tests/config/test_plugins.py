@@ -17,16 +17,15 @@ MODULE = """
     class Suffix:
         def configure(self, settings):
             self.settings = settings
-            self.between = settings.get("replication.policy.separator", "-")
 
         def format_remote_topic(self, source_alias, topic):
-            return f"{topic}{self.between}{source_alias}"
+            return f"{topic}-{source_alias}"
 
         def topic_source(self, topic):
-            return topic.rpartition(self.between)[2] if self.between in topic else None
+            return topic.rpartition("-")[2] if "-" in topic else None
 
         def upstream_topic(self, topic):
-            return topic.rpartition(self.between)[0] if self.between in topic else None
+            return topic.rpartition("-")[0] if "-" in topic else None
 
 
     class Outer:
@@ -71,6 +70,9 @@ MODULE = """
 def installed(tmp_path, monkeypatch):
     """A package with classes and an entry point, as if it were installed."""
     (tmp_path / "my_mirror.py").write_text(textwrap.dedent(MODULE))
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (documented,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "documented_policy.py").write_text(documented)
     (tmp_path / "breaks_on_import.py").write_text("raise OSError('c4n4ry')\n")
     (tmp_path / "imports_what_is_not_there.py").write_text("import no_such_module_at_all\n")
     metadata = tmp_path / "my_mirror-1.dist-info"
@@ -86,28 +88,32 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["my_mirror:Suffix", "my_mirror.Suffix", "suffix"])
+@pytest.mark.parametrize(
+    "name", ["my_mirror:Suffix", "my_mirror.Suffix", "suffix", "documented_policy:DashPolicy"]
+)
 def test_a_policy_by_path_or_entry_point(name):
-    (flow,) = two_clusters(
-        f"replication.policy.class = {name}", "A->B.replication.policy.separator = _"
-    ).flows
+    """It names topics both ways; so does that of docs/configuration.md, which is to be copied."""
+    (flow,) = two_clusters(f"replication.policy.class = {name}").flows
     assert target_topic(flow.policy, "A", "B", "orders") == Renaming(
-        "orders_A", is_remote_topic=True
+        "orders-A", is_remote_topic=True
     )
-    assert target_topic(flow.policy, "A", "B", "orders_B") == Renaming("orders", failback=True)
+    assert target_topic(flow.policy, "A", "B", "orders-B") == Renaming("orders", failback=True)
 
 
 def test_a_policy_is_given_all_settings_of_its_flow(monkeypatch):
     """Aliases included, references resolved, named as a connector's are."""
     monkeypatch.setenv("TSOFFSET_TEST_ID", "me")
     (flow,) = two_clusters(
-        "replication.policy.class = suffix", "A.client.id = ${env:TSOFFSET_TEST_ID}", "my.own = 1"
+        "replication.policy.class = suffix",
+        "A.client.id = ${env:TSOFFSET_TEST_ID}",
+        "my.own = 1",
+        "A->B.replication.policy.separator = _",
     ).flows
     given = flow.policy.settings
     assert given["source.cluster.alias"] == "A"
     assert given["target.cluster.alias"] == "B"
     assert given["source.cluster.client.id"] == "me"
-    assert given["my.own"] == "1"
+    assert (given["my.own"], given["replication.policy.separator"]) == ("1", "_")
 
 
 def test_each_flow_has_a_policy_of_its_own():
@@ -223,15 +229,3 @@ def test_settings_of_another_flows_class_are_no_warning():
     )
     (warning,) = settings.warnings
     assert warning.startswith("mm2.properties:8: A->B.replication.policy.between: ")
-
-
-def test_the_policy_of_the_documentation_names_topics_both_ways(tmp_path):
-    """docs/configuration.md has it to be copied."""
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "documented_policy.py").write_text(block)
-    (flow,) = two_clusters("replication.policy.class = documented_policy:DashPolicy").flows
-    assert target_topic(flow.policy, "A", "B", "orders") == Renaming(
-        "orders-A", is_remote_topic=True
-    )
-    assert target_topic(flow.policy, "A", "B", "orders-B") == Renaming("orders", failback=True)

@@ -54,42 +54,38 @@ def test_text_is_read_whatever_its_encoding(tmp_path, encoding):
     assert Configuration.read(path).text == "clusters = Zürich"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_text_that_no_encoding_makes_readable_is_refused_in_one_sentence(tmp_path, encoding):
-    """Windows editors call it Unicode; as Latin-1 each of its lines would be an unknown key."""
-    path = tmp_path / "a.properties"
-    path.write_bytes("clusters = A, B\n".encode(encoding))
-    with pytest.raises(ConfigurationError, match="save it as UTF-8"):
-        Configuration.read(path)
-
-
-@pytest.mark.parametrize("name", ["missing.properties", "."])
-def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
-    """The problem has the path and the system's reason."""
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.properties", None, "cannot be read"),
+        (".", None, "cannot be read"),
+        ("a\0b", None, "cannot be read"),
+        # A file without end.
+        ("/dev/zero", None, "is larger than 16 MiB"),
+        # It would be read as properties, line by line, to no purpose.
+        ("a.yaml", b"clusters: A", "is YAML"),
+        # Windows editors call it Unicode; as Latin-1 each of its lines would be an unknown key.
+        ("a.properties", "clusters = A, B\n".encode("utf-16"), "save it as UTF-8"),
+        ("a.properties", "clusters = A, B\n".encode("utf-16-le"), "save it as UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_named_in_one_sentence(tmp_path, name, content, said):
+    """With its path, and the system's reason or what to do."""
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
-        Configuration.read(tmp_path / name)
-    (problem,) = caught.value.problems
-    assert problem.file == str(tmp_path / name)
-    assert "cannot be read" in problem.allowed
-
-
-def test_yaml_is_refused(tmp_path):
-    """It would be read as properties, line by line, to no purpose."""
-    path = tmp_path / "a.yaml"
-    path.write_text("clusters: A")
-    with pytest.raises(ConfigurationError, match="is YAML"):
         Configuration.read(path)
+    (problem,) = caught.value.problems
+    assert problem.file == str(path)
+    assert said in problem.allowed
 
 
 def test_a_configuration_travels_unresolved(tmp_path):
     """What is pickled has the references in it, not what they stand for."""
     secret = tmp_path / "secret.properties"
     secret.write_text("id = c4n4ry\n")
-    path = tmp_path / "a.properties"
-    path.write_text(
-        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n"
-        f"A->B.enabled = true\nclient.id = ${{file:{secret}:id}}\n"
-    )
+    path = properties_file(tmp_path, "a:1", "b:1", f"client.id = ${{file:{secret}:id}}")
     travelling = pickle.dumps(Configuration.read(path))
     assert b"c4n4ry" not in travelling
     (flow,) = pickle.loads(travelling).resolve().flows
