@@ -38,13 +38,11 @@ def speak(_: object) -> None:
 
 
 def java() -> int:
-    assert SparkContext._gateway is not None
     return int(SparkContext._gateway.proc.pid)
 
 
 def kill_java() -> None:
     """End the session's Java as the system's memory killer would."""
-    assert SparkContext._gateway is not None
     process = SparkContext._gateway.proc
     process.kill()
     process.wait()

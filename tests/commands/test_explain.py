@@ -90,17 +90,12 @@ def the_one(estate: Estate, *flows: FlowSettings) -> Explanation:
     return one
 
 
-def explain_outcome(one: Explanation) -> TranslationStatement:
-    assert one.translation is not None
-    return one.translation
-
-
 def text(*explanations: Explanation, width: int | None = None) -> str:
     return "\n".join(line.plain for line in explanation_lines(explanations, width))
 
 
 def answer(one: Explanation) -> tuple[Basis | None, int | None, Precision | None, int | None]:
-    found = explain_outcome(one)
+    found = one.translation
     return found.basis, found.target_offset, found.precision, found.reread_bound
 
 
@@ -207,7 +202,7 @@ def unlike() -> Estate:
 def test_without_proof_the_reason_is_the_answer():
     """A skip says which, with the rule's own sentence; no record equals another here."""
     one = the_one(unlike())
-    found = explain_outcome(one)
+    found = one.translation
     assert (found.target_offset, found.basis, found.reason) == (None, None, Reason.NO_PROOF)
     assert pairs(one) == []
     assert f"answer  none, NO_PROOF: {found.message}" in text(one)
@@ -238,7 +233,7 @@ def test_the_commit_rule_is_the_last_word(standing, outcome, words):
     if standing is not None:
         estate.commit("billing", "A.orders", standing, on="B")
     one = the_one(estate)
-    assert (one.row.outcome, explain_outcome(one).target_offset) == (outcome, 45)
+    assert (one.row.outcome, one.translation.target_offset) == (outcome, 45)
     assert words in text(one)
 
 
@@ -269,7 +264,7 @@ def test_a_question_that_fails_is_the_last_one():
     (one,) = found.explanations
     told = one.steps[-1][1]
     assert (told.answer, told.reason, told.message) == ("failed", failed.kind, failed.message)
-    assert explain_outcome(one).reason is FailureKind.NO_LEADER
+    assert one.translation.reason is FailureKind.NO_LEADER
     assert one.row.outcome is OutcomeKind.FAILED
     assert found.exit_status == 1
 
@@ -566,7 +561,6 @@ def test_an_explanation_is_true_and_tells_no_content(seed):
     printed += out.getvalue()
     for content in contents(estate):
         digest = content_digest(content)
-        assert digest is not None
         for secret in (content, digest):
             assert secret.hex() not in printed
             assert base64.b64encode(secret).decode() not in printed
@@ -588,7 +582,6 @@ def assert_pairs_are_true(estate: Estate, one: Explanation) -> None:
     if one.position is None:
         return
     number, committed = one.position.partition, one.position.source_offset
-    assert number is not None
     source = dict(estate["A"].log("orders", number).messages())
     target = dict(estate["B"].log("A.orders", number).messages())
     for pair in one.pairs:

@@ -285,7 +285,6 @@ def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path):
     result = invoke("migrate", str(path))
     assert result.exit_code == 2
     marked = re.search(r"# HAS TO BE CHANGED: .*\n(?:# .*\n)*(.*)\n", result.stdout)
-    assert marked is not None
     assert marked[1] == "A->B.groups = \\\\p{Lower}+"
 
 

@@ -23,11 +23,9 @@ def test_each_reason_has_a_command_for_its_group_alone(reason, group, tmp_path):
     folder.mkdir()
     file = str(properties_file(folder, "a:1", "b:1"))
     step = next_step(file, "A->B", group, reason)
-    assert step is not None
     program, name, *words = shlex.split(step.command)
     assert program == "tsoffset"
     command = cli.get_command(None, name)
-    assert command is not None
     given = command.make_context(name, words).params
     assert str(given["config"]) == file
     assert given["flows"] == ("A->B",)
@@ -44,7 +42,6 @@ def test_each_reason_has_a_command_for_its_group_alone(reason, group, tmp_path):
 def test_a_group_ahead_goes_back_alone():
     """As a person reads it; a plain name is not made harder to read."""
     step = next_step("mm2.properties", "A->B", "billing-eu", Reason.TARGET_AHEAD)
-    assert step is not None
     assert step.command == (
         "tsoffset sync -c mm2.properties --flow 'A->B' --groups billing-eu --allow-rewind"
     )
@@ -54,7 +51,6 @@ def test_a_group_ahead_goes_back_alone():
 def test_where_no_group_is_known_the_flow_is_looked_at():
     """And a name that no terminal shows as it is has no command."""
     step = next_step("f", "A->B", None, FailureKind.UNREACHABLE)
-    assert step is not None
     assert step.command == "tsoffset check -c f --flow 'A->B'"
     assert next_step("f", "A->B", "a\nb", Reason.EXPIRED) is None
     assert next_step("f", "A->B", "billing", None) is None

@@ -61,8 +61,7 @@ def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
 
 
 def ask(session: SparkSession, question: HistoryQuery, *, cycles: int = 3) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = answer(session, question, cycles=cycles, limit=50).to_pylist()
-    return found
+    return answer(session, question, cycles=cycles, limit=50).to_pylist()
 
 
 def ended(session: SparkSession) -> list[float]:

@@ -410,8 +410,7 @@ def queries_of_alerts() -> Iterator[str]:
 
 
 def panels() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
-    return found
+    return json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
 
 
 def queries_of_the_dashboard() -> Iterator[str]:

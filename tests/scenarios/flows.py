@@ -133,7 +133,6 @@ class Flows:
         flow's target."""
         settings = self.settings.flow(flow)
         renaming = target_topic(settings.policy, *flow.split("->"), topic)
-        assert renaming is not None
         work = PartitionWork(
             TopicPartition(topic, partition),
             TopicPartition(renaming.topic, partition),

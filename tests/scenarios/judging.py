@@ -19,7 +19,6 @@ class Logs(CopiedPartition):
         self._topic, self._partition = topic, partition
         settings = flows.settings.flow(flow)
         renaming = target_topic(settings.policy, *flow.split("->"), topic)
-        assert renaming is not None
         source, target = flows.sides(flow)
         self._remote = renaming.topic, partition
         self.source = source.read(topic, partition, isolation=settings.isolation)
@@ -59,7 +58,6 @@ class Logs(CopiedPartition):
             assert start <= found.target_offset <= end, position
             assert not self.skipped(position.offset, found.target_offset), position
             again = self.reread(position.offset, found.target_offset)
-            assert found.reread_bound is not None
             assert len(again) <= found.reread_bound, (position, again)
             if found.precision is Precision.EXACT:
                 assert found.reread_bound == 0

@@ -97,7 +97,6 @@ class Writer:
 def _places(records: Sequence[Written], offsets: Sequence[int]) -> dict[bytes, int]:
     places = {}
     for record, offset in zip(records, offsets, strict=True):
-        assert record.value is not None
         places[record.value] = offset
     return places
 

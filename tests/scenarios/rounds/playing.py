@@ -116,7 +116,6 @@ class _Troubled:
 
     def end(self) -> None:
         self.ease()
-        assert self._relieved is not None
         self._relieved.result()
 
 

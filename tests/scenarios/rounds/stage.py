@@ -42,7 +42,6 @@ class Mirror:
     def pause(self) -> None:
         """Let it stand still: it holds its connections and does nothing."""
         self._paused = self.process.pid
-        assert self._paused is not None
         stop(self._paused)
 
     def relieve(self) -> None:
