@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,13 @@ from structlog.testing import capture_logs
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke, succeeds
 from tests.memory_flows import mirrored_estate
-from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
+from tests.terminal.test_output import COMMITTED, FAILED
 from tsoffset.cli.main import cli
-from tsoffset.commands.plan_sync import exit_status, print_cycle
+from tsoffset.commands.plan_sync import print_cycle
 from tsoffset.cycle.values import rows_table
-from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.streams import StandardStream
 from tsoffset.version import __version__
 
@@ -248,8 +245,12 @@ def test_warnings_come_with_the_error_beside_them(command, more, error, tmp_path
     assert error in second
     result = invoke(command, "-c", str(file), "--log-format", "json")
     events = [json.loads(line) for line in result.stderr.splitlines()]
-    assert [one["event"] for one in events] == ["configuration_warning", "command_failed"]
+    assert [(one["event"], one["level"]) for one in events] == [
+        ("configuration_warning", "warning"),
+        ("command_failed", "error"),
+    ]
     assert events[0]["message"] == slip
+    assert error in events[1]["message"]
 
 
 @pytest.mark.parametrize(
@@ -277,15 +278,6 @@ def test_the_file_may_come_from_the_environment(away):
     assert "no flow x->y" in result.stderr
 
 
-def test_errors_are_events_where_logs_are_json(away):
-    """A reader of JSON logs meets no other line on standard error."""
-    result = invoke("sync", "-c", str(away), "--flow", "x->y", "--log-format", "json")
-    (line,) = result.stderr.splitlines()
-    event = json.loads(line)
-    assert (event["event"], event["level"]) == ("command_failed", "error")
-    assert event["message"].startswith("there is no flow x->y")
-
-
 def test_a_traceback_comes_with_debug_only(away):
     """Without `--debug` a failure is one sentence."""
     plain = invoke("check", "-c", str(away), "--flow", "x->y")
@@ -304,22 +296,6 @@ def test_a_machine_without_java_is_told_so(command, away):
     assert result.exit_code == 1
     assert "Java" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-# --- exit statuses ------------------------------------------------------------------------
-
-
-def test_skips_are_well():
-    """A row that is skipped, for whatever reason, leaves the status 0."""
-    rows = [COMMITTED, *(replace(SKIPPED, reason=reason) for reason in Reason)]
-    rows.append(replace(COMMITTED, outcome=OutcomeKind.UNCHANGED))
-    assert exit_status(tally_of(rows_table(rows)), unreachable=False) == 0
-
-
-def test_a_failed_row_is_1_and_an_unreachable_cluster_3():
-    """3 outranks 1."""
-    assert exit_status(tally_of(rows_table([COMMITTED, FAILED])), unreachable=False) == 1
-    assert exit_status(tally_of(rows_table([CLUSTER_FAILED])), unreachable=True) == 3
 
 
 # --- the rows of a cycle ------------------------------------------------------------------

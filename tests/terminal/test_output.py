@@ -134,13 +134,10 @@ def test_a_reader_that_goes_away_ends_the_printing_only(format, colors, monkeypa
         assert output.closed
 
 
-def test_a_file_limits_no_width():
-    """Where standard output is no terminal, lines are whole, so that they can be searched."""
+def test_a_file_and_a_wide_output_limit_no_width(monkeypatch):
+    """Lines of a file are whole, so that they can be searched. On a terminal `wide` prints every
+    column, and no name loses its middle."""
     assert Output(io.StringIO(), Format.TABLE).width is None
-
-
-def test_a_wide_output_limits_no_width_either(monkeypatch):
-    """On a terminal `wide` prints every column, and no name loses its middle."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     rows = [replace(COMMITTED, group="g" * 120)]
