@@ -16,6 +16,7 @@ import pytest
 import tsoffset
 from tests.configured import properties_file
 from tests.invoking import ROOT, run_program, succeeds
+from tests.memory_flows import Estate
 from tests.past_cycles import Past, row
 from tests.producing import numbered
 from tests.spark_standalone import standalone
@@ -209,37 +210,27 @@ def test_a_migration_goes_on_with_the_step_that_changes_something(checkpoints, s
     assert f"go on in {ours}.steps with: {step}" in shown
 
 
-@pytest.mark.integration
-def test_names_and_choices_of_ones_own(source, target, unique, tmp_path, monkeypatch):
+def test_names_and_choices_of_ones_own(tmp_path, monkeypatch):
     """The policy finds the copy, the filter leaves out the other teams' groups."""
     monkeypatch.syspath_prepend(EXAMPLES)
-    topic = unique("orders")
-    records = numbered(20)
-    for contents, name in ((source, topic), (target, f"{topic}-of-A")):
-        contents.create_topic(name)
-        contents.produce(name, records)
+    estate = Estate()
+    estate.write("orders", 20)
+    copy = estate.mirror("orders", "orders-of-A")
     for group in ("billing.invoices", "search.index", "billing-of-old"):
-        source.commit_offsets(group, {(topic, 0): 7})
+        estate.commit(group, "orders", 7)
     lines = (
         "replication.policy.class = own_names:SuffixPolicy",
         "replication.policy.suffix = -of-",
         "group.filter.class = own_names:TeamFilter",
         "group.filter.teams = billing, shipping",
-        f"topics = {topic}",
     )
-    file = properties_file(tmp_path, source.bootstrap, target.bootstrap, *lines)
-    (row,) = tsoffset.plan(file)
-    assert (row.group, row.target_topic, row.target_offset, row.precision) == (
-        "billing.invoices",
-        f"{topic}-of-A",
-        7,
-        Precision.EXACT,
-    )
+    file = properties_file(tmp_path, "a:1", "b:1", *lines)
+    (row,) = tsoffset.plan(file, connect=estate.connect)
+    found = row.group, row.target_topic, row.target_offset, row.precision
+    assert found == ("billing.invoices", copy, 7, Precision.EXACT)
     suffix = Configuration.read(file).resolve().flows[0].policy
-    assert suffix.topic_source(f"{topic}-of-A") == "A"
-    assert suffix.upstream_topic(f"{topic}-of-A") == topic
-    assert suffix.topic_source(topic) is None
-    assert suffix.upstream_topic(topic) is None
+    assert (suffix.topic_source(copy), suffix.upstream_topic(copy)) == ("A", "orders")
+    assert suffix.topic_source("orders") is suffix.upstream_topic("orders") is None
 
 
 def test_the_tests_to_copy_pass():
