@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.commands.test_compare import checkpoint, judged
+from tests.commands.test_compare import checkpoint, comparison, judged
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
 from tsoffset.commands.compare.checkpoint_file import read_checkpoint_file
-from tsoffset.commands.compare.flow_comparison import compare
 from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin
 from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import Settings
 from tsoffset.model import TopicPartition
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
 from tsoffset.testing.memory_cluster import Verb
@@ -71,7 +69,7 @@ def key(group: str = "billing", topic: str = "A.orders", partition: int = 0) -> 
 # --- files ----------------------------------------------------------------------------------
 
 
-def test_text_of_the_formatter_is_read(dump: Dump) -> None:
+def test_text_of_the_formatter_is_read(dump):
     """Names may hold commas, hyphens and what is not ASCII; of a key the last line holds."""
     path = dump(
         printed("billing", 20, 10),
@@ -87,7 +85,7 @@ def test_text_of_the_formatter_is_read(dump: Dump) -> None:
     }
 
 
-def test_json_lines_are_read(dump: Dump) -> None:
+def test_json_lines_are_read(dump):
     """Where the lines carry times, the youngest of a key holds, wherever it stands."""
     path = dump(line(timestamp_ms=7), line(target_offset=9, timestamp_ms=5), line("other"))
     assert read(path).newest == {
@@ -121,13 +119,13 @@ def test_json_lines_are_read(dump: Dump) -> None:
         "{" + '"a":{' * 100_000,
     ],
 )
-def test_what_is_no_checkpoint_is_counted(dump: Dump, malformed: str | bytes) -> None:
+def test_what_is_no_checkpoint_is_counted(dump, malformed):
     """Another line, one that may be read in two ways, fields missing or of another kind."""
     found = read(dump(malformed, line()))
     assert (found.malformed, list(found.newest)) == (1, [key()])
 
 
-def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) -> None:
+def test_a_file_without_one_checkpoint_is_bad_usage(dump, tmp_path):
     """The sentence says how to make it; so does that of a file that is not there."""
     with pytest.raises(UsageError, match=r"none of its 2 lines.*CheckpointFormatter"):
         read(dump("some", "", "words"))
@@ -135,34 +133,27 @@ def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) 
         read(tmp_path / "missing")
 
 
-def test_a_line_without_end_is_not_read_to_it() -> None:
+def test_a_line_without_end_is_not_read_to_it():
     """Its memory would be that of the file."""
     with pytest.raises(UsageError, match="more than 1 MiB"):
         read(Path("/dev/zero"))
 
 
-def test_a_file_takes_the_topics_place(dump: Dump) -> None:
+def test_a_file_takes_the_topics_place(dump):
     """The topic is not read; groups that the flow leaves out are left out; what was once a
     checkpoint is known for it."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 60)
+    estate = mirrored_estate(100, billing=60)
     estate.commit("billing", "A.orders", 10, on="B")
     checkpoint(estate, "billing", 60, 60)
     path = dump(printed("billing", 20, 10), printed("billing", 60, 44), printed("other", 1, 1))
     narrow = flow(group_filter=DefaultGroupFilter(("billing",)))
-    (found,) = compare(
-        [narrow],
-        estate.connect,
-        settings=Settings((narrow,), ("A", "B")),
-        options=CompareOptions(file=path),
-    )
-    (pair,) = found.pairs
+    (pair,) = comparison(estate, narrow, options=CompareOptions(file=path)).pairs
     assert judged(pair) == (CheckpointVerdict.REREAD, 16)
     assert (pair.target_commit_is, pair.target_commit_reread) == (CommitOrigin.EARLIER, 50)
     assert estate.asked("B", Verb.READ_RAW) == 0
 
 
-def test_a_comparison_can_be_compared_again(dump: Dump) -> None:
+def test_a_comparison_can_be_compared_again(dump):
     """Lines of `--format json` are a dump, too; pairs without a checkpoint have none."""
     path = dump(
         json.dumps(
@@ -177,7 +168,7 @@ def test_a_comparison_can_be_compared_again(dump: Dump) -> None:
     assert (found.newest, found.malformed) == ({key(): Checkpoint(60, 44, 7)}, 0)
 
 
-def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path) -> None:
+def test_words_that_do_not_go_together_are_bad_usage(dump, tmp_path):
     """Status 2 and a sentence, before any cluster is asked."""
     config = properties_file(tmp_path, nowhere(), nowhere())
     dumped = dump(line())

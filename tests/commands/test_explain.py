@@ -71,22 +71,19 @@ KINDS: tuple[type[Statement], ...] = (
 
 def explained(
     estate: Estate,
-    group: str = "billing",
     *flows: FlowSettings,
-    topic: str | None = None,
-    partition: int | None = None,
+    group: str = "billing",
+    of: int | None = None,
+    **which: Any,
 ) -> ExplainResult:
+    """What is explained of a group; of the first flows alone, where so many are asked for."""
     chosen = flows or (flow(),)
-    return explain(
-        ExplainOptions(group, topic, partition),
-        chosen,
-        estate.connect,
-        settings=Settings(tuple(chosen), tuple(estate.clusters)),
-    )
+    settings = Settings(chosen, tuple(estate.clusters))
+    return explain(ExplainOptions(group, **which), chosen[:of], estate.connect, settings=settings)
 
 
 def the_one(estate: Estate, *flows: FlowSettings) -> Explanation:
-    (one,) = explained(estate, "billing", *flows).explanations
+    (one,) = explained(estate, *flows).explanations
     return one
 
 
@@ -314,9 +311,9 @@ def test_topic_and_partition_choose(topic, partition, wanted):
     assert asked == {TopicPartition(*place) for place in wanted}
 
 
-def refusal(estate: Estate, group: str = "billing", *flows: FlowSettings, **which: Any) -> str:
+def refusal(estate: Estate, *flows: FlowSettings, **which: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        explained(estate, group, *flows, **which)
+        explained(estate, *flows, **which)
     return str(caught.value)
 
 
@@ -324,20 +321,20 @@ def test_an_unknown_group_is_bad_usage_and_names_near_ones():
     """Likely slips: a letter, the case, a part of the name."""
     estate = three_partitions()
     estate.commit("Billing-EU", "orders", 5)
-    assert refusal(estate, "biling") == (
+    assert refusal(estate, group="biling") == (
         "flow A->B: group biling does not exist on A, which has 2 groups. Did you mean"
         " `billing` or `Billing-EU`?"
     )
-    assert refusal(estate, "billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
-    assert refusal(estate, "EU").endswith(" Did you mean `Billing-EU`?")
-    assert refusal(estate, "xyz").endswith("which has 2 groups.")
+    assert refusal(estate, group="billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
+    assert refusal(estate, group="EU").endswith(" Did you mean `Billing-EU`?")
+    assert refusal(estate, group="xyz").endswith("which has 2 groups.")
 
 
 def test_a_group_that_is_left_out_is_bad_usage():
     """The filters that leave it out are named."""
     estate = three_partitions()
     estate.commit("connect-sink", "orders", 5)
-    assert refusal(estate, "connect-sink") == (
+    assert refusal(estate, group="connect-sink") == (
         "flow A->B does not select group connect-sink; change groups or groups.exclude"
     )
 
@@ -346,13 +343,13 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage():
     """None at all, only on topics that are left out, or not on what is asked for."""
     estate = three_partitions()
     estate["A"].group("idle")
-    assert refusal(estate, "idle").startswith(
+    assert refusal(estate, group="idle").startswith(
         "flow A->B: group idle has no committed offset on A; "
     )
     estate.write("old.replica", 5)
     estate.commit("lone", "old.replica", 3)
     selects = "that the flow selects (topics, topics.exclude, replication policy); it has committed"
-    assert refusal(estate, "lone").endswith(f"in a topic {selects} offsets in old.replica-0")
+    assert refusal(estate, group="lone").endswith(f"in a topic {selects} offsets in old.replica-0")
     assert refusal(estate, topic="ordres") == (
         f"flow A->B: group billing has no committed offset in topic ordres {selects} offsets in"
         " events-0, orders-0, orders-1, orders-2"
@@ -383,11 +380,11 @@ def test_of_several_flows_those_that_have_the_group_are_explained():
     estate.mirror("orders", target="C")
     estate.commit("billing", "orders", 20)
     flows = (flow(), flow("A", "C"), flow("B", "A"))
-    found = explained(estate, "billing", *flows)
+    found = explained(estate, *flows)
     assert [one.row.flow for one in found.explanations] == ["A->B", "A->C"]
     assert found.left_out == ["flow B->A: group billing does not exist on B, which has 0 groups."]
     assert found.exit_status == 0
-    assert refusal(estate, "nobody", *flows).count("group nobody does not exist on") == 3
+    assert refusal(estate, *flows, group="nobody").count("group nobody does not exist on") == 3
 
 
 def test_a_cluster_that_is_away_costs_its_own_flow():
@@ -397,7 +394,7 @@ def test_a_cluster_that_is_away_costs_its_own_flow():
     estate.mirror("orders")
     estate.commit("billing", "orders", 20)
     estate["C"].unreachable = True
-    found = explained(estate, "billing", flow("C", "B"), flow())
+    found = explained(estate, flow("C", "B"), flow())
     away, one = found.explanations
     assert (away.row.group, away.row.reason) == (None, FailureKind.UNREACHABLE)
     assert one.row.outcome is OutcomeKind.WOULD_COMMIT
@@ -442,14 +439,7 @@ def test_another_flow_that_writes_the_same_is_found():
         estate.write("orders", 20, on=alias)
         estate.commit("billing", "orders", 5, on=alias)
     estate.mirror("orders", "orders")
-    flows = (identity_flow(), identity_flow("C", "B"))
-    found = explain(
-        ExplainOptions("billing"),
-        flows[:1],
-        estate.connect,
-        settings=Settings(flows, tuple(estate.clusters)),
-    )
-    (one,) = found.explanations
+    (one,) = explained(estate, identity_flow(), identity_flow("C", "B"), of=1).explanations
     assert one.row.reason is Reason.SEVERAL_SOURCES
     assert one.steps == ()
     assert "group billing, orders-0, committed 5" in text(one)
@@ -462,7 +452,7 @@ def test_a_group_may_be_with_a_broker_that_lists_none():
     none = GroupListings({}, failed_brokers={1: late})
     after_each(estate["A"], "groups", lambda _: none)
     assert the_one(estate).row.outcome is OutcomeKind.WOULD_COMMIT
-    found = explained(estate, "nobody")
+    found = explained(estate, group="nobody")
     (one,) = found.explanations
     assert (one.row.group, one.row.reason) == ("nobody", FailureKind.TIMEOUT)
     assert one.row.message == late.message
@@ -623,7 +613,7 @@ def test_times_beyond_the_calendar_are_printed_as_numbers(stamp):
 def test_names_cannot_steer_the_terminal():
     estate = mirrored_estate(10)
     estate.commit("bill\x1b[2Jing", "orders", 5)
-    said = text(*explained(estate, "bill\x1b[2Jing").explanations)
+    said = text(*explained(estate, group="bill\x1b[2Jing").explanations)
     assert "\x1b" not in said
     assert "bill\\x1b[2Jing" in said
 

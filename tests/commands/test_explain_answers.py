@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.commands.test_explain import explained
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
-from tsoffset.commands.explain.flow_explanation import ExplainOptions, explain
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.trace import Explanation, Trace, TranslationStatement
 from tsoffset.cycle.source_commits import SourceCommit
-from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -195,11 +195,7 @@ def failed_back_to_the_next_record() -> World:
 
 def said(name: str) -> Iterator[dict[str, Any]]:
     """The pairs and the translation of a world."""
-    estate, settings = WORLDS[name]()
-    every = Settings((settings,), tuple(estate.clusters))
-    (one,) = explain(
-        ExplainOptions("billing"), [settings], estate.connect, settings=every
-    ).explanations
+    (one,) = explained(*WORLDS[name]()).explanations
     for statement in (*one.pairs, one.translation):
         told = {key: it for key, it in asdict(statement).items() if key not in LEFT_OUT}
         yield {"world": name} | {key: it for key, it in told.items() if it is not None}
