@@ -1,20 +1,19 @@
 """`tsoffset failover` on clusters in memory: when cycles end, the verdicts, and what past cycles
 have left where the source is away."""
 
-import io
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from structlog.testing import capture_logs
+from click.testing import Result
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke
+from tests.invoking import in_memory, invoke
 from tests.memory_flows import (
     Estate,
     RaisingGroups,
@@ -26,17 +25,12 @@ from tests.memory_flows import (
 from tests.past_cycles import NOON, Past
 from tests.waiting import PATIENCE_SECONDS
 from tsoffset.commands.failover import run
-from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
 from tsoffset.committed import CommittedColumns
-from tsoffset.config.loading import Configuration
-from tsoffset.config.selection import Selection
-from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.pauses import Pauses
-from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
-from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings, TranslationSettings
+from tsoffset.errors import ClusterRefused
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.model import (
@@ -51,7 +45,6 @@ from tsoffset.model import (
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 PAUSED = "A-%3EB.paused"
@@ -149,48 +142,44 @@ class FailingOver:
     """The command with clusters in memory; `now` is its clock, which sleeping moves."""
 
     estate: Estate
+    folder: Path
     directory: Path | None
     cycles: MemoryCycles
-    narrowing: Narrowing = field(default_factory=Narrowing)
-    history: str | None = None
+    history: Path | None = None
     now: float = NOON
 
-    def run(self, settings: FlowSettings | None = None, **options: Any) -> int:
-        chosen = Settings(
-            (settings or flow(),),
-            ("A", "B"),
-            state_dir=self.directory and str(self.directory),
-            history=HistorySettings(self.history),
-        )
-        configuration = Configuration("mm2.properties", "", ConfigFormat.PROPERTIES)
-        selection = Selection(configuration, chosen, chosen.flows, self.narrowing)
-        given = {"timeout_seconds": 60.0, "pause": True, "resume": False}
-        self.out = io.StringIO()
-        return run_failover(
-            selection,
-            Output(self.out, options.pop("format", Format.JSON)),
-            Notices(),
-            connect=self.estate.connect,
-            **(given | options),
-        )
+    def run(self, *words: str, lines: Sequence[str] = (), form: str = "json") -> int:
+        """The exit status; `result` has the rest."""
+        folders = {"state.dir": self.directory, "history.dir": self.history}
+        lines = [*lines, *(f"{key} = {it}" for key, it in folders.items() if it is not None)]
+        words = ("failover", *words, "--format", form)
+        self.result = in_memory(self.estate, self.folder, *words, lines=lines)
+        return self.result.exit_code
 
-    def run_without_source(self, past: Past | None = None, after: int = 100, **options: Any) -> int:
+    def run_without_source(
+        self, past: Past | None = None, *words: str, after: int = 100, lines: Sequence[str] = ()
+    ) -> int:
         """The same while the source is unreachable, some seconds after the first of `past`."""
         if past is not None:
-            self.history, self.now = str(past.directory), NOON + after
+            self.history, self.now = past.directory, NOON + after
         self.estate["A"].unreachable = True
-        return self.run(**options)
+        return self.run(*words, lines=lines)
+
+    def table(self, *words: str, status: int = 0) -> str:
+        """What a person reads on standard output, in one line."""
+        assert self.run(*words, form="table") == status
+        return " ".join(self.result.stdout.split())
 
     @property
     def rows(self) -> dict[str | None, dict[str, Any]]:
-        rows = map(json.loads, self.out.getvalue().splitlines())
+        rows = map(json.loads, self.result.stdout.splitlines())
         return {row["group"]: row for row in rows}
 
     @property
     def verdicts(self) -> dict[str | None, tuple[str, str | None]]:
         return {group: (row["verdict"], row["reason"]) for group, row in self.rows.items()}
 
-    out: io.StringIO = field(default_factory=io.StringIO)
+    result: Result = field(init=False)
 
 
 def silent_broker(cluster: MemoryCluster) -> Callable[[], None]:
@@ -211,7 +200,7 @@ def no_leader(cluster: MemoryCluster) -> Callable[[], None]:
 @pytest.fixture
 def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver:
     estate = mirrored()
-    found = FailingOver(estate, tmp_path / "state", MemoryCycles(estate))
+    found = FailingOver(estate, tmp_path, tmp_path / "state", MemoryCycles(estate))
 
     @contextmanager
     def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], MemoryCycles]]:
@@ -232,32 +221,31 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
     return found
 
 
-def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over, capsys):
+def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over):
     """The flow is paused then, and `--resume` ends that without a cycle."""
     assert failing_over.run() == 0
     assert failing_over.verdicts == {"billing": ("ready", None)}
     assert failing_over.cycles.ran == 1
     assert [file.name for file in failing_over.directory.iterdir()] == [PAUSED]
-    assert failing_over.run(resume=True) == 0
+    assert failing_over.run("--resume") == 0
     assert failing_over.cycles.ran == 1
     assert list(failing_over.directory.iterdir()) == []
-    assert "A->B is no longer paused" in capsys.readouterr().err
-    assert failing_over.run(resume=True) == 0
-    assert "A->B was not paused" in capsys.readouterr().err
+    assert "A->B is no longer paused" in failing_over.result.stderr
+    assert failing_over.run("--resume") == 0
+    assert "A->B was not paused" in failing_over.result.stderr
 
 
 def test_a_pause_that_cannot_be_ended_is_bad_usage(failing_over):
     """Nor can it be seen whether there is one: that is not taken for none."""
     failing_over.directory.write_text("no folder")
-    with pytest.raises(UsageError, match="cannot be written"):
-        failing_over.run(resume=True)
+    assert failing_over.run("--resume") == 2
+    assert "cannot be written" in failing_over.result.stderr
 
 
 def test_a_state_dir_that_cannot_be_looked_up_ends_no_failover(failing_over, tmp_path):
     """As one below a folder that this user may not enter: the last step says what to do."""
     failing_over.directory = tmp_path / ("x" * 300) / "state"
-    assert failing_over.run(format=Format.TABLE) == 0
-    assert "could not be paused" in failing_over.out.getvalue()
+    assert "could not be paused" in failing_over.table()
 
 
 def test_it_waits_for_what_is_still_moving(failing_over):
@@ -289,9 +277,10 @@ def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(failing_
 
     def happen(_: int) -> None:
         listed_again()
+        failing_over.now += 60
 
     failing_over.cycles.happen = happen
-    assert failing_over.run(timeout_seconds=0) == 1
+    assert failing_over.run() == 1
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
     assert not failing_over.directory.exists()
     assert failing_over.run() == 0
@@ -313,29 +302,27 @@ def test_it_does_not_wait_for_what_does_not_move(failing_over):
 
     failing_over.cycles.happen = happen
     before = failing_over.now
-    assert failing_over.run(timeout_seconds=8.0) == 1
+    assert failing_over.run("--timeout", "8") == 1
     assert failing_over.now - before == 8
 
 
 def test_a_pause_is_of_the_whole_flow(failing_over):
     """So it is left out where some groups alone move over, and where it is not wanted. One that an
     earlier failover has made is told."""
-    assert failing_over.run(pause=False) == 0
-    failing_over.narrowing = Narrowing("billing")
-    assert failing_over.run() == 0
-    assert not failing_over.directory.exists()
+    for words in (("--no-pause",), ("--groups", "billing")):
+        assert failing_over.run(*words) == 0
+        assert not failing_over.directory.exists()
     Pauses(str(failing_over.directory)).set("A->B", True)
-    for options in ({}, {"dry_run": True}):
-        assert failing_over.run(format=Format.TABLE, **options) == 0
-        assert "A->B is paused, so a running daemon" in failing_over.out.getvalue()
+    for words in ((), ("--dry-run",)):
+        shown = failing_over.table("--groups", "billing", *words)
+        assert "A->B is paused, so a running daemon" in shown
 
 
 def test_a_dry_run_says_all_and_changes_nothing(failing_over):
     """The verdicts and steps that a failover would end with: one cycle, no commit, no pause, no
     state."""
     estate = failing_over.estate
-    assert failing_over.run(dry_run=True, format=Format.TABLE) == 0
-    text = " ".join(failing_over.out.getvalue().split())
+    text = failing_over.table("--dry-run")
     assert "A.orders-0:100" in text
     assert "1. This was a dry run: nothing was committed or paused." in text
     assert "Start the consumers on B" in text
@@ -344,7 +331,7 @@ def test_a_dry_run_says_all_and_changes_nothing(failing_over):
     assert not estate["B"].group("billing").offsets
     assert not failing_over.directory.exists()
     estate["A"].group("billing").state = "Stable"
-    assert failing_over.run(dry_run=True) == 1
+    assert failing_over.run("--dry-run") == 1
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
 
 
@@ -352,16 +339,12 @@ def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over):
     """With none ready, as under a wrong replication policy, no step starts consumers or moves
     producers: `auto.offset.reset` would decide what they skip."""
     estate = failing_over.estate
-
-    def steps(status: int) -> str:
-        assert failing_over.run(dry_run=True, format=Format.TABLE) == status
-        return " ".join(failing_over.out.getvalue().split())
-
     estate.commit("ahead", "orders", 60)
     estate.commit("ahead", "A.orders", 130, on="B")
-    assert "Start the consumers of all other groups on B" in steps(1)
+    text = failing_over.table("--dry-run", status=1)
+    assert "Start the consumers of all other groups on B" in text
     estate["A"].group("billing").offsets.clear()
-    text = steps(1)
+    text = failing_over.table("--dry-run", status=1)
     assert "No group is ready. Follow the messages" in text
     assert "Start the consumers" not in text
     assert "producers" not in text
@@ -378,29 +361,26 @@ def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):
         raise ClusterRefused("connect to cluster A: the broker does not accept the credentials")
 
     monkeypatch.setattr(source, "describe", refuse)
-    assert failing_over.run(format=Format.TABLE) == 3
-    text = " ".join(failing_over.out.getvalue().split())
+    text = failing_over.table(status=3)
     assert "1. A refuses this user, so it may be running" in text
     assert "A->B is not paused, and a running daemon continues to sync it: A may be running" in text
     assert not failing_over.directory.exists()
     monkeypatch.setattr(estate["B"], "describe", refuse)
-    assert failing_over.run(format=Format.TABLE) == 3
-    assert "1. Follow the message about B" in " ".join(failing_over.out.getvalue().split())
+    assert "1. Follow the message about B" in failing_over.table(status=3)
 
 
-def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(failing_over, capsys):
+def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
+    failing_over, monkeypatch
+):
     """Without `state.dir`; a failover that does not pause has nothing to say of it."""
     failing_over.directory = None
-    told: list[str] = []
-    failing_over.cycles.happen = lambda _: told.append(capsys.readouterr().err)
-    assert failing_over.run() == 0
-    assert failing_over.run(dry_run=True) == 0
-    assert failing_over.run(pause=False) == 0
-    assert ["state.dir is not set, so the flow cannot be paused" in said for said in told] == [
-        True,
-        True,
-        False,
-    ]
+    done: list[str] = []
+    monkeypatch.setattr(Notices, "warning", lambda _, __, told: done.append(told.partition(",")[0]))
+    failing_over.cycles.happen = lambda _: done.append("cycle")
+    for words in ((), ("--dry-run",), ("--no-pause",)):
+        assert failing_over.run(*words) == 0
+    told = "failover A->B: state.dir is not set"
+    assert done == [told, "cycle", told, "cycle", "cycle"]
 
 
 def test_a_flow_that_only_plans_does_not_fail_over(tmp_path):
@@ -485,12 +465,12 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     past.keep(*failing_over.estate.sync())
     assert failing_over.run_without_source(past) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "TARGET_AHEAD")}
-    assert failing_over.run(format=Format.TABLE) == 3
+    assert failing_over.run(form="table") == 3
     assert (
         "target: printf '%s\\n' A.orders,0,100 > reset.csv && kafka-consumer-groups.sh"
-        " --bootstrap-server 127.0.0.1:2 --group billing --reset-offsets --from-file reset.csv"
+        " --bootstrap-server b:1 --group billing --reset-offsets --from-file reset.csv"
         " --execute\n"
-    ) in failing_over.out.getvalue()
+    ) in failing_over.result.stdout
 
 
 @pytest.mark.parametrize("reason", [*Reason, *FailureKind, "NO_COMMIT"])
@@ -503,7 +483,7 @@ def test_no_next_step_needs_a_lost_source_at_once(reason):
     )
 
 
-def test_without_history_the_state_tells_of_which_commits_they_are(failing_over, capsys):
+def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
     """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
     that the flow does not write are no matter of it. A share group is read by its start offsets."""
     estate = failing_over.estate
@@ -521,7 +501,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over,
     estate["B"].group("unset").offsets.clear()
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="unread")
-    assert failing_over.run_without_source(pause=False) == 3
+    assert failing_over.run_without_source(None, "--no-pause") == 3
     rows = failing_over.rows
     assert failing_over.verdicts == {
         "billing": ("unverified", None),
@@ -537,7 +517,8 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over,
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     # A group whose offset was never translated is not in the state.
-    assert "groups that never had an offset there may be missing" in capsys.readouterr().err
+    missing = "groups that never had an offset there may be missing"
+    assert missing in failing_over.result.stderr
     assert not (failing_over.directory / PAUSED).exists()
 
 
@@ -546,10 +527,8 @@ def test_with_the_source_error_a_state_that_cannot_be_read_is_told(failing_over)
     failing_over.estate.sync()
     failing_over.directory.mkdir()
     (failing_over.directory / "A-%3EB.state").write_text("strange")
-    with capture_logs() as logs:
-        assert failing_over.run_without_source(pause=False) == 3
-    (told,) = [one["message"] for one in logs if one["event"] == "state_not_read"]
-    assert "not a state file" in told
+    assert failing_over.run_without_source(None, "--no-pause") == 3
+    assert "not a state file" in failing_over.result.stderr
 
 
 def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
@@ -563,7 +542,7 @@ def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
     estate["B"].log("A.orders", 0).delete_records(70)
     estate.commit("past", "A.orders", 999, on="B")
     estate.commit("gone", "A.lost", 5, on="B")
-    assert failing_over.run_without_source(pause=False) == 3
+    assert failing_over.run_without_source(None, "--no-pause") == 3
     rows = failing_over.rows
     no_commit = ("not_ready", "NO_COMMIT")
     assert failing_over.verdicts == {
@@ -578,7 +557,7 @@ def test_with_the_source_error_an_offset_outside_its_log_is_none(failing_over):
     assert (rows["gone"]["partitions"], rows["gone"]["resumes_at"]) == (2, "A.orders-0:100")
     # Nothing is concluded from a log whose range cannot be read.
     estate["B"].fail(Failed(FailureKind.NO_LEADER, "no leader"), verb=Verb.LOG_RANGES)
-    assert failing_over.run(pause=False) == 3
+    assert failing_over.run("--no-pause") == 3
     not_ready = [group for group, found in failing_over.verdicts.items() if found == no_commit]
     assert not_ready == ["gone"]
 
@@ -594,7 +573,7 @@ def test_with_the_source_error_an_offset_that_cannot_be_read_is_told(failing_ove
         "committed",
         lambda _: CommittedColumns.of({"billing": {place: loading}}),
     )
-    assert failing_over.run_without_source(pause=False) == 3
+    assert failing_over.run_without_source(None, "--no-pause") == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "COORDINATOR")}
 
 
@@ -608,11 +587,14 @@ def test_with_the_source_error_topics_that_are_not_selected_do_not_count(failing
     past = Past(tmp_path / "history")
     past.keep(*estate.sync())
     estate["B"].group("billing").offsets.pop(TopicPartition("A.clicks", 0))
-    failing_over.narrowing = Narrowing(None, "orders")
-    chosen = failing_over.narrowing.apply(flow())
-    assert failing_over.run_without_source(past, after=0, settings=chosen) == 3
+    assert failing_over.run_without_source(past, "--topics", "orders", after=0) == 3
     assert failing_over.verdicts == {"billing": ("unverified", None)}
-    assert '"age_seconds": 0,' in failing_over.out.getvalue()
+    assert failing_over.rows["billing"]["age_seconds"] == 0
+
+
+class OnlyBilling(RaisingGroups):
+    def __init__(self) -> None:
+        super().__init__("billing")
 
 
 def test_with_the_source_error_classes_that_raise_an_error_are_told(failing_over, tmp_path):
@@ -620,12 +602,16 @@ def test_with_the_source_error_classes_that_raise_an_error_are_told(failing_over
     estate = failing_over.estate
     estate.write("clicks", 50)
     estate.commit("billing", "clicks", 30)
-    chosen = flow(group_filter=RaisingGroups("billing"), topic_filter=RaisingTopics())
+    chosen = flow(group_filter=OnlyBilling(), topic_filter=RaisingTopics())
     past = Past(tmp_path / "history")
     past.keep(*estate.sync(chosen))
     estate.commit("search", "A.orders", 60, on="B")
     estate.commit("billing", "A.clicks", 30, on="B")
-    assert failing_over.run_without_source(past, settings=chosen) == 3
+    lines = (
+        f"group.filter.class = {__name__}:OnlyBilling",
+        "topic.filter.class = tests.memory_flows:RaisingTopics",
+    )
+    assert failing_over.run_without_source(past, lines=lines) == 3
     assert failing_over.verdicts == {
         None: ("not_ready", "INTERNAL"),
         "search": ("not_ready", "INTERNAL"),
@@ -641,7 +627,7 @@ def test_with_the_source_error_groups_that_are_not_listed_are_told(failing_over,
     estate = failing_over.estate
     estate.sync()
     unlisted(estate["B"])
-    assert failing_over.run_without_source(pause=False) == 3
+    assert failing_over.run_without_source(None, "--no-pause") == 3
     assert failing_over.verdicts[None] == ("not_ready", reason)
 
 
@@ -654,7 +640,7 @@ def test_both_clusters_are_waited_for_at_once(failing_over, monkeypatch):
         return describe(cluster)
 
     monkeypatch.setattr(MemoryCluster, "describe", hang)
-    assert failing_over.run(dry_run=True) == 0
+    assert failing_over.run("--dry-run") == 0
 
 
 def test_without_the_target_there_is_nothing_to_resume_from(failing_over):
@@ -664,6 +650,6 @@ def test_without_the_target_there_is_nothing_to_resume_from(failing_over):
     assert failing_over.verdicts == {}
     failing_over.estate["B"].unreachable = False
     failing_over.cycles.unreachable = True
-    with pytest.raises(ClusterUnreachable, match="run this command again"):
-        failing_over.run()
+    assert failing_over.run() == 3
+    assert "run this command again" in failing_over.result.stderr
     assert not failing_over.directory.exists()
