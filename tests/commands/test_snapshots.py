@@ -2,12 +2,12 @@
 back, and what never goes back."""
 
 import errno
-import io
 import json
 import os
 import pty
 import re
 import stat
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +16,17 @@ from typing import Any
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import invoke, logging_kept
+from tests.invoking import in_memory, invoke, logging_kept
 from tests.memory_flows import Estate, RaisingGroups, flow, messages, mirrored_estate
 from tsoffset.commands.options import command, confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
-from tsoffset.commands.snapshots.run import rewind, run_restore, write_snapshot
+from tsoffset.commands.snapshots.run import rewind, write_snapshot
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.flow.settings import Settings
 from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import (
     CommittedOffset,
@@ -40,7 +39,6 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Verb
 
 COPY = TopicPartition("A.orders", 0)
@@ -64,38 +62,33 @@ def snapshot(estate: Estate, tmp_path: Path, groups: str | None = None) -> Path:
     return path
 
 
+@pytest.fixture
+def path(estate: Estate, tmp_path: Path) -> Path:
+    """A snapshot of what B holds at first."""
+    return snapshot(estate, tmp_path)
+
+
 def restore(
-    estate: Estate,
-    path: Path,
-    settings: FlowSettings | None = None,
-    state_dir: str | None = None,
-    **options: Any,
-) -> tuple[int, dict[tuple[str, str], tuple[str, str | None, int | None]]]:
-    """The exit status; and by group and topic outcome, reason and the offset restored."""
-    stream = io.StringIO()
-    given: dict[str, Any] = {"groups": None, "topics": None, "dry_run": False, "yes": True}
-    status = run_restore(
-        Settings((settings or flow(),), ("A", "B"), state_dir=state_dir),
-        path,
-        Output(stream, Format.JSON),
-        Notices(),
-        connect=estate.connect,
-        **(given | options),
-    )
-    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
-    return status, {
+    estate: Estate, path: Path, *words: str, lines: Sequence[str] = ()
+) -> tuple[int, dict[tuple[str, str], tuple[str, str | None, int | None]], str]:
+    """The exit status; by group and topic outcome, reason and the offset restored; and what is said
+    beside them."""
+    given = ("restore", str(path), *words, "--format", "json")
+    result = in_memory(estate, path.parent, *given, lines=lines)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    found = {
         (row["group"], row["topic"]): (row["outcome"], row["reason"], row["restored_offset"])
         for row in rows
     }
+    return result.exit_code, found, " ".join(result.stderr.split())
 
 
 # --- the file -----------------------------------------------------------------------------
 
 
-def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(estate, tmp_path):
+def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(estate, path):
     """A line of JSON that says what it is of, and a line a commit, on whatever topic, with the
     metadata; reading it gives the same again, and it is this user's alone."""
-    path = snapshot(estate, tmp_path)
     head, *lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert head["tsoffset_snapshot"] == 1
     assert (head["flow"], head["cluster"], head["commits"]) == ("A->B", "B", 3)
@@ -115,9 +108,8 @@ def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(estate, tmp_path
     assert [commit.offset for commit in Snapshot.read(path).commits] == [50, 3, 70]
 
 
-def test_a_snapshot_is_never_replaced(estate, tmp_path):
+def test_a_snapshot_is_never_replaced(estate, path, tmp_path):
     """What was kept before something was moved would be gone."""
-    path = snapshot(estate, tmp_path)
     before = path.read_bytes()
     with pytest.raises(UsageError, match="the file exists"):
         snapshot(estate, tmp_path)
@@ -197,12 +189,11 @@ def test_half_a_snapshot_is_not_written(estate, tmp_path):
         (lambda _: "[]\n", "not a complete snapshot"),
     ],
 )
-def test_what_is_no_whole_snapshot_is_refused(spoil, told, estate, tmp_path):
+def test_what_is_no_whole_snapshot_is_refused(spoil, told, estate, path):
     """Of another version, cut, changed, or something else: nothing is restored of it."""
-    path = snapshot(estate, tmp_path)
     path.write_text(spoil(path.read_text()))
-    with pytest.raises(UsageError, match=told):
-        restore(estate, path)
+    status, _, said = restore(estate, path, "--yes")
+    assert (status, told in said) == (2, True)
     assert estate["B"].commits == []
 
 
@@ -223,41 +214,38 @@ def test_what_is_no_whole_snapshot_is_refused(spoil, told, estate, tmp_path):
         ("topic_ids", '{"own": 1}'),
     ],
 )
-def test_a_value_that_no_cluster_has_is_no_snapshots(name, value, estate, tmp_path):
+def test_a_value_that_no_cluster_has_is_no_snapshots(name, value, path):
     """Kafka would be sent `true` as offset 1, and half a character stops a command midway."""
-    path = snapshot(estate, tmp_path)
     before = path.read_text()
     found = re.search(rf'"{name}": ("(?:[^"\\]|\\.)*"|{{.*?}}|[^,}}]+)', before)
     spoilt = before[: found.start(1)] + value + before[found.end(1) :]
     path.write_text(spoilt)
     assert spoilt != before
     with pytest.raises(UsageError, match="not a complete snapshot"):
-        restore(estate, path)
+        Snapshot.read(path)
 
 
-def test_a_place_has_one_offset_in_a_snapshot(estate, tmp_path):
+def test_a_place_has_one_offset_in_a_snapshot(path):
     """Of two nobody knows which was meant."""
-    path = snapshot(estate, tmp_path)
     head, *commits = path.read_text().splitlines()
     twice = commits[-1].replace('"offset": ', '"offset": 1')
     path.write_text("\n".join([head.replace('"commits": 3', '"commits": 4'), *commits, twice]))
     with pytest.raises(UsageError, match=r"two committed offsets of group shipping in A\.orders-0"):
-        restore(estate, path)
+        Snapshot.read(path)
 
 
 # --- restoring ----------------------------------------------------------------------------
 
 
-def test_what_was_there_comes_back_also_backwards(estate, tmp_path):
+def test_what_was_there_comes_back_also_backwards(estate, path):
     """Offset and metadata, forwards and backwards; a dry run says so and does nothing; what is as
     it was is left alone; what had no commit then is named, and stays."""
-    path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B", metadata="later")
     estate.commit("shipping", "A.orders", 20, on="B")
     estate.commit("idle", "A.orders", 5, on="B")
-    for options, word in (({"dry_run": True}, "would_commit"), ({}, "committed")):
+    for option, word in (("--dry-run", "would_commit"), ("--yes", "committed")):
         assert estate["B"].commits == []
-        status, rows = restore(estate, path, **options)
+        status, rows, _ = restore(estate, path, option)
         assert status == 0
         assert rows == {
             ("billing", "A.orders"): (word, None, 50),
@@ -277,11 +265,11 @@ def test_share_groups_come_back_as_what_they_are(estate, tmp_path):
     _, *lines = map(json.loads, path.read_text().splitlines())
     assert [one["group"] for one in lines if one.get("share_group")] == ["shared"]
     there = ("shared", "A.orders")
-    assert restore(estate, path)[1][there] == ("unchanged", None, None)
+    assert restore(estate, path, "--yes")[1][there] == ("unchanged", None, None)
     estate.commit("shared", "A.orders", 80, on="B", type=GroupType.SHARE)
-    assert restore(estate, path)[1][there] == ("committed", None, 60)
+    assert restore(estate, path, "--yes")[1][there] == ("committed", None, 60)
     estate["B"].delete_group("shared")
-    assert restore(estate, path)[1][there] == ("committed", None, 60)
+    assert restore(estate, path, "--yes")[1][there] == ("committed", None, 60)
     assert estate["B"].group("shared").type is GroupType.SHARE
     assert estate.standing("shared", "A.orders") == CommittedOffset(60)
 
@@ -293,18 +281,16 @@ def test_only_what_is_wanted_is_restored(estate, tmp_path):
     for group in ("billing", "shipping", "idle"):
         estate.commit(group, "A.orders", 90, on="B")
     estate.commit("billing", "own", 9, on="B", partition=2)
-    _, rows = restore(estate, path, dry_run=True)
+    _, rows, _ = restore(estate, path, "--dry-run")
     assert {group for group, _ in rows} == {"billing", "idle"}
-    _, rows = restore(estate, path, groups="bil.*", topics=r"A\..*")
+    _, rows, _ = restore(estate, path, "--groups", "bil.*", "--topics", r"A\..*", "--yes")
     assert rows == {("billing", "A.orders"): ("committed", None, 50)}
 
 
-def test_a_filter_that_was_changed_since_keeps_nothing_back(estate, tmp_path):
+def test_a_filter_that_was_changed_since_keeps_nothing_back(estate, path):
     """What was kept is restored, whatever the flow takes by now."""
-    path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
-    other = flow(group_filter=DefaultGroupFilter(("shipping",)))
-    _, rows = restore(estate, path, other)
+    _, rows, _ = restore(estate, path, "--yes", lines=["groups = shipping"])
     assert rows["billing", "A.orders"] == ("committed", None, 50)
 
 
@@ -332,48 +318,46 @@ def test_a_restore_commits_only_what_was_confirmed(estate, tmp_path, monkeypatch
     for status, reason, offset, questions in ((0, None, 70, 2), (1, "TOPIC_MADE_ANEW", None, 3)):
         for group in ("billing", "shipping"):
             estate.commit(group, "A.orders", 90, on="B")
-        found, rows = restore(estate, path, topics=r"A\..*", yes=False)
+        found, rows, _ = restore(estate, path, "--topics", r"A\..*")
         assert (found, rows["shipping", "A.orders"][1], len(asked)) == (status, reason, questions)
         present = estate.standing("shipping", "A.orders")
         assert (present and present.offset) == offset
 
 
-def test_a_filter_that_raises_ends_no_restore(estate, tmp_path, capsys):
+def test_a_filter_that_raises_ends_no_restore(estate, path):
     """It only chooses which later offsets are listed; a restore is needed when all else fails."""
-    path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
-    status, rows = restore(estate, path, flow(group_filter=RaisingGroups()))
+    lines = ["group.filter.class = tests.memory_flows:RaisingGroups"]
+    status, rows, said = restore(estate, path, "--yes", lines=lines)
     assert (status, rows["billing", "A.orders"]) == (0, ("committed", None, 50))
-    assert "the group filter raised KeyError" in " ".join(capsys.readouterr().err.split())
+    assert "the group filter raised KeyError" in said
 
 
-def test_groups_with_members_are_left_alone(estate, tmp_path):
+def test_groups_with_members_are_left_alone(estate, path):
     """Before the question and at the commit; that is exit 1, for it is not as it was then."""
-    path = snapshot(estate, tmp_path)
     for group in ("billing", "shipping"):
         estate.commit(group, "A.orders", 90, on="B")
     estate["B"].group("billing").state = "Stable"
     refused = Failed(FailureKind.COORDINATOR, "it has members now", group_active=True)
     estate["B"].fail(refused, verb=Verb.COMMIT, group="shipping")
-    status, rows = restore(estate, path, topics=r"A\..*")
+    status, rows, _ = restore(estate, path, "--topics", r"A\..*", "--yes")
     assert status == 1
     assert {reason for _, reason, _ in rows.values()} == {"GROUP_ACTIVE"}
     assert estate["B"].commits == []
 
 
-def test_offsets_of_other_records_are_not_restored(estate, tmp_path):
+def test_offsets_of_other_records_are_not_restored(estate, path):
     """A topic that was deleted, made anew or truncated since holds other records at these offsets,
     or none: nothing is set there, where a group could skip or be reset. A topic that could not be
     described may be the same one, and is not called missing."""
-    path = snapshot(estate, tmp_path)
     estate.commit("billing", "own", 1, on="B", partition=2)
     estate["B"].fail(Failed(FailureKind.TIMEOUT, "no answer"), verb=Verb.TOPICS, times=1)
-    status, rows = restore(estate, path, topics="own")
+    status, rows, _ = restore(estate, path, "--topics", "own", "--yes")
     assert (status, rows["billing", "own"]) == (1, ("failed", "TIMEOUT", None))
     estate["B"].delete_topic("own")
     estate["B"].delete_topic("A.orders")
     estate["B"].create_topic("A.orders")
-    status, rows = restore(estate, path)
+    status, rows, _ = restore(estate, path, "--yes")
     assert (status, rows["billing", "own"]) == (1, ("skipped", "TOPIC_MISSING", None))
     assert rows["billing", "A.orders"] == ("skipped", "TOPIC_MADE_ANEW", None)
     assert estate["B"].commits == []
@@ -387,7 +371,7 @@ def test_a_commit_lies_within_its_log(estate, tmp_path):
     for group in ("billing", "shipping"):
         estate.commit(group, "A.orders", 90, on="B")
     estate["B"].log("A.orders").delete_records(60)
-    status, rows = restore(estate, path, topics=r"A\..*")
+    status, rows, _ = restore(estate, path, "--topics", r"A\..*", "--yes")
     assert status == 1
     assert rows["billing", "A.orders"] == ("committed", None, 60)
     assert rows["shipping", "A.orders"] == ("skipped", "PAST_LOG_END", None)
@@ -396,30 +380,30 @@ def test_a_commit_lies_within_its_log(estate, tmp_path):
 def test_a_snapshot_of_another_cluster_is_refused(estate, tmp_path):
     """By the cluster's id, whatever its alias."""
     _, path = write_snapshot(flow(), estate["A"], None, tmp_path / "a.snapshot")
-    with pytest.raises(UsageError, match="use the snapshot of"):
-        restore(estate, path)
+    status, _, said = restore(estate, path, "--yes")
+    assert (status, "use the snapshot of" in said) == (2, True)
 
 
-def test_that_a_running_daemon_would_undo_it_is_said(estate, tmp_path, capsys):
+def test_that_a_running_daemon_would_undo_it_is_said(estate, path, tmp_path):
     """Unless the flow is paused: its next cycle moves the groups forward again."""
-    path = snapshot(estate, tmp_path)
     paused = Pauses(str(tmp_path / "state"))
     for is_paused, offset in ((False, 90), (True, 91)):
         paused.set("A->B", is_paused)
         estate.commit("billing", "A.orders", offset, on="B")
-        assert restore(estate, path, state_dir=str(tmp_path / "state"))[0] == 0
-        assert ("flow A->B is not paused" in capsys.readouterr().err) is not is_paused
+        lines = [f"state.dir = {tmp_path / 'state'}"]
+        status, _, said = restore(estate, path, "--yes", lines=lines)
+        assert (status, "flow A->B is not paused" in said) == (0, not is_paused)
 
 
-def test_a_flow_that_only_plans_restores_nothing(estate, tmp_path):
+def test_a_flow_that_only_plans_restores_nothing(estate, path):
     """`sync.group.offsets.enabled = false` holds for the operator's own hand, too. The status says
     that nothing was restored."""
-    path = snapshot(estate, tmp_path)
     estate.commit("billing", "A.orders", 90, on="B")
-    status, rows = restore(estate, path, flow(sync_enabled=False))
+    lines = ["sync.group.offsets.enabled = false"]
+    status, rows, _ = restore(estate, path, "--yes", lines=lines)
     assert rows["billing", "A.orders"] == ("would_commit", None, 50)
     assert status == 1
-    assert restore(estate, path, flow(sync_enabled=False), dry_run=True)[0] == 0
+    assert restore(estate, path, "--dry-run", lines=lines)[0] == 0
     assert estate["B"].commits == []
 
 
@@ -494,7 +478,7 @@ def test_groups_that_are_ahead_go_back_after_a_snapshot(ahead, tmp_path):
     assert rewound(ahead) == {"billing": committed, "shipping": committed}
     assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
     (path,) = tmp_path.glob("B-*.snapshot")
-    restore(ahead, path)
+    restore(ahead, path, "--yes")
     assert ahead.standing("billing", "A.orders") == CommittedOffset(50, 'invoice "7"\nü')
     assert ahead.standing("shipping", "A.orders") == CommittedOffset(70)
 
