@@ -188,11 +188,12 @@ def test_a_filter_that_raises_may_have_a_match(estate, tmp_path):
     assert (result.exit_code, "raised KeyError" in result.stdout) == (1, True), result.output
 
 
-def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, capsys):
+def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, monkeypatch, capsys):
     """The group may still be created; without options that narrow, the page and metrics tell."""
     file = properties_file(tmp_path, "a:1", "b:1")
+    monkeypatch.setattr("tsoffset.kafka.cluster.KafkaCluster", estate.connect)
     for groups in ("biling", "billing", None):
-        warn_of_no_match(Selector(file, (), groups, None).select(), Notices(), estate.connect)
+        warn_of_no_match(Selector(file, (), groups, None).select(), Notices())
     (said,) = capsys.readouterr().err.splitlines()
     assert "No group matches `biling`. Did you mean `billing`?" in said
 

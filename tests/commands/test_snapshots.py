@@ -455,6 +455,7 @@ def test_nobody_to_ask_is_bad_usage(tmp_path):
 def ahead(estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Estate:
     """Two groups that are further on B than on A."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tsoffset.kafka.cluster.KafkaCluster", estate.connect)
     estate.commit("billing", "orders", 30)
     estate.commit("shipping", "orders", 40)
     return estate
@@ -467,7 +468,7 @@ def rewound(
     selection = Selection(Configuration("f", ""), settings, settings.flows, Narrowing())
     known = None if before is None else (Snapshot.read(before), before)
     rows = estate.sync() if rows is None else rows
-    found = rewind(selection, flow(), rows, known, Notices(), yes=True, connect=estate.connect)
+    found = rewind(selection, flow(), rows, known, Notices(), yes=True)
     return {row.group: (row.outcome, row.reason) for row in found}
 
 

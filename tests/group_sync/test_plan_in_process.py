@@ -48,13 +48,14 @@ def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path
     assert kept.suffix == ".state"
 
 
-def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path):
+def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path, monkeypatch):
     """`failover` says of every group whether it is ready: of one that begins meanwhile, and of one
     that no broker lists any more."""
     estate.commit("sharing", "orders", 60, type=GroupType.SHARE)
     lines = "refresh.groups.enabled = false"
     selection = Selector(properties_file(tmp_path, "a:1", "b:1", lines)).select()
-    with flow_cycles(selection, Notices(), estate.connect, only_plan=True) as cycles_of:
+    monkeypatch.setattr("tsoffset.kafka.cluster.KafkaCluster", estate.connect)
+    with flow_cycles(selection, Notices(), only_plan=True) as cycles_of:
         run_cycle = cycles_of(selection.flows[0])
         run_cycle(commit=False)
         estate.commit("new", "orders", 70)

@@ -18,7 +18,6 @@ from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.spark.flow import kafka_cluster
 from tsoffset.stores import Folder
 from tsoffset.terminal.notices import Notices
 
@@ -108,7 +107,7 @@ def test_a_damaged_file_is_not_replaced(file, tmp_path, content):
     selection = Selector(file).select()
     (flow,) = selection.flows
     with (
-        flow_cycles(selection, Notices(), kafka_cluster, only_plan=True) as cycles_of,
+        flow_cycles(selection, Notices(), only_plan=True) as cycles_of,
         pytest.raises(CycleFailed, match=r"it is damaged.*; remove the file.*nothing is committed"),
     ):
         cycles_of(flow)(commit=True)

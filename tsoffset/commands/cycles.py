@@ -6,13 +6,11 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from tsoffset.commands.options import kafka_cluster
 from tsoffset.terminal.notices import Notices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
     from tsoffset.errors import ClusterUnreachable
     from tsoffset.flow.settings import FlowSettings
@@ -30,7 +28,6 @@ class RunCycle(Protocol):
 def flow_cycles(
     selection: "Selection",
     notices: Notices,
-    connect: "Connect",
     *,
     only_plan: bool,
     state: str | None = None,
@@ -52,8 +49,6 @@ def flow_cycles(
 
     plans_here = only_plan and "spark.master" not in selection.settings.spark
     directory = state or selection.settings.state_dir
-    # Executors have their own function for this, which loads nothing of the commands.
-    given: dict[str, Connect] = {} if connect is kafka_cluster else {"connect": connect}
     with ExitStack() as stack:
         stack.callback(CLIENTS.close_idle, all_of_them=True)
 
@@ -68,7 +63,7 @@ def flow_cycles(
                 cached, warning = file.load()
                 if warning is not None:
                     notices.warning("state_not_read", warning)
-            task = FlowTask(selection.configuration, flow.name, selection.narrowing, **given)
+            task = FlowTask(selection.configuration, flow.name, selection.narrowing)
 
             def run(*, commit: bool, keep: bool = True) -> "CycleResult":
                 # Only a daemon uses a list of groups for several cycles.

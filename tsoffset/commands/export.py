@@ -13,14 +13,7 @@ import click
 import structlog
 
 from tsoffset.commands.cycles import flow_cycles
-from tsoffset.commands.options import (
-    EXIT_STATUS,
-    SELECTION,
-    STATE,
-    command,
-    kafka_cluster,
-    select,
-)
+from tsoffset.commands.options import EXIT_STATUS, SELECTION, STATE, command, select
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.commands.scope import require_match
 from tsoffset.errors import CycleFailed, UsageError
@@ -30,7 +23,6 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, counted, csv_line
 
 if TYPE_CHECKING:
-    from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
 
 log = structlog.get_logger(__name__)
@@ -86,7 +78,6 @@ def run_export(
     *,
     with_group: bool,
     state: str | None,
-    connect: "Connect" = kafka_cluster,
 ) -> int:
     """Plan one cycle of each flow, write what can be exported, and return the exit status.
 
@@ -101,10 +92,10 @@ def run_export(
             f"export: the flows have the targets {' and '.join(targets)}, but a file is for one"
             " cluster; choose one flow with --flow A->B"
         )
-    unreachable = require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices)
     statuses = [0]
     with flow_cycles(
-        selection, notices, connect, only_plan=True, state=state, unreachable=unreachable
+        selection, notices, only_plan=True, state=state, unreachable=unreachable
     ) as cycles_of:
         for flow in selection.flows:
             try:

@@ -21,7 +21,6 @@ from tsoffset.commands.options import (
     YES,
     command,
     flag,
-    kafka_cluster,
     require_terminal,
 )
 from tsoffset.commands.scope import require_match
@@ -31,7 +30,6 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
 if TYPE_CHECKING:
-    from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.spark.flow import CycleResult
@@ -128,7 +126,6 @@ def run_once(
     rewinds: "Callable[[FlowSettings, Sequence[Row]], Sequence[Row]] | None" = None,
     outcomes: tuple[str, ...] = (),
     reasons: tuple[str, ...] = (),
-    connect: "Connect" = kafka_cluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
@@ -142,13 +139,13 @@ def run_once(
     from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
-    unreachable = require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices)
     statuses = [0]
     only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path
     finished: list[tuple[FlowSettings, Sequence[Row]]] = []
     with flow_cycles(
-        selection, notices, connect, only_plan=not commit, state=state, unreachable=unreachable
+        selection, notices, only_plan=not commit, state=state, unreachable=unreachable
     ) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:

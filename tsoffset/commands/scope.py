@@ -14,7 +14,6 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import counted
 
 if TYPE_CHECKING:
-    from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
 
@@ -24,7 +23,6 @@ _SHOWN = 3
 def require_match(
     selection: "Selection",
     notices: Notices,
-    connect: "Connect" = kafka_cluster,
     side: Side = Side.SOURCE,
     *,
     must_have_groups: bool = False,
@@ -43,7 +41,8 @@ def require_match(
         settings = flow.source if side is Side.SOURCE else flow.target
         narrows_topics = side is Side.SOURCE and selection.narrowing.topics is not None
         try:
-            with notices.progress(f"connecting to {settings.alias}"), connect(settings) as cluster:
+            title = f"connecting to {settings.alias}"
+            with notices.progress(title), kafka_cluster(settings) as cluster:
                 listings = cluster.groups()
                 topics = tuple(cluster.topics()) if narrows_topics else None
         except ClusterUnreachable as error:
@@ -63,15 +62,13 @@ def require_match(
     return {}
 
 
-def warn_of_no_match(
-    selection: "Selection", notices: Notices, connect: "Connect" = kafka_cluster
-) -> None:
+def warn_of_no_match(selection: "Selection", notices: Notices) -> None:
     """Warn if `--groups` or `--topics` match nothing yet: `run` goes on, since groups may still be
     created."""
     if not selection.narrowing.narrows:
         return
     try:
-        require_match(selection, notices, connect)
+        require_match(selection, notices)
     except UsageError as error:
         notices.warning(
             "nothing_matches", f"{error} `tsoffset run` syncs nothing until a match exists."

@@ -15,7 +15,6 @@ from tsoffset.terminal.report import head
 from tsoffset.terminal.tables import Column, table, wrapped
 
 if TYPE_CHECKING:
-    from tsoffset.cluster import Connect
     from tsoffset.config.selection import Selection
 
 
@@ -37,16 +36,10 @@ def topics(selection: "Selection", output: Output, notices: Notices) -> int:
     replication lag. Lists remote topics with their source topics, and MirrorMaker 2's internal
     topics. Writes nothing and does not start Spark.
     """
-    return run_topics(selection, output, notices)
-
-
-def run_topics(
-    selection: "Selection", output: Output, notices: Notices, *, connect: "Connect" = kafka_cluster
-) -> int:
     from tsoffset.replicators.discovery import discover
 
     with notices.progress("reading topics"):
-        found = discover(selection.flows, connect)
+        found = discover(selection.flows, kafka_cluster)
     flows = selection.flows
     clusters = dict.fromkeys(one.alias for flow in flows for one in (flow.source, flow.target))
     output.show(Found, found, partial(_lines, clusters, found))

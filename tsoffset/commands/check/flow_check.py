@@ -250,18 +250,16 @@ def _item(finding: Finding) -> Item:
     return Item(label, cluster + finding.subject, [finding.finding, *remedy])
 
 
-def run_check(
-    selection: Selection, output: Output, notices: Notices, connect: Connect = kafka_cluster
-) -> int:
+def run_check(selection: Selection, output: Output, notices: Notices) -> int:
     """Check the flows, print the findings and return the exit status. Raises UsageError if no
     group or topic matches: after the findings, which may explain why this user sees no names."""
     flows = notices.with_progress("checking", selection.flows)
-    result = check(flows, connect, all_flows=selection.settings.flows)
+    result = check(flows, kafka_cluster, all_flows=selection.settings.flows)
     warnings = tuple(
         Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )
     findings = warnings + tuple(machine(selection.settings.spark)) + result.findings
     output.show(Finding, findings, partial(finding_lines, findings))
     if not result.unreachable:
-        require_match(selection, notices, connect)
+        require_match(selection, notices)
     return CheckResult(findings, result.unreachable).exit_status

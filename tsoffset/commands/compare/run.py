@@ -11,7 +11,6 @@ from pathlib import Path
 import structlog
 from rich.text import Text
 
-from tsoffset.cluster import Connect
 from tsoffset.commands.compare.columns import pair_columns, sum_columns
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import ComparedPair
@@ -36,19 +35,14 @@ log = structlog.get_logger(__name__)
 
 
 def run_compare(
-    selection: Selection,
-    options: CompareOptions,
-    output: Output,
-    notices: Notices,
-    *,
-    connect: Connect = kafka_cluster,
+    selection: Selection, options: CompareOptions, output: Output, notices: Notices
 ) -> int:
     """Compare the flows, print their pairs and totals, and return the exit status of the last
     comparison. Raises UsageError."""
     if options.html is not None:
         # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
-    unreachable = require_match(selection, notices, connect)
+    unreachable = require_match(selection, notices)
     past: PastTotals = defaultdict(list)
     # The last comparison's, even if a signal ends the printing of it.
     status = 0
@@ -59,7 +53,7 @@ def run_compare(
         found = list(
             compare(
                 flows,
-                connect,
+                kafka_cluster,
                 settings=selection.settings,
                 options=options,
                 unreachable=unreachable,

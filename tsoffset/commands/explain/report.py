@@ -6,7 +6,6 @@ from itertools import groupby
 
 from rich.text import Text
 
-from tsoffset.cluster import Connect
 from tsoffset.commands.explain.flow_explanation import ExplainOptions, explain
 from tsoffset.commands.explain.trace import (
     AnswerStatement,
@@ -289,15 +288,10 @@ def _size(number: int) -> str:
 
 
 def run_explain(
-    selection: Selection,
-    options: ExplainOptions,
-    output: Output,
-    notices: Notices,
-    *,
-    connect: Connect = kafka_cluster,
+    selection: Selection, options: ExplainOptions, output: Output, notices: Notices
 ) -> int:
     flows = notices.with_progress("explaining", selection.flows)
-    result = explain(options, flows, connect, settings=selection.settings)
+    result = explain(options, flows, kafka_cluster, settings=selection.settings)
     for warning in result.warnings:
         notices.warning("cycle_warning", warning)
     for sentence in result.left_out:

@@ -12,7 +12,6 @@ from functools import partial
 
 import structlog
 
-from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import RunCycle, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
 from tsoffset.commands.failover.verdicts import (
@@ -91,7 +90,6 @@ def run_failover(
     pause: bool,
     resume: bool,
     dry_run: bool = False,
-    connect: Connect = kafka_cluster,
 ) -> int:
     """Fail over the one selected flow, print the verdicts, and return the exit status. With
     `dry_run` nothing is changed; with `resume` only the pause of the flow ends. Raises UsageError
@@ -114,7 +112,7 @@ def run_failover(
             " and a running `tsoffset run` would continue to commit for groups that have moved. Set"
             " state.dir, stop `tsoffset run` first, or use --no-pause if none runs.",
         )
-    found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
+    found = _judge(selection, flow, notices, None if dry_run else timeout_seconds)
     was_paused = is_paused(directory, flow.name)
     paused = True if was_paused else None
     if (
@@ -154,45 +152,42 @@ def _judge(
     flow: FlowSettings,
     notices: Notices,
     timeout_seconds: float | None,
-    connect: Connect,
 ) -> FailoverResult:
     """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
     timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
     ClusterUnreachable for a cluster that was unreachable only for a moment."""
     with notices.progress(f"connecting to {flow.source.alias} and {flow.target.alias}"):
-        source_error, target_error = _errors_of(flow, connect)
+        source_error, target_error = _errors_of(flow)
     if source_error is None and target_error is None:
-        require_match(selection, notices, connect, must_have_groups=True)
+        require_match(selection, notices, must_have_groups=True)
         only_plan = timeout_seconds is None
-        with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
-            found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
+        with flow_cycles(selection, notices, only_plan=only_plan) as cycles_of:
+            found = final_cycles(cycles_of(flow), flow, timeout_seconds)
         if found == []:
             raise _nothing_committed(flow, flow.source.alias)
         if found is not None:
             return FailoverResult(found)
-        source_error, target_error = _errors_of(flow, connect)
+        source_error, target_error = _errors_of(flow)
         if source_error is None and target_error is None:
             why = "a cluster was unreachable for a moment; run this command again"
             raise ClusterUnreachable(f"failover {flow.name}: {why}")
     if target_error is not None:
         return FailoverResult((), source_error, target_error)
-    with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
+    with notices.progress(f"reading {flow.target.alias}"), kafka_cluster(flow.target) as target:
         known, unnamed, lists_all = known_pairs(selection.settings, flow)
         found, resets = unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
-        require_match(selection, notices, connect, Side.TARGET, must_have_groups=True)
+        require_match(selection, notices, Side.TARGET, must_have_groups=True)
         raise _nothing_committed(flow, flow.target.alias)
     return FailoverResult(found, source_error, lists_all=lists_all, resets=resets)
 
 
-def _errors_of(
-    flow: FlowSettings, connect: Connect
-) -> tuple[ClusterUnreachable | None, ClusterUnreachable | None]:
+def _errors_of(flow: FlowSettings) -> tuple[ClusterUnreachable | None, ClusterUnreachable | None]:
     """Why source and target cannot be reached, if so; both are asked at once."""
 
     def ask(settings: ClusterSettings) -> ClusterUnreachable | None:
-        with connect(settings) as cluster:
+        with kafka_cluster(settings) as cluster:
             try:
                 cluster.describe()
             except ClusterUnreachable as error:
@@ -204,7 +199,7 @@ def _errors_of(
 
 
 def final_cycles(
-    run_cycle: RunCycle, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
+    run_cycle: RunCycle, flow: FlowSettings, timeout_seconds: float | None
 ) -> list[GroupVerdict] | None:
     """Run cycles until every group is ready, nothing has changed for a while, or the timeout has
     passed, and judge the last one; without a timeout run one plan. None if a cluster is
@@ -215,7 +210,7 @@ def final_cycles(
     while True:
         try:
             # Read before the cycle: a consumer that leaves has committed before.
-            with connect(flow.source) as source:
+            with kafka_cluster(flow.source) as source:
                 listings = source.groups()
         except ClusterUnreachable:
             return None

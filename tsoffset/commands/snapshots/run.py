@@ -11,7 +11,7 @@ import polars as pl
 import structlog
 from rich.text import Text
 
-from tsoffset.cluster import Cluster, Connect
+from tsoffset.cluster import Cluster
 from tsoffset.commands.options import confirm, kafka_cluster, only_flow
 from tsoffset.commands.scope import no_match, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
@@ -38,21 +38,14 @@ from tsoffset.terminal.tables import Cell, Column, place, table
 log = structlog.get_logger(__name__)
 
 
-def run_snapshot(
-    selection: Selection,
-    path: Path | None,
-    output: Output,
-    notices: Notices,
-    *,
-    connect: Connect = kafka_cluster,
-) -> int:
+def run_snapshot(selection: Selection, path: Path | None, output: Output, notices: Notices) -> int:
     """Write a snapshot of the one selected flow, print the file's name, and return the exit status.
     Raises UsageError, SnapshotFailed and ClusterUnreachable."""
     flow = only_flow(selection, "snapshot")
     if selection.narrowing.narrows:
-        for error in require_match(selection, notices, connect, Side.TARGET).values():
+        for error in require_match(selection, notices, Side.TARGET).values():
             raise error
-    with notices.progress(f"reading {flow.target.alias}"), connect(flow.target) as target:
+    with notices.progress(f"reading {flow.target.alias}"), kafka_cluster(flow.target) as target:
         snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
     output.flush()
@@ -92,7 +85,6 @@ def run_restore(
     topics: str | None,
     dry_run: bool,
     yes: bool,
-    connect: Connect = kafka_cluster,
 ) -> int:
     """Restore the committed offsets of a snapshot, or with `dry_run` print what that would do, and
     return the exit status: 1 if one was not restored. Raises UsageError, also for a snapshot of
@@ -109,7 +101,7 @@ def run_restore(
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     wanted_commits = [c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic)]
     snapshot = replace(snapshot, commits=tuple(wanted_commits))
-    with connect(flow.target) as target:
+    with kafka_cluster(flow.target) as target:
 
         def planned() -> tuple[list[RestoredCommit], list[RestoredCommit]]:
             """All rows, and those that would be committed."""
@@ -240,7 +232,6 @@ def rewind(
     notices: Notices,
     *,
     yes: bool,
-    connect: Connect = kafka_cluster,
 ) -> list[Row]:
     """`sync --allow-rewind`: move the groups that are ahead by the rows of a cycle back to their
     translations, once a snapshot has their offsets: an `existing` one, or a new one. Returns their
@@ -254,7 +245,7 @@ def rewind(
     if not ahead:
         notices.note(f"{flow.name}: no group is ahead of its translation, so none is rewound")
         return []
-    with open_flow(flow, connect, selection.settings) as opened:
+    with open_flow(flow, kafka_cluster, selection.settings) as opened:
         if existing is None:
             groups = selection.narrowing.groups
             snapshot, path = write_snapshot(flow, opened.target, groups, None)

@@ -6,7 +6,7 @@ from functools import partial
 
 import structlog
 
-from tsoffset.cluster import Connect, all_failed
+from tsoffset.cluster import all_failed
 from tsoffset.commands.options import kafka_cluster, only_flow
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import failed_row
@@ -34,7 +34,6 @@ def run_translate(
     group: str | None = None,
     accepted: Collection[Precision] = (),
     every_seconds: float | None = None,
-    connect: Connect = kafka_cluster,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Translate the offsets that `read` returns, print their rows, and return the exit status.
@@ -57,8 +56,8 @@ def run_translate(
         try:
             with (
                 notices.progress(f"translating {flow.name}"),
-                connect(flow.source) as source,
-                connect(flow.target) as target,
+                kafka_cluster(flow.source) as source,
+                kafka_cluster(flow.target) as target,
             ):
                 found = translate_stored(
                     flow, source, target, offsets, group=group, carry_over=carry_over
