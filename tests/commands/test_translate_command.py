@@ -12,7 +12,6 @@ from tests.commands.test_offset_files import checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import in_memory, invoke
 from tests.memory_flows import Estate, RaisingTopics, flow, mirrored_estate
-from tsoffset.commands.translate.run import run_translate
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision
 from tsoffset.offset_files.document import LOG_END, StoredOffset
@@ -231,7 +230,7 @@ def test_repeating_translates_what_the_file_says_then(estate, tmp_path, monkeypa
             raise KeyboardInterrupt
         turn_begins()
 
-    monkeypatch.setitem(run_translate.__kwdefaults__, "sleep", sleep)
+    monkeypatch.setattr("time.sleep", sleep)
     turn_begins()
     status, _, _ = translated(estate, tmp_path, source, "-o", out, "--every", "60s")
     assert status == 130

@@ -34,7 +34,6 @@ def run_translate(
     group: str | None = None,
     accepted: Collection[Precision] = (),
     every_seconds: float | None = None,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Translate the offsets that `read` returns, print their rows, and return the exit status.
 
@@ -97,7 +96,7 @@ def run_translate(
         except UsageError as error:
             # The application may be writing its offsets now; the last translation stays.
             notices.error(error, trace=False)
-        sleep(max(0.0, every_seconds - (time.monotonic() - started)))
+        time.sleep(max(0.0, every_seconds - (time.monotonic() - started)))
 
 
 def _reread(found: Sequence[StoredTranslation]) -> str:
