@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import serving
 from tests.invoking import ROOT, invoke, run_program, succeeds
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
@@ -58,14 +59,9 @@ def row(
     bound: int | None = 0,
     reason: Reason | None = None,
 ) -> Row:
-    return Row(
-        flow="primary->backup",
-        group="g",
-        source_topic="orders",
-        partition=0,
+    return serving.row(
+        "g",
         source_offset=8,
-        source_timestamp_ms=1,
-        target_topic="primary.orders",
         target_offset=target_offset,
         current_target_offset=current,
         outcome=outcome,
