@@ -6,8 +6,10 @@ import re
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from tests.configured import resolved
 from tests.invoking import ROOT, invoke
@@ -42,6 +44,13 @@ REFERENCE = re.compile(r"\$\{(?:env|file|dir):[^}]*\}")
 def at_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a user types names files as they lie there."""
     monkeypatch.chdir(INPUTS)
+
+
+def migrated(folder: Path, text: str, name: str = "mm2.properties") -> Result:
+    """What becomes of a file of this text."""
+    file = folder / name
+    file.write_text(text)
+    return invoke("migrate", str(file))
 
 
 def output(name: str, ending: str) -> str:
@@ -94,10 +103,8 @@ def test_the_passwords_are_in_the_inputs():
 
 def test_what_nobody_knows_is_named_without_its_value(tmp_path):
     """Of a key that is not known, or is for a transformation, no name tells whether it is one."""
-    file = tmp_path / "mm2.properties"
     keys = ("A.http.proxy.authorization", "A.metrics.auth", "transforms.sign.pw")
-    file.write_text(ENABLED + "".join(f"{key} = canary\n" for key in keys))
-    result = invoke("migrate", str(file))
+    result = migrated(tmp_path, ENABLED + "".join(f"{key} = canary\n" for key in keys))
     assert result.exit_code == 0, result.stderr
     assert all(f": {key}: " in result.stdout for key in keys)
     assert "canary" not in result.output
@@ -105,13 +112,11 @@ def test_what_nobody_knows_is_named_without_its_value(tmp_path):
 
 def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path):
     """So that the output works as it stands."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(
+    text = (
         ENABLED + "A.security.protocol = SASL_PLAINTEXT\nA.sasl.mechanism = PLAIN\n"
         'A.sasl.jaas.config = PlainLoginModule required username=u password="p\'w\\\\\\\\d";\n'
     )
-    settings = resolved(invoke("migrate", str(file)).stdout)
-    [flow] = settings.flows
+    [flow] = resolved(migrated(tmp_path, text).stdout).flows
     assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
 
 
@@ -270,19 +275,15 @@ WRONG = {
 def test_what_is_wrong_is_named_with_its_place(tmp_path, name):
     """The file, the line where there is one, the sentence; status 2."""
     file, text, sentence = WRONG[name]
-    path = tmp_path / file
-    path.write_text(text)
-    result = invoke("migrate", str(path))
+    result = migrated(tmp_path, text, file)
     assert result.exit_code == 2, result.output
-    assert f"error: {path}" in result.stderr
+    assert f"error: {tmp_path / file}" in result.stderr
     assert sentence in result.stderr
 
 
 def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path):
     """The rest is there, so that nobody has to write it."""
-    path = tmp_path / "mm2.properties"
-    path.write_text(f"{ENABLED}A->B.groups = \\\\p{{Lower}}+\n")
-    result = invoke("migrate", str(path))
+    result = migrated(tmp_path, f"{ENABLED}A->B.groups = \\\\p{{Lower}}+\n")
     assert result.exit_code == 2
     marked = re.search(r"# HAS TO BE CHANGED: .*\n(?:# .*\n)*(.*)\n", result.stdout)
     assert marked[1] == "A->B.groups = \\\\p{Lower}+"
@@ -305,9 +306,7 @@ def test_no_class_is_loaded_that_the_file_names(tmp_path, monkeypatch, key, name
         )
     )
     monkeypatch.syspath_prepend(tmp_path)
-    file = tmp_path / "mm2.properties"
-    file.write_text(f"{ENABLED}A->B.{key}.class = {name}\n")
-    result = invoke("migrate", str(file))
+    result = migrated(tmp_path, f"{ENABLED}A->B.{key}.class = {name}\n")
     assert not ran.exists()
     assert result.exit_code == 0, result.stderr
     assert f"A->B.{key}.class = {name}\n" in result.stdout
@@ -333,9 +332,7 @@ def test_nothing_is_imported_from_the_working_directory(tmp_path):
 
 def test_a_class_that_python_cannot_have_has_to_be_changed(tmp_path):
     """Nothing has to be loaded for that to be seen."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(f"{ENABLED}A->B.replication.policy.class = de.acme.Policy\n")
-    result = invoke("migrate", str(file))
+    result = migrated(tmp_path, f"{ENABLED}A->B.replication.policy.class = de.acme.Policy\n")
     assert result.exit_code == 2
     assert "HAS TO BE CHANGED: there is no Python module de; write" in result.stdout
 
@@ -349,11 +346,10 @@ def test_several_files_are_connectors(tmp_path):
 
 def test_references_need_not_be_there(tmp_path, monkeypatch):
     """It may run elsewhere than tsoffset will. Where they are there, nothing of them is shown."""
-    path = tmp_path / "mm2.properties"
-    path.write_text(f"{ENABLED}A->B.topics = ${{env:TOPICS}}, ${{file:/nowhere:b}}\n")
-    absent = invoke("migrate", str(path))
+    text = f"{ENABLED}A->B.topics = ${{env:TOPICS}}, ${{file:/nowhere:b}}\n"
+    absent = migrated(tmp_path, text)
     monkeypatch.setenv("TOPICS", "very-private")
-    present = invoke("migrate", str(path))
+    present = migrated(tmp_path, text)
     assert (absent.exit_code, present.exit_code) == (0, 0)
     assert absent.stdout == present.stdout
     assert "A->B.topics = ${env:TOPICS}, ${file:/nowhere:b}" in present.stdout
@@ -379,36 +375,28 @@ VAST = {
 @pytest.mark.parametrize("name", VAST)
 def test_yaml_that_is_meant_to_harm_is_refused(tmp_path, name):
     """In little time and memory, with a sentence."""
-    path = tmp_path / "x.yaml"
-    path.write_text(f"kind: KafkaMirrorMaker2\n{VAST[name]}")
-    result = invoke("migrate", str(path))
+    result = migrated(tmp_path, f"kind: KafkaMirrorMaker2\n{VAST[name]}", "x.yaml")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {path}")
+    assert result.stderr.startswith(f"error: {tmp_path / 'x.yaml'}")
     assert "sys." not in result.stderr
 
 
 def test_an_alias_stands_for_its_value(tmp_path):
     """As Kubernetes reads it."""
-    path = tmp_path / "x.yaml"
-    path.write_text(
-        MIRROR.replace("metadata: {name: m}", "metadata: {name: m, labels: {x: &t orders}}")
-        + "      sourceConnector: {}\n      topicsPattern: *t\n"
-    )
-    assert "a->b.topics = orders\n" in invoke("migrate", str(path)).stdout
+    text = MIRROR.replace("metadata: {name: m}", "metadata: {name: m, labels: {x: &t orders}}")
+    text += "      sourceConnector: {}\n      topicsPattern: *t\n"
+    assert "a->b.topics = orders\n" in migrated(tmp_path, text, "x.yaml").stdout
 
 
 def test_flows_that_disagree_on_a_cluster_keep_what_they_say(tmp_path):
     """A cluster's setting is written once where all agree, else for each flow."""
-    path = tmp_path / "x.yaml"
-    path.write_text(
-        MIRROR.replace(
-            "mirrors:",
-            "mirrors:\n    - {source: {alias: c, bootstrapServers: 'c:1'},"
-            " sourceConnector: {config: {target.cluster.client.id: one}}}",
-        )
-        + "      sourceConnector: {config: {target.cluster.client.id: two}}\n"
+    other = (
+        "mirrors:\n    - {source: {alias: c, bootstrapServers: 'c:1'},"
+        " sourceConnector: {config: {target.cluster.client.id: one}}}"
     )
-    text = invoke("migrate", str(path)).stdout
+    both = MIRROR.replace("mirrors:", other)
+    both += "      sourceConnector: {config: {target.cluster.client.id: two}}\n"
+    text = migrated(tmp_path, both, "x.yaml").stdout
     assert "c->b.target.cluster.client.id = one\n" in text
     assert "a->b.target.cluster.client.id = two\n" in text
     assert text.count("b.bootstrap.servers = b:9092\n") == 1
@@ -428,7 +416,6 @@ def test_only_the_connector_that_copies_says_what_is_copied(tmp_path):
             "source.consumer.isolation.level": "read_committed",
         },
     ]
-    file = tmp_path / "connectors.json"
-    file.write_text(json.dumps(connectors))
-    (flow,) = resolved(invoke("migrate", str(file)).output).flows
+    result = migrated(tmp_path, json.dumps(connectors), "connectors.json")
+    (flow,) = resolved(result.output).flows
     assert flow.isolation is Isolation.READ_UNCOMMITTED
