@@ -69,6 +69,12 @@ KINDS: tuple[type[Statement], ...] = (
 )
 
 
+@pytest.fixture
+def estate() -> Estate:
+    """`billing` at 45 of 100 mirrored records."""
+    return mirrored_estate(100, billing=45)
+
+
 def explained(
     estate: Estate,
     *flows: FlowSettings,
@@ -103,9 +109,8 @@ def pairs(one: Explanation) -> list[tuple[int, int, str, bool]]:
 # --- the conversation ---------------------------------------------------------------------
 
 
-def test_the_steps_of_a_lagging_group_read_like_a_conversation():
+def test_the_steps_of_a_lagging_group_read_like_a_conversation(estate):
     """Numbered questions with their answers, the pair, the answer and why, the commit."""
-    estate = mirrored_estate(100, billing=45)
     at = "2027-01-15T08:00:00.045Z"
     said = text(the_one(estate)).splitlines()
     assert said[:8] == [
@@ -224,9 +229,8 @@ def test_without_proof_the_reason_is_the_answer():
         ),
     ],
 )
-def test_the_commit_rule_is_the_last_word(standing, outcome, words):
+def test_the_commit_rule_is_the_last_word(estate, standing, outcome, words):
     """What the target group has decides what becomes of the answer."""
-    estate = mirrored_estate(100, billing=45)
     if standing is not None:
         estate.commit("billing", "A.orders", standing, on="B")
     one = the_one(estate)
@@ -245,16 +249,14 @@ def test_a_hole_between_makes_no_difference():
     assert "the target group has 43, and no record lies between it and 45" in text(one)
 
 
-def test_a_flow_that_is_only_planned_says_so():
+def test_a_flow_that_is_only_planned_says_so(estate):
     """sync.group.offsets.enabled = false: what would be committed is not."""
-    estate = mirrored_estate(100, billing=45)
     said = text(the_one(estate, flow(sync_enabled=False)))
     assert "sync.group.offsets.enabled is false" in said
 
 
-def test_a_question_that_fails_is_the_last_one():
+def test_a_question_that_fails_is_the_last_one(estate):
     """Exit 1, with the failure in its step, in the answer and in the verdict."""
-    estate = mirrored_estate(100, billing=45)
     failed = Failed(FailureKind.NO_LEADER, "read A.orders-0, cluster B: no leader; elect one")
     estate["B"].fail(failed, verb=Verb.READ)
     found = explained(estate)
@@ -445,9 +447,8 @@ def test_another_flow_that_writes_the_same_is_found():
     assert "group billing, orders-0, committed 5" in text(one)
 
 
-def test_a_group_may_be_with_a_broker_that_lists_none():
+def test_a_group_may_be_with_a_broker_that_lists_none(estate):
     """It is looked for all the same; where it has no commit, that broker's failure is the row."""
-    estate = mirrored_estate(100, billing=45)
     late = Failed(FailureKind.TIMEOUT, "list groups, broker 1, cluster A: timed out; try again")
     none = GroupListings({}, failed_brokers={1: late})
     after_each(estate["A"], "groups", lambda _: none)
@@ -459,18 +460,16 @@ def test_a_group_may_be_with_a_broker_that_lists_none():
     assert found.exit_status == 1
 
 
-def test_a_group_without_a_leader_is_not_said_to_be_missing():
+def test_a_group_without_a_leader_is_not_said_to_be_missing(estate):
     """Neither its broker nor another one lists it; that it cannot be read is the row."""
-    estate = mirrored_estate(100, billing=45)
     estate["A"].create_topic(GROUP_OFFSETS_TOPIC, internal=True)
     estate["A"].elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, 0), None)
     row = the_one(estate).row
     assert (row.group, row.reason) == ("billing", FailureKind.COORDINATOR)
 
 
-def test_a_target_broker_that_lists_none_is_a_warning():
+def test_a_target_broker_that_lists_none_is_a_warning(estate):
     """Whether the group has members there is then not known."""
-    estate = mirrored_estate(100, billing=45)
     failed = Failed(FailureKind.TIMEOUT, "list groups, cluster B: timed out; try again")
     estate["B"].fail(failed, verb=Verb.GROUPS, broker=0)
     found = explained(estate)
@@ -692,9 +691,8 @@ def test_every_field_is_documented():
 # --- the command --------------------------------------------------------------------------
 
 
-def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path):
+def test_the_command_prints_a_table_and_ends_with_its_status(estate, tmp_path):
     """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
-    estate = mirrored_estate(100, billing=45)
     result = in_memory(estate, tmp_path, *BILLING)
     assert result.exit_code == 0
     assert result.stdout.startswith("flow A->B\n  equal means ")
@@ -707,9 +705,8 @@ def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path):
     assert (result.exit_code, verdict["kind"], verdict["group"]) == (3, "verdict", None)
 
 
-def test_what_other_flows_have_goes_to_standard_error(tmp_path):
+def test_what_other_flows_have_goes_to_standard_error(estate, tmp_path):
     """Standard output has the explanation alone."""
-    estate = mirrored_estate(100, billing=45)
     lines = ("B->A.enabled = true", "A->B.topicz = x")
     result = in_memory(estate, tmp_path, *BILLING, "--format", "json", lines=lines)
     assert result.exit_code == 0
