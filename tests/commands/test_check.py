@@ -52,10 +52,11 @@ def commit(cluster: MemoryCluster, group: str, topic: str, partition: int = 0) -
     cluster.group(group).offsets[TopicPartition(topic, partition)] = CommittedOffset(5)
 
 
-def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
-    """A topic and its copy, and a group on the source."""
+def mirrored(*groups: str) -> tuple[MemoryCluster, MemoryCluster]:
+    """A topic and its copy, and a group on the source: these, or `billing`."""
     source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    for group in groups or ("billing",):
+        commit(source, group, "orders")
     return source, target
 
 
@@ -201,9 +202,7 @@ def test_a_copy_without_a_leader_is_an_error():
 
 def test_no_group_passing_is_a_warning():
     """Filters that let nothing through are the likeliest mistake: it says so."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "connect-sink", "orders")
-    finding = found(checked(flow(), source, target), "groups")
+    finding = found(checked(flow(), *mirrored("connect-sink")), "groups")
     assert finding.severity is WARNING
     assert finding.finding == "0 of 1 groups selected; selected by no flow: connect-sink"
 
@@ -244,10 +243,8 @@ def test_a_topic_that_the_users_policy_cannot_name_is_an_error():
 
 def test_a_group_for_which_the_users_filter_raises_is_an_error():
     """As in a cycle: all other groups are checked."""
-    source, target = mirrored()
-    commit(source, "billing", "orders")
-    commit(source, "search", "orders")
-    result = checked(flow(group_filter=RaisingGroups("billing")), source, target)
+    raising = flow(group_filter=RaisingGroups("billing"))
+    result = checked(raising, *mirrored("billing", "search"))
     assert worst(result) == {(ERROR, "group search")}
     assert found(result, "groups").finding.startswith("1 of ")
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tests.commands.test_check import checked, commit, filled, found, settings, worst
+from tests.commands.test_check import checked, filled, found, mirrored, settings, worst
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
 from tsoffset.commands.check.clusters import lacks_max_timestamp, machine
@@ -41,8 +41,7 @@ DAY_MS = 86_400_000
 
 def test_records_of_the_future_are_a_warning():
     """By more than a minute: a clock is wrong, unless that is intended."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    commit(source, "billing", "orders")
+    source, target = mirrored()
     source.log("orders").append([Message(32_503_680_000_000, b"k", b"year 3000")])
     assert worst(checked(flow(), source, target)) == {(WARNING, "clock")}
     newest = {ORDERS: RecordTimes(newest_ms=NOW_MS + 60_000)}
@@ -259,9 +258,7 @@ def test_commits_that_are_skipped_come_with_what_reset_means():
 
 def test_groups_that_no_flow_takes_are_named():
     """A group that another flow of the same source takes is not left out."""
-    source, target = filled("A", "orders"), filled("B", "A.orders")
-    for group in ("billing", "audit", "idle"):
-        commit(source, group, "orders")
+    source, target = mirrored("billing", "audit", "idle")
     one = flow(group_filter=DefaultGroupFilter(("billing",)))
     other = flow("A", "C", group_filter=DefaultGroupFilter(("audit",)))
     groups = found(checked(one, source, target, filled("C"), others=(other,)), "groups")
