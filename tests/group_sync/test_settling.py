@@ -23,7 +23,13 @@ from tsoffset.cycle.source_commits import preflight
 from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.open_flow import OpenFlow
-from tsoffset.group_sync.target_topics import target_topics
+from tsoffset.group_sync.tables import TARGET_TOPICS
+from tsoffset.group_sync.target_topics import (
+    is_same_topic,
+    target_topics,
+    topics_frame,
+    with_one_id,
+)
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.model import (
     CommittedOffset,
@@ -246,6 +252,15 @@ def test_topics_whose_description_takes_long_are_verified_before(estate, target)
     rows = sync(estate, target)
     assert {verdict(row) for row in rows} == {COMMITTED}
     assert len(target.looks) == 2
+
+
+@pytest.mark.parametrize("ids", [("old", "new"), ("new", "old"), ("new", None), (None, "new")])
+def test_a_topic_that_tasks_have_seen_with_two_ids_is_not_known(ids):
+    """Some of its offsets may be of the old log, whichever task comes first."""
+    seen = pl.DataFrame([(COPY.topic, one) for one in ids], TARGET_TOPICS, orient="row")
+    now = topics_frame([COPY.topic], {COPY.topic: "new"})
+    rows = pl.DataFrame({"target_topic": [COPY.topic]})
+    assert rows.select(is_same_topic(with_one_id(seen), now)).item() is False
 
 
 def test_a_committer_that_moves_on_between_look_and_commit_is_not_moved_back(estate, target):
