@@ -19,6 +19,7 @@ from tests.memory_flows import flow
 from tests.serving import AT, FLOW, Daemon, series_of
 from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import FlowState
+from tsoffset.daemon.summary import OUTCOMES
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics.collector import Metrics
@@ -249,12 +250,16 @@ def test_what_cycles_cost_adds_up():
 
 
 def test_rows_and_groups_are_told_by_outcome_and_reason():
-    """Rows as the log counts them; a group once, by the worst of its pairs."""
+    """Rows as the log counts them; a group once, by the worst of its pairs, in the order that the
+    documentation says."""
     world = World()
     no_proof = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.NO_PROOF}
     world.cycle(
         [
             row("a"),
+            row("d", outcome=OutcomeKind.WOULD_COMMIT, there=80),
+            row("d", partition=1),
+            row("d", partition=2, outcome=OutcomeKind.COMMITTED, there=80),
             row("b"),
             row("b", partition=1, **no_proof),
             row("b", partition=2, **no_proof),
@@ -262,16 +267,21 @@ def test_rows_and_groups_are_told_by_outcome_and_reason():
             row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT),
         ]
     )
-    assert world.value("cycle_rows", outcome="unchanged", reason="") == 2
-    assert world.value("cycle_rows", outcome="committed", reason="") == 0
+    assert world.value("cycle_rows", outcome="unchanged", reason="") == 3
+    assert world.value("cycle_rows", outcome="would_commit", reason="") == 1
+    assert world.value("cycle_rows", outcome="committed", reason="") == 1
     assert world.value("cycle_rows", outcome="skipped", reason="NO_PROOF") == 2
     assert world.value("cycle_rows", outcome="failed", reason="COORDINATOR") == 1
     assert world.value("cycle_rows", outcome="failed", reason="TIMEOUT") == 1
     assert world.value("groups", outcome="unchanged", reason="") == 1
+    assert world.value("groups", outcome="would_commit", reason="") == 1
+    assert world.value("groups", outcome="committed", reason="") is None
     assert world.value("groups", outcome="skipped", reason="NO_PROOF") == 1
     assert world.value("groups", outcome="failed", reason="COORDINATOR") == 1
-    assert world.value("flow_pairs") == 4
-    assert world.value("translated_pairs", precision="exact") == 4
+    assert world.value("flow_pairs") == 7
+    assert world.value("translated_pairs", precision="exact") == 7
+    worst_first = ", ".join(f"`{one}`" for one in reversed(OUTCOMES))
+    assert METRICS["tsoffset_groups"].meaning.endswith(f"From worst to best: {worst_first}.")
 
 
 # --- how good what a failover would use is ----------------------------------------------

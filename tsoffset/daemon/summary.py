@@ -17,8 +17,14 @@ from tsoffset.cycle.schema import as_text
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.terminal.row_columns import readiness_of
 
-# From the best to the worst.
-OUTCOMES = tuple(OutcomeKind)
+# From the best to the worst. A group with a commit that is still to be made is not in place.
+OUTCOMES = (
+    OutcomeKind.UNCHANGED,
+    OutcomeKind.COMMITTED,
+    OutcomeKind.WOULD_COMMIT,
+    OutcomeKind.SKIPPED,
+    OutcomeKind.FAILED,
+)
 PRECISIONS = tuple(Precision)
 
 Entry = dict[str, Any]
