@@ -36,10 +36,10 @@ LOOK = Size(least=5_000, most=50_000)
 TRANSLATE = Size(least=250, most=20_000)
 SETTLE = Size(least=500, most=20_000)
 
-# A cycle that only plans runs in the driver's process up to here: as much as one task takes. Spark's
-# session and its first workers cost 13 to 22 s on two busy cores. What they gain grows with the
-# positions to translate, soonest where clusters are far away: at 100 ms four workers save 0.4 ms a
-# position over one (docs/performance.md, Workers), 7 s at 20,000.
+# A cycle that only plans runs in the driver's process up to here: as much as one task takes.
+# Spark's session and its first workers cost 13 to 22 s on two busy cores. What they gain grows with
+# the positions to translate, soonest where clusters are far away: at 100 ms four workers save 0.4
+# ms a position over one (docs/performance.md, Workers), 7 s at 20,000.
 POSITIONS_HERE = TRANSLATE.most
 PAIRS_HERE = LOOK.most
 
