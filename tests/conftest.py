@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import random
+import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
@@ -76,6 +77,14 @@ def logs_as_at_first(request) -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """`make` lets its background runs of tests ignore Ctrl-C, and so their processes."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"random examples: --hypothesis-seed={config.option.hypothesis_seed}"
 
@@ -119,8 +128,7 @@ def broker_of(request, tmp_path_factory) -> Iterator[Callable[[str], EmbeddedBro
 
         def broker(version: str) -> EmbeddedBroker:
             if version == KAFKA_VERSION:
-                shared: EmbeddedBroker = request.getfixturevalue("source_broker")
-                return shared
+                return request.getfixturevalue("source_broker")
             if version not in running:
                 kind = EmbeddedBroker if version_numbers(version) >= (3,) else ZooKeeperBroker
                 name = f"kafka-{version}"

@@ -4,31 +4,30 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.invoking import start
+from tests.invoking import Command, start
+
+pytestmark = pytest.mark.usefixtures("heeds_ctrl_c")
 
 # A module in the program's path that waits in its import, as a slow disk does.
 SLOW = "import os, time\nos.write(1, b'loading')\ntime.sleep(60)\n"
 
 
-@pytest.fixture(autouse=True)
-def not_ignored():
-    """`make` lets its background runs of tests ignore Ctrl-C, and so their processes."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+def load_slowly(folder: Path) -> Command:
+    """A command that loads its modules from there first."""
+    file = folder / "mm2.properties"
+    file.write_text("clusters = A\n")
+    return start("topics", "-c", str(file), env={"PYTHONPATH": str(folder)})
 
 
 @pytest.mark.parametrize("module", ["click", "javaproperties"])
 def test_while_modules_are_loaded(module, tmp_path):
     """`click` is loaded before a command runs, `javaproperties` by the command."""
     (tmp_path / f"{module}.py").write_text(SLOW)
-    file = tmp_path / "mm2.properties"
-    file.write_text("clusters = A\n")
-    with start("topics", "-c", str(file), env={"PYTHONPATH": str(tmp_path)}) as process:
-        assert process.stdout is not None
+    with load_slowly(tmp_path) as process:
         assert os.read(process.stdout.fileno(), 7) == b"loading"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -42,10 +41,7 @@ def test_a_second_one_does_not_wait_for_what_the_first_has_ended(tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     end = "import os, time\ndef slow_end():\n    os.write(1, b'ending!')\n    time.sleep(60)\n"
     (tmp_path / "javaproperties.py").write_text(end + busy)
-    file = tmp_path / "mm2.properties"
-    file.write_text("clusters = A\n")
-    with start("topics", "-c", str(file), env={"PYTHONPATH": str(tmp_path)}) as process:
-        assert process.stdout is not None
+    with load_slowly(tmp_path) as process:
         for said in (b"loading", b"ending!"):
             assert os.read(process.stdout.fileno(), 7) == said
             process.send_signal(signal.SIGINT)
@@ -67,7 +63,6 @@ def test_a_wait_ends_although_polars_is_loaded():
     """Polars has the system continue what a signal has stopped."""
     command = [sys.executable, "-c", WAITING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
         assert os.read(process.stdout.fileno(), 7) == b"waiting"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)

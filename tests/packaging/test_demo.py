@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests import serving
-from tests.invoking import ROOT, invoke, run_program, succeeds
+from tests.invoking import ROOT, Command, invoke, run_program, start, succeeds
 from tests.waiting import wait_until
 from tsoffset.lab.demo.consumers import stops
 from tsoffset.lab.demo.stopping import remember
@@ -229,23 +228,9 @@ def test_group_stops_at_a_record(stand, offsets):
 # --- all of it ----------------------------------------------------------------------------
 
 
-@contextmanager
-def demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def demo(folder: Path, *options: str) -> Command:
     """The command as a stranger runs it, its temporary files in `folder`."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tsoffset", "demo", *options],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell that runs tests in the background has it ignored, and so would we.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
+    return start("demo", *options, env={"TMPDIR": str(folder)})
 
 
 def left_of(folder: Path) -> tuple[list[str], list[str]]:
@@ -392,6 +377,7 @@ def test_stop_ends_what_was_kept_and_nothing_else(tmp_path, monkeypatch):
 
 @pytest.mark.integration
 @pytest.mark.thorough
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_interrupted_demo_leaves_nothing(tmp_path):
     """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""
     with demo(tmp_path) as process:
