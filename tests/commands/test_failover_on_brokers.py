@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.configured import nowhere, properties_file
+from tests.cli.test_cli_cycles import Mirrored
+from tests.configured import nowhere
 from tests.invoking import run_process
-from tests.producing import numbered
 from tests.scenarios.flows import member
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
@@ -23,21 +23,11 @@ def test_a_group_moves_over_goes_back_and_is_restored(source, target, unique, tm
     """Not ready while it has consumers on the source, ready when they have left, and the flow is
     paused; what it reads on the target is kept in a snapshot, taken back, and restored, metadata
     and all; with the source gone the state tells of which commit it is."""
-    topic, group = unique("orders"), unique("billing")
+    mirrored = Mirrored(source, target, unique)
+    topic, group = mirrored.topic, mirrored.group
     copy = (f"A.{topic}", 0)
-    records = numbered(100)
-    source.create_topic(topic)
-    source.produce(topic, records)
-    target.create_topic(copy[0])
-    target.produce(copy[0], records[40:])
-    source.commit_offsets(group, {(topic, 0): 60})
     state = tmp_path / "state"
-
-    def configuration(bootstrap: str) -> str:
-        lines = f"groups = {group}", "spark.master = local[1]", f"state.dir = {state}"
-        return str(properties_file(tmp_path, bootstrap, target.bootstrap, *lines))
-
-    file = configuration(source.bootstrap)
+    file = mirrored.configuration(tmp_path, f"state.dir = {state}\n")
     json_rows = "--format", "json"
     with member(source, group, topic):
         status, rows, _ = run("failover", "-c", file, "--timeout", "1", *json_rows)
@@ -64,7 +54,7 @@ def test_a_group_moves_over_goes_back_and_is_restored(source, target, unique, tm
     assert target.committed_offsets(group)[copy] == (50, "read there")
 
     target.commit_offsets(group, {copy: 30})
-    away = configuration(nowhere())
+    away = mirrored.configuration(tmp_path, f"state.dir = {state}\n", source=nowhere())
     status, rows, _ = run("failover", "-c", away, *json_rows)
     assert (status, rows[0]["verdict"]) == (3, "unverified")
     assert (rows[0]["resumes_at"], rows[0]["source_commits"]) == (
