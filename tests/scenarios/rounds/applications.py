@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from random import Random
 from typing import Any
 
@@ -145,11 +145,32 @@ class Application:
             )
         self._consumer.close(autocommit=False)
 
+    @contextmanager
     def gone_over(
         self, contents: Contents, topic: str, *, joins: bool
-    ) -> AbstractContextManager[tuple[KafkaConsumer, Mapping[int, Mapping[bytes, int]]]]:
-        """The group on the target, as `gone_over`."""
-        return gone_over(contents, self.group, topic, len(self.processed), joins=joins)
+    ) -> Iterator[tuple[KafkaConsumer, Mapping[int, Mapping[bytes, int]]]]:
+        """The group's consumer on the target, and what it got of each partition: each value with
+        the offset it was got at first. It got all from the group's commit there, or from the
+        beginning without one, to the logs' ends."""
+        with closing(_consumer(contents, self.group)) as consumer:
+            places = _all_of(topic, len(self.processed))
+            if joins:
+                consumer.subscribe([topic])
+            else:
+                consumer.assign(places)
+            ends = consumer.end_offsets(places)
+            got: Mapping[int, dict[bytes, int]] = {place.partition: {} for place in places}
+
+            def at_the_ends() -> bool:
+                for place, records in consumer.poll(timeout_ms=100).items():
+                    for record in records:
+                        got[place.partition].setdefault(record.value, record.offset)
+                return consumer.assignment() == {*places} and all(
+                    consumer.position(place) >= end for place, end in ends.items()
+                )
+
+            wait_until(at_the_ends, f"{self.group} has read {topic} to its end")
+            yield consumer, got
 
     def _commit(self, polled: Mapping[TopicPartition, Sequence[Any]]) -> None:
         """Commit where the consumer stands, or some record that it has processed: the rest is
@@ -181,34 +202,6 @@ class Application:
                 self._consumer.seek(place, self.committed[place.partition])
             else:
                 self._consumer.seek_to_beginning(place)
-
-
-@contextmanager
-def gone_over(
-    contents: Contents, group: str, topic: str, partitions: int, *, joins: bool
-) -> Iterator[tuple[KafkaConsumer, Mapping[int, Mapping[bytes, int]]]]:
-    """The group's consumer on the target, and what it got of each partition: each value with
-    the offset it was got at first. It got all from the group's commit there, or from the
-    beginning without one, to the logs' ends."""
-    with closing(_consumer(contents, group)) as consumer:
-        places = _all_of(topic, partitions)
-        if joins:
-            consumer.subscribe([topic])
-        else:
-            consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        got: Mapping[int, dict[bytes, int]] = {place.partition: {} for place in places}
-
-        def at_the_ends() -> bool:
-            for place, records in consumer.poll(timeout_ms=100).items():
-                for record in records:
-                    got[place.partition].setdefault(record.value, record.offset)
-            return consumer.assignment() == {*places} and all(
-                consumer.position(place) >= end for place, end in ends.items()
-            )
-
-        wait_until(at_the_ends, f"{group} has read {topic} to its end")
-        yield consumer, got
 
 
 def _consumer(contents: Contents, group: str | None) -> KafkaConsumer:

@@ -101,7 +101,7 @@ class ForeignApplication:
     def gone_over(
         self, contents: Contents, topic: str, *, joins: bool
     ) -> Iterator[tuple[None, Mapping[int, Mapping[bytes, int]]]]:
-        """As `applications.gone_over`, by the same client, which commits nothing."""
+        """As `Application.gone_over`, by the same client, which commits nothing."""
         assert not joins
         got: Mapping[int, dict[bytes, int]] = {partition: {} for partition in self.processed}
         self._ended.clear()
