@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark_worlds import spread
+from tests.spark_worlds import World, mirrored, spread
 from tsoffset.spark.session import spark_session
 
 
@@ -14,6 +14,14 @@ def session() -> Iterator[SparkSession]:
     """Spark on two cores of this machine."""
     with spark_session({"spark.master": "local[2]"}) as session:
         yield session
+
+
+@pytest.fixture
+def world(session, tmp_path) -> World:
+    """Flows between `mirrored` clusters, until others are stored."""
+    world = World(tmp_path, session)
+    world.store(*mirrored())
+    return world
 
 
 @pytest.fixture(params=["one task", "many tasks"])

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.processes import runs
 from tests.spark_functions import polars_threads
-from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
+from tests.spark_worlds import PARTITIONS, RECORDS, by_place, mirrored, outcomes, spread
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
@@ -43,11 +43,6 @@ from tsoffset.spark.spent import Stage
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def world(session, tmp_path) -> World:
-    return World(tmp_path, session)
 
 
 # --- the same as in one process ----------------------------------------------------------
@@ -146,7 +141,6 @@ def test_a_plan_has_the_same_rows_with_and_without_spark(most, shape, world, mon
 def test_work_is_spread_over_processes(world, monkeypatch):
     """A cycle that is worth it reads groups and partitions in several workers at once, none of
     them the driver; a small one has a single worker."""
-    world.store(*mirrored())
     world.cycle(commit=False)
     assert len(shared.processes(world.folder, "A", "committed")) == 1
     spread(monkeypatch)
@@ -160,7 +154,6 @@ def test_work_is_spread_over_processes(world, monkeypatch):
 
 def test_tasks_max_is_an_upper_limit(world, monkeypatch):
     spread(monkeypatch)
-    world.store(*mirrored())
     world.cycle(world.task(tasks_max="1"))
     assert len(shared.processes(world.folder, "A", "committed")) == 1
 
@@ -171,7 +164,6 @@ def test_tasks_share_the_limits_on_the_source(world, monkeypatch):
     limited = world.task(
         source_fetch_max_bytes_per_second="1001", source_fetch_max_requests_in_flight="7"
     )
-    world.store(*mirrored())
     world.cycle(limited)
     assert list(shared.limits(world.folder, "A").values()) == [{("1001", "7")}]
     spread(monkeypatch)
@@ -185,7 +177,6 @@ def test_tasks_share_the_limits_on_the_source(world, monkeypatch):
 def test_no_more_tasks_read_than_the_user_allows_reads_for(world, monkeypatch):
     """A task has at least one read under way, so where one is all that may be, one task reads."""
     spread(monkeypatch)
-    world.store(*mirrored())
     world.cycle(world.task(source_fetch_max_requests_in_flight="1"))
     assert list(shared.limits(world.folder, "A").values()) == [{("None", "1")}]
     assert len(shared.processes(world.folder, "A", "committed")) == 2
@@ -197,7 +188,6 @@ def test_no_more_tasks_read_than_the_user_allows_reads_for(world, monkeypatch):
 def test_everything_is_asked_once(shape, world):
     """No group's commits are read twice on the source, and each target group's once, just
     before its one commit."""
-    world.store(*mirrored())
     result = world.cycle()
     groups = [f"g{number}" for number in range(4)]
     assert sorted(world.asked("A", "committed")) == groups
@@ -210,7 +200,6 @@ def test_everything_is_asked_once(shape, world):
 
 def test_worker_that_dies_after_its_commit_commits_nothing_twice(shape, world):
     """A task that is run again reads the target anew: what its first run committed is there."""
-    world.store(*mirrored())
     world.order("B", shared.DIE_AFTER_COMMIT)
     result = world.cycle()
     committed = world.asked("B", "commit")
@@ -230,7 +219,6 @@ def test_worker_that_dies_after_its_commit_commits_nothing_twice(shape, world):
 def test_mistake_after_a_commit_is_a_failed_row(shape, world, capfd):
     """What breaks in a worker fails the rows of its groups, and the next cycle mends them. The
     worker's log has where it broke; neither the rows nor the log tell a secret."""
-    world.store(*mirrored())
     world.order("B", shared.RAISE_AFTER_COMMIT)
     result = world.cycle()
     failed = [row for row in result.rows if row.outcome is OutcomeKind.FAILED]
@@ -256,7 +244,6 @@ def test_mistake_after_a_commit_is_a_failed_row(shape, world, capfd):
 def test_cycle_says_what_its_stages_took_and_how_far_the_replicator_is(shape, world):
     """Each stage that has something to do takes time, in one task or in many; one that has
     nothing takes none. The mirror here lacks nothing."""
-    world.store(*mirrored())
     carry_over = FlowCarryOver()
     spent = world.cycle(carry_over=carry_over).spent.seconds
     assert all(spent[stage] > 0 for stage in Stage)
@@ -271,7 +258,6 @@ def test_cycle_says_what_its_stages_took_and_how_far_the_replicator_is(shape, wo
 def test_workers_keep_their_connections(world, monkeypatch):
     """A cycle finds the clients that the one before it left open."""
     spread(monkeypatch)
-    world.store(*mirrored())
     world.cycle()
     connected = [len(shared.asked(world.folder, alias, "connect")) for alias in "AB"]
     users = len(shared.processes(world.folder, "A", "connect"))
@@ -284,7 +270,6 @@ def test_workers_keep_their_connections(world, monkeypatch):
 
 
 def test_polars_has_one_thread_in_a_worker(world, session):
-    world.store(*mirrored())
     world.cycle()
     context = session.sparkContext
     assert context.parallelize([0, 1], 2).map(polars_threads).collect() == [1, 1]
@@ -295,7 +280,6 @@ def test_polars_has_one_thread_in_a_worker(world, session):
 
 def test_worker_that_cannot_resolve_fails_its_groups(shape, world, monkeypatch):
     """A `${env:...}` that only the driver has is named in the rows of the groups."""
-    world.store(*mirrored())
     # The workers' environment is that of the session's start.
     monkeypatch.setenv("TSOFFSET_ONLY_HERE", str(world.folder))
     result = world.cycle(world.task(client_id="${env:TSOFFSET_ONLY_HERE}"))
@@ -306,7 +290,6 @@ def test_worker_that_cannot_resolve_fails_its_groups(shape, world, monkeypatch):
 
 def test_cycle_whose_workers_all_die_fails(world):
     """Spark gives up after some attempts; the session can be used for the next cycle."""
-    world.store(*mirrored())
     (world.folder / f"A.{shared.DIE_ON_COMMITTED}").touch()
     with pytest.raises(
         CycleFailed, match=r"flow A->B: Spark gave up: Python worker exited .*; the next cycle"
@@ -334,7 +317,6 @@ def stop_on_signal() -> Iterator[Callable[[], None]]:
 
 def test_interrupted_cycle_ends_its_tasks(world, stop_on_signal):
     """A signal ends a cycle in the middle, workers included, and the session goes on."""
-    world.store(*mirrored())
     hold = world.folder / f"A.{shared.HOLD}"
     hold.touch()
 
@@ -361,7 +343,6 @@ def test_task_that_was_given_up_commits_nothing_when_it_goes_on(shape, world, mo
     seconds = 1.0
     monkeypatch.setattr(steps, "COMMIT_SECONDS", seconds)
     monkeypatch.setattr(steps, "COMMIT_SECONDS_A_PAIR", 0.0)
-    world.store(*mirrored())
     hold = world.folder / f"B.{shared.HOLD}"
     hold.touch()
 
@@ -389,12 +370,10 @@ def test_time_for_commits_grows_with_the_work(world, monkeypatch):
     spread(monkeypatch)
     monkeypatch.setattr(steps, "COMMIT_SECONDS", 0.0)
     monkeypatch.setattr(steps, "COMMIT_SECONDS_A_PAIR", 60.0)
-    world.store(*mirrored())
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
 
 
 def test_longest_time_between_reading_and_committing_is_told(shape, world):
-    world.store(*mirrored())
     assert 0 < world.cycle().cost.commit_gap_seconds <= FRESH_SECONDS
     assert world.cycle().cost.commit_gap_seconds == 0.0
 
@@ -427,7 +406,6 @@ def test_two_flows_that_write_the_same_leave_it_to_neither(shape, world):
 def test_groups_are_listed_once_per_refresh_interval(world):
     """The source is asked for its groups when the interval is over; the target's groups, whose
     state decides, every time."""
-    world.store(*mirrored())
     carry_over = FlowCarryOver()
     for _ in range(2):
         world.cycle(carry_over=carry_over)
@@ -469,7 +447,6 @@ def test_groups_without_commits_are_no_rows(groups, shape, world):
 
 
 def test_timestamps_alone_draw_a_warning(world):
-    world.store(*mirrored())
     assert world.cycle().warnings == ()
     (warning,) = world.cycle(world.task(translation_proof="timestamps")).warnings
     assert "translation.proof" in warning
@@ -477,7 +454,6 @@ def test_timestamps_alone_draw_a_warning(world):
 
 def test_progress_is_told(world, monkeypatch):
     spread(monkeypatch)
-    world.store(*mirrored())
     hold = world.folder / f"A.{shared.HOLD}"
     hold.touch()
     told: list[tuple[str, int, int]] = []
@@ -494,7 +470,6 @@ def test_progress_is_told(world, monkeypatch):
 
 
 def test_nothing_of_the_configuration_is_in_sparks_own(world):
-    world.store(*mirrored())
     world.cycle()
     settings = json.dumps(world.session.sparkContext.getConf().getAll())
     assert str(world.folder) not in settings

@@ -16,15 +16,6 @@ from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 pytestmark = pytest.mark.spark
 
-GROUPS = 4
-
-
-@pytest.fixture
-def world(session, tmp_path) -> World:
-    world = World(tmp_path, session)
-    world.store(*mirrored(GROUPS))
-    return world
-
 
 def looked(world: World) -> int:
     """Fetches and time lookups so far."""
@@ -108,7 +99,7 @@ def test_state_of_another_cluster_is_dropped_with_a_warning(world):
 def test_state_holds_nothing_of_what_records_hold(world, tmp_path):
     """Neither keys nor values, nor commits' metadata, nor a setting: names, offsets, times."""
     carry_over = FlowCarryOver()
-    source, target = mirrored(GROUPS)
+    source, target = mirrored()
     source.log("orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
     target.log("A.orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
     world.store(source, target)
