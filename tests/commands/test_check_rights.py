@@ -278,10 +278,19 @@ def test_the_documentation_has_the_table_of_rights():
 # --- real brokers with an authorizer ------------------------------------------------------
 
 
+LEAST = (
+    (Side.SOURCE, "topic", "orders", ("read", "describe", "describe_configs")),
+    (Side.SOURCE, "topic", GROUP_OFFSETS_TOPIC, ("describe",)),
+    (Side.SOURCE, "group", "billing", ("describe",)),
+    (Side.TARGET, "topic", "A.orders", ("read", "describe", "describe_configs")),
+    (Side.TARGET, "group", "billing", ("read", "describe")),
+)
+
+
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Secured]]:
+def least(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Side, Secured]]:
     """Source and target with a mirrored topic, a group on the source, and two that alice may not
-    see."""
+    see; she has the least rights for the others."""
     with (
         secured_broker(tmp_path_factory.mktemp("secured"), "source") as source,
         secured_broker(tmp_path_factory.mktemp("secured"), "target") as target,
@@ -294,25 +303,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Se
             contents.produce(topic, records, batch=10)
         for group in ("billing", "secret"):
             here.commit_offsets(group, {("orders", 0): 40, ("others", 0): 40})
-        yield source, target
+        by_side = {Side.SOURCE: source, Side.TARGET: target}
+        for side, resource, name, operations in LEAST:
+            by_side[side].grant("alice", resource, name, *operations)
+        yield by_side
 
 
-LEAST = (
-    (Side.SOURCE, "topic", "orders", ("read", "describe", "describe_configs")),
-    (Side.SOURCE, "topic", GROUP_OFFSETS_TOPIC, ("describe",)),
-    (Side.SOURCE, "group", "billing", ("describe",)),
-    (Side.TARGET, "topic", "A.orders", ("read", "describe", "describe_configs")),
-    (Side.TARGET, "group", "billing", ("read", "describe")),
-)
-
-
-@pytest.fixture(scope="module")
-def least(pair: tuple[Secured, Secured]) -> dict[Side, Secured]:
-    """Both, with the least rights for alice."""
-    by_side = dict(zip((Side.SOURCE, Side.TARGET), pair, strict=True))
-    for side, resource, name, operations in LEAST:
-        by_side[side].grant("alice", resource, name, *operations)
-    return by_side
+def entered(address: str, user: str, password: str) -> KafkaCluster:
+    login = PasswordLogin("PLAIN", user, password)
+    return KafkaCluster(ClusterSettings("A", (address,), security=Security(login=login)))
 
 
 def configuration(least: dict[Side, Secured], folder: Path, *lines: str) -> Path:
@@ -431,14 +430,8 @@ def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
 @pytest.mark.thorough
 def test_rights_are_those_of_the_authorizer(least, tmp_path):
     """What a broker tells, for names that exist, that do not, and that are hidden."""
-    source = least[Side.SOURCE]
-    with KafkaCluster(
-        ClusterSettings(
-            "A",
-            (source.broker.bootstrap_at("SASL"),),
-            security=Security(login=PasswordLogin("PLAIN", "alice", PASSWORDS["alice"])),
-        )
-    ) as cluster:
+    address = least[Side.SOURCE].broker.bootstrap_at("SASL")
+    with entered(address, "alice", PASSWORDS["alice"]) as cluster:
         rights = cluster.rights(["orders", "others", "nothing"], ["billing", "secret", "nothing"])
         assert rights.topics == {
             "orders": {READ, DESCRIBE, CONFIGS},
@@ -470,13 +463,7 @@ def test_a_sync_needs_no_right_to_write_on_the_source(least, tmp_path):
     source.grant("alice", "group", "sharing", "describe")
     target.grant("alice", "group", "sharing", "read", "describe")
     admin = source.broker.admin
-    with KafkaCluster(
-        ClusterSettings(
-            "A",
-            (admin.bootstrap,),
-            security=Security(login=PasswordLogin("PLAIN", admin.user, admin.password)),
-        )
-    ) as cluster:
+    with entered(admin.bootstrap, admin.user, admin.password) as cluster:
         start = {"sharing": {TopicPartition("orders", 0): CommittedOffset(60)}}
         assert cluster.commit(start, share_groups=["sharing"]) == {
             "sharing": {TopicPartition("orders", 0): None}
