@@ -1,7 +1,5 @@
 """Where the rounds play: two clusters, MirrorMaker 2 between them, and syncs without a pause."""
 
-import os
-import signal
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -14,7 +12,7 @@ from kafka.admin import OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 
 from tests.copies import CopiedPartition
-from tests.processes import stop
+from tests.processes import stopped
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
@@ -37,18 +35,15 @@ class Mirror:
     """MirrorMaker 2, and what befalls it. `relieve` ends whatever it was."""
 
     process: MirrorMaker
-    _paused: int | None = None
+    _paused: ExitStack = field(default_factory=ExitStack)
 
     def pause(self) -> None:
         """Let it stand still: it holds its connections and does nothing."""
-        self._paused = self.process.pid
-        stop(self._paused)
+        self._paused.enter_context(stopped(self.process.pid))
 
     def relieve(self) -> None:
         """Let it go on, or start it again."""
-        if self._paused is not None:
-            os.kill(self._paused, signal.SIGCONT)
-            self._paused = None
+        self._paused.close()
         self.process.start()
 
 
