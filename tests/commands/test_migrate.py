@@ -4,7 +4,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from tests.configured import resolved
-from tests.invoking import ROOT, invoke
+from tests.invoking import ROOT, invoke, run_program
 from tests.migration import (
     CASES,
     INPUTS,
@@ -319,14 +318,9 @@ def test_nothing_is_imported_from_the_working_directory(tmp_path):
     """Where a file lies that somebody has sent, modules may lie beside it."""
     for library in ("click", "javaproperties", "yaml"):
         (tmp_path / f"{library}.py").write_text("raise SystemExit('ran')\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "tsoffset", "migrate", str(INPUTS / "active-active.properties")],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("-m", "tsoffset", "migrate", INPUTS / "active-active.properties")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = run_program(sys.executable, *words, cwd=tmp_path, env=env)
     assert (run.returncode, "ran" in run.stderr.split()) == (0, False), run.stderr
 
 

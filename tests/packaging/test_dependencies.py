@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.configured import properties_file
 from tests.invoking import ROOT, run_program, succeeds
 
 UV = Path(sys.executable).with_name("uv")
@@ -79,11 +80,7 @@ def test_of_kafka_python_only_public_modules_are_imported():
 )
 def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path):
     """One sentence and exit status 2, before a cluster is asked."""
-    file = tmp_path / "mirror.properties"
-    file.write_text(
-        "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\n"
-        "A->B.enabled = true\n"
-    )
+    file = properties_file(tmp_path, "127.0.0.1:1", "127.0.0.1:1")
     given = (file if word == "FILE" else word for word in words)
     done = run_program(sys.executable, "-c", RUN, package, *given)
     assert done.returncode == 2

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,8 @@ def build(folder: Path) -> Path:
             shutil.copytree(of, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(of, tree / name)
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
-    subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
+    command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    succeeds(*command, cwd=tree, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
     (made,) = folder.glob("*.whl")
     return made
 
