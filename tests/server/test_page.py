@@ -126,6 +126,13 @@ class Page:
     def errors(self) -> list[str]:
         return [one["message"] for one in self.browser.get_log("browser")]
 
+    def assert_asks_nobody_else(self, address: str) -> None:
+        """Nor is there an error on the console, since it was opened."""
+        assert self.errors() == []
+        urls = self.asked()
+        assert urls
+        assert all(url.startswith((address, "about:", "data:")) for url in urls)
+
     def violations(self, *, contrast_alone: bool = False) -> list[Any]:
         """What axe finds that breaks WCAG's A and AA."""
         axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -226,10 +233,7 @@ def test_the_page_loads(page, estate):
     page.shot("overview-light")
     page.like("dark")
     page.shot("overview-dark")
-    assert page.errors() == []
-    urls = page.asked()
-    assert urls
-    assert all(url.startswith((estate, "about:", "data:")) for url in urls)
+    page.assert_asks_nobody_else(estate)
 
 
 @in_browser
@@ -661,6 +665,13 @@ class TestInBrowser:
             page.until(lambda: page.all(".card, tbody tr"), "something")
             assert page.script("return document.documentElement.scrollWidth") == PHONE[0]
             page.shot(f"phone-{name}", whole=True)
+
+    def test_the_documentation_of_the_api_is_shown(self, page, estate):
+        """Our own policy lets it, and it needs no other site."""
+        page.open(estate)
+        page.browser.get(f"{estate}/docs/")
+        page.one("[id*=translate] button")
+        page.assert_asks_nobody_else(estate)
 
     def test_colours_follow_the_system(self, page, estate):
         page.open(estate)
