@@ -3,15 +3,16 @@
 import base64
 import json
 import ssl
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.http_server import http_server
 
 _KEY_ID = "tests"
 
@@ -38,21 +39,15 @@ class TokenEndpoint:
         class Handler(_Handler):
             serves = endpoint
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        base = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
-        self.token_url, self.jwks_url = f"{base}/token", f"{base}/jwks"
+        self._server = http_server(Handler, tls=tls)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        address = self._server.__enter__()
+        self.token_url, self.jwks_url = f"{address}/token", f"{address}/jwks"
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *ended: Any) -> None:
+        self._server.__exit__(*ended)
 
     def token(self, subject: str, **claims: Any) -> str:
         """A token for `subject`; `claims` go over its own."""

@@ -7,16 +7,15 @@ import shutil
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.http_server import http_server
 from tests.invoking import succeeds
-from tests.testing.test_embedded import JARS, PINS
+from tests.testing.test_embedded import PINS, Repository, filled
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.lab.embedded.jars import REPOSITORY_VARIABLE
 
@@ -66,11 +65,6 @@ REFUSED = {
 SYSTEM = ssl.get_default_verify_paths().openssl_cafile
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
 @pytest.fixture
 def authority() -> Authority:
     return Authority("a company's own")
@@ -79,27 +73,24 @@ def authority() -> Authority:
 @pytest.fixture
 def address(tmp_path, authority) -> Iterator[str]:
     """Host and port of a Maven repository whose certificate that authority signed."""
-    for path, jar in JARS.items():
-        (tmp_path / "served" / path).parent.mkdir(parents=True)
-        (tmp_path / "served" / path).write_bytes(jar)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = authority.issue("repository", ["127.0.0.1"]).write_pem(tmp_path / "own.pem")
     tls.load_cert_chain(own)
-    handler = partial(Quiet, directory=tmp_path / "served")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.socket = tls.wrap_socket(
-            server.socket, server_side=True, do_handshake_on_connect=False
-        )
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    handler = partial(Repository, directory=filled(tmp_path / "served"))
+    with http_server(handler, tls=tls) as url:
+        yield url.removeprefix("https://")
 
 
-def clients_say(
-    address: str, folder: Path, *, through: tuple[str, ...] = (), **environment: str
-) -> dict[str, str]:
-    """What each client says of the server, in an environment that says nothing else."""
-    said = succeeds(
+def assert_clients_say(
+    words: dict[str, str],
+    address: str,
+    folder: Path,
+    *,
+    through: tuple[str, ...] = (),
+    **environment: str,
+) -> None:
+    """Each client says its words of the server, in an environment that says nothing else."""
+    told = succeeds(
         *(*through, sys.executable, "-c", CLIENTS, address, PINS, folder / "jars"),
         env={
             "PATH": os.environ["PATH"],
@@ -108,23 +99,19 @@ def clients_say(
             **environment,
         },
     )
-    found: dict[str, str] = json.loads(said)
-    return found
+    found = json.loads(told)
+    assert {name: words[name] in said for name, said in found.items()} == dict.fromkeys(
+        words, True
+    ), found
 
 
 def test_who_is_no_authority_of_the_system_is_not_trusted(address, tmp_path):
-    found = clients_say(address, tmp_path)
-    assert {name: REFUSED[name] in said for name, said in found.items()} == dict.fromkeys(
-        REFUSED, True
-    ), found
+    assert_clients_say(REFUSED, address, tmp_path)
 
 
 def test_ssl_cert_file_names_the_authorities(address, authority, tmp_path):
     store = authority.write_pem(tmp_path / "authorities.pem")
-    found = clients_say(address, tmp_path, SSL_CERT_FILE=str(store))
-    assert {name: ANSWERED[name] in said for name, said in found.items()} == dict.fromkeys(
-        ANSWERED, True
-    ), found
+    assert_clients_say(ANSWERED, address, tmp_path, SSL_CERT_FILE=str(store))
 
 
 def mounts() -> tuple[str, ...]:
@@ -143,7 +130,5 @@ def test_the_systems_authorities_are_trusted(address, authority, tmp_path):
     fetch, without a variable."""
     store = authority.write_pem(tmp_path / "authorities.pem")
     mounting = f'mount --bind {shlex.quote(str(store))} {Path(SYSTEM).resolve()}; exec "$@"'
-    found = clients_say(address, tmp_path, through=(*mounts(), "bash", "-ec", mounting, "bash"))
-    assert {name: ANSWERED[name] in said for name, said in found.items()} == dict.fromkeys(
-        ANSWERED, True
-    ), found
+    through = (*mounts(), "bash", "-ec", mounting, "bash")
+    assert_clients_say(ANSWERED, address, tmp_path, through=through)

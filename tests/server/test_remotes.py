@@ -4,11 +4,12 @@ and what becomes of those that do not answer well."""
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager, contextmanager
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from tests.http_server import http_server
 from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.flow.security import keeps_secrets
@@ -33,8 +34,7 @@ def served(**settings: object) -> Iterator[tuple[Daemon, str]]:
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
-@contextmanager
-def answering(answer: Answer) -> Iterator[str]:
+def answering(answer: Answer) -> AbstractContextManager[str]:
     """The address of something that answers so."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,13 +44,7 @@ def answering(answer: Answer) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return http_server(Handler)
 
 
 def said(status: int, body: bytes = b"", **headers: str) -> Answer:

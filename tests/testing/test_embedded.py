@@ -5,17 +5,17 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from tests.http_server import http_server
 from tests.invoking import ROOT
 from tests.processes import runs
 from tests.producing import Contents
@@ -39,25 +39,28 @@ PINS = "".join(f"{sha256(jar).hexdigest()}  {path}\n" for path, jar in JARS.item
 class Repository(SimpleHTTPRequestHandler):
     """A Maven repository of small files; `asked` are the paths that were asked for."""
 
-    asked: ClassVar[list[str]]
+    asked: ClassVar[list[str]] = []
 
     def log_message(self, *_: object) -> None:
         self.asked.append(self.path)
 
 
-@pytest.fixture
-def repository(monkeypatch, tmp_path) -> Iterator[Path]:
-    """The folder of a repository that serves `JARS`, and that the environment leads to."""
-    folder = tmp_path / "repository"
+def filled(folder: Path) -> Path:
+    """The folder of a repository, with `JARS`."""
     for path, jar in JARS.items():
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_bytes(jar)
+    return folder
+
+
+@pytest.fixture
+def repository(monkeypatch, tmp_path) -> Iterator[Path]:
+    """The folder of a repository that serves `JARS`, and that the environment leads to."""
+    folder = filled(tmp_path / "repository")
     Repository.asked = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Repository, directory=folder)) as server:
-        threading.Thread(target=server.serve_forever).start()
-        monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
+    with http_server(partial(Repository, directory=folder)) as url:
+        monkeypatch.setenv(REPOSITORY_VARIABLE, f"{url}/")
         yield folder
-        server.shutdown()
 
 
 def fetched(folder: Path) -> dict[str, bytes]:
