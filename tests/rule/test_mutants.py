@@ -1,12 +1,12 @@
 """The examples notice almost any guard that is removed from the rule (`tests.mutants`)."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 
-from tests.mutants import ROOT, mutants
+from tests.invoking import run_program
+from tests.mutants import mutants
 
 # Those that change cost alone, and conditions that another one implies; lower it after a whole run.
 MOST_SURVIVE = 0.4
@@ -44,8 +44,7 @@ print(*(it.change for it in survivors([harmless, broken])))
 
 def in_new_process(*arguments: str) -> str:
     """What Python prints. A process that has used Polars must not fork, as `survivors` does."""
-    run = subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    return run.stdout
+    return run_program(sys.executable, *arguments).stdout
 
 
 @pytest.mark.long

@@ -1,19 +1,18 @@
 """The addresses of `listeners`, on real sockets: what is bound when, TLS, slow clients, the end."""
 
-import os
+import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from structlog.testing import capture_logs
 
+from tests.invoking import succeeds
 from tests.serving import PATH, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
@@ -165,11 +164,6 @@ def test_versions_of_tls_before_1_2_are_refused(tmp_path):
     assert certificate.context("https://here").minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def other_key(folder: Path, authority: Authority) -> str:
-    ours, other = authority.issue("a", LOOPBACK), authority.issue("b", LOOPBACK)
-    return ours.key_pem() + other.chain_pem()
-
-
 @pytest.mark.parametrize(
     ("content", "password", "told"),
     [
@@ -189,7 +183,8 @@ def test_a_key_store_that_cannot_be_used_is_an_error_at_once(tmp_path, content, 
         case "encrypted":
             authority.issue("here", LOOPBACK).write_pem(store, "opensesame")
         case "other key":
-            store.write_text(other_key(tmp_path, authority))
+            ours, other = authority.issue("a", LOOPBACK), authority.issue("b", LOOPBACK)
+            store.write_text(ours.key_pem() + other.chain_pem())
     error = error_of("https://127.0.0.1:0", key_store=str(store), key_password=password)
     assert told in error
     assert "canary" not in error
@@ -311,18 +306,12 @@ def test_what_the_server_has_to_say_goes_where_all_logs_go(caplog):
     assert TOKEN not in str(logs)
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_curl_asks_as_the_documentation_says():
     """The flow's name encoded, or as a parameter that curl encodes."""
-    try:
-        subprocess.run(["curl", "--version"], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no curl")
-    environment = {name: it for name, it in os.environ.items() if "proxy" not in name.lower()}
 
     def curl(*words: str) -> str:
-        command = ["curl", "-sS", "--fail-with-body", "--noproxy", "*", *words]
-        run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-        return run.stdout
+        return succeeds("curl", "-sS", "--fail-with-body", "--noproxy", "*", *words)
 
     with served(token=TOKEN) as (address,):
         assert '"billing"' in curl(f"{address}{PATH}/groups")
