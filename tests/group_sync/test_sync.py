@@ -1,6 +1,7 @@
 """Cycles from source commits to target commits, on clusters in memory."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -147,10 +148,14 @@ def test_markers_at_the_end_are_no_difference(current):
 def test_a_log_that_grew_since_its_end_was_read_is_not_passed():
     """What the mirror appended, and a consumer on the target read, while the cycle ran."""
     estate = mirrored_estate(billing=40)
-    target = Growing(estate["B"], "A.orders")
-    rows = cycle(flow(), estate["A"], target)
+
+    def read_on(_: object) -> None:
+        estate["B"].log("A.orders").append(messages("orders", range(100, 130)))
+        estate.commit("billing", "A.orders", 120, on="B")
+
+    after_each(estate["B"], "log_ranges", read_on)
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_AHEAD)
     assert estate.standing("billing", "A.orders") == CommittedOffset(120)
-    assert verdict(row_of(rows, "billing")) == skipped(Reason.TARGET_AHEAD)
 
 
 def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
@@ -165,35 +170,20 @@ def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_PAST_LOG_END)
 
 
-@pytest.mark.parametrize("how", ["fails", "unreachable"])
-def test_a_log_end_that_cannot_be_read_again_accuses_nobody(how):
+@pytest.mark.parametrize("verb", [Verb.LOG_RANGES, None], ids=["its ranges", "all"])
+def test_a_log_end_that_cannot_be_read_again_accuses_nobody(verb):
     """Without the log's own range it is not said that the topic was made anew."""
     estate = mirrored_estate(billing=40)
     estate.commit("billing", "A.orders", 150, on="B")
-    target = Growing(estate["B"], "A.orders", then=how)
-    row = row_of(cycle(flow(), estate["A"], target), "billing")
-    assert verdict(row) == skipped(Reason.TARGET_AHEAD)
 
+    def lose(_: object) -> None:
+        if verb is None:
+            estate["B"].unreachable = True
+        else:
+            estate["B"].fail(broken(), verb=verb)
 
-class Growing(MemoryCluster):
-    """The cluster `inner`, whose topic grows before commits are read: a consumer of it reads on
-    to 120. Or else its logs cannot be asked from `then` on, or nothing of it can."""
-
-    def __init__(self, inner: MemoryCluster, topic: str, *, then: str = "grows") -> None:
-        vars(self).update(vars(inner))
-        self._topic = topic
-        self._then = then
-
-    def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
-        if self._then == "grows":
-            self.log(self._topic).append(messages("orders", range(100, 130)))
-            where = TopicPartition(self._topic, 0)
-            self.group("billing").offsets[where] = CommittedOffset(120)
-        answer = super().committed(groups, require_stable=require_stable)
-        if self._then == "fails":
-            self.fail(broken(), verb=Verb.LOG_RANGES)
-        self.unreachable = self._then == "unreachable"
-        return answer
+    after_each(estate["B"], "committed", lose)
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_AHEAD)
 
 
 def test_nothing_comes_between_reading_a_groups_offsets_and_committing():
@@ -305,22 +295,17 @@ def test_a_failure_in_a_topic_that_is_skipped_whole_stays_a_failure():
 # --- failures stay where they are -------------------------------------------------------
 
 
-def everybody(estate: Estate) -> None:
-    """Groups one and two on both partitions of orders, three on payments."""
+@pytest.fixture
+def estate() -> Estate:
+    """Two topics mirrored, one broker for each group: one and two are on both partitions of orders,
+    three on payments."""
+    estate = mirrored_estate(partitions=2, brokers=3)
+    estate.write("payments")
+    estate.mirror("payments")
     for group in ("one", "two"):
         for number in range(2):
             estate.commit(group, "orders", 40 + number, partition=number)
     estate.commit("three", "payments", 40)
-
-
-@pytest.fixture
-def estate() -> Estate:
-    """Two topics mirrored, three groups on them, one broker for each group."""
-    estate = Estate("A", "B", brokers=3)
-    for topic, partitions in (("orders", 2), ("payments", 1)):
-        estate.write(topic, partitions=partitions)
-        estate.mirror(topic)
-    everybody(estate)
     return estate
 
 
@@ -505,20 +490,12 @@ def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond):
 # --- several sources --------------------------------------------------------------------
 
 
-def fan_in() -> Estate:
-    """A and B both have a topic t, merged into t on C."""
-    estate = Estate("A", "B", "C")
-    for alias in ("A", "B"):
-        estate.write("t", on=alias, content=f"{alias}.t")
-        estate.mirror("t", "t", source=alias, target="C")
-        estate.commit("billing", "t", 40, on=alias)
-    return estate
-
-
 A_TO_C, B_TO_C = identity_flow("A", "C"), identity_flow("B", "C")
+# A and B both have a topic t, merged into t on C.
+FAN_IN = ((A_TO_C, "t", "t"), (B_TO_C, "t", "t"))
 MEETING = {
     # The larger of two offsets would skip the other source's records.
-    "fan-in under Identity": ((A_TO_C, "t", "t"), (B_TO_C, "t", "t")),
+    "fan-in under Identity": FAN_IN,
     # C.t on A and on B are both replicas of t on C: the flows from A and B meet there.
     "failback from two": ((flow("A", "C"), "C.t", "t"), (flow("B", "C"), "C.t", "t")),
     # Under Identity a topic of B is called as A's replica is: both write A.t on C.
@@ -531,15 +508,21 @@ MEETING = {
 }
 
 
-@pytest.mark.parametrize("name", MEETING)
-def test_flows_that_meet_in_a_topic_commit_nothing(name):
-    """SEVERAL_SOURCES for both flows, which name each other."""
-    estate, meeting = Estate("A", "B", "C"), MEETING[name]
-    for one, topic, copy in meeting:
+def merged(flows: Sequence[tuple[FlowSettings, str, str]] = FAN_IN) -> Estate:
+    """A group on the topics of flows into C, each with its copy."""
+    estate = Estate("A", "B", "C")
+    for one, topic, copy in flows:
         alias = one.source.alias
         estate.write(topic, on=alias, content=f"{alias}.t")
         estate.mirror(topic, copy, source=alias, target="C")
         estate.commit("billing", topic, 40, on=alias)
+    return estate
+
+
+@pytest.mark.parametrize("meeting", MEETING.values(), ids=MEETING)
+def test_flows_that_meet_in_a_topic_commit_nothing(meeting):
+    """SEVERAL_SOURCES for both flows, which name each other."""
+    estate = merged(meeting)
     for (one, *_), (other, *_) in (meeting, meeting[::-1]):
         row = row_of(estate.sync(one, competing_flows=[other]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
@@ -549,7 +532,7 @@ def test_flows_that_meet_in_a_topic_commit_nothing(name):
 
 def test_a_competing_flow_is_asked_once_for_all_groups():
     """Its commits are one question, however many groups and partitions could meet."""
-    estate = fan_in()
+    estate = merged()
     for number in range(5):
         for alias in ("A", "B"):
             estate.commit(f"g{number}", "t", 40, on=alias)
@@ -560,7 +543,7 @@ def test_a_competing_flow_is_asked_once_for_all_groups():
 
 def test_a_group_on_one_source_alone_has_no_competing_flow():
     """Only groups that both flows would write are several sources."""
-    estate = fan_in()
+    estate = merged()
     del estate["B"].group("billing").offsets[TopicPartition("t", 0)]
     assert verdict(row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")) == COMMITTED
     estate.commit("billing", "t", 40, on="B", partition=1)
@@ -569,7 +552,7 @@ def test_a_group_on_one_source_alone_has_no_competing_flow():
 
 def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
     """A flow that does not sync the group or the topic writes nothing."""
-    estate = fan_in()
+    estate = merged()
     for settings in (
         replace(B_TO_C, topic_filter=DefaultTopicFilter(exclude=("t",))),
         replace(B_TO_C, group_filter=type(B_TO_C.group_filter)(exclude=("billing",))),
@@ -580,23 +563,18 @@ def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
 def test_a_competing_flow_whose_filter_raises_may_be_one():
     """It may select the group once its class is correct; the cycle goes on."""
     settings = replace(B_TO_C, group_filter=RaisingGroups())
-    row = row_of(fan_in().sync(A_TO_C, competing_flows=[settings]), "billing")
+    row = row_of(merged().sync(A_TO_C, competing_flows=[settings]), "billing")
     assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
     assert "the group filter raised KeyError" in (row.message or "")
 
 
 def test_names_that_differ_have_no_competing_flow():
     """DefaultReplicationPolicy keeps sources apart; nothing is asked of the other source."""
-    estate = Estate("A", "B", "C")
-    for alias in ("A", "B"):
-        estate.write("t", on=alias)
-        estate.mirror("t", source=alias, target="C")
-        estate.commit("billing", "t", 40, on=alias)
-    asked = estate.asked("B", Verb.COMMITTED)
-    assert verdict(
-        row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
-    ) == (COMMITTED)
-    assert estate.asked("B", Verb.COMMITTED) == asked
+    here, other = flow("A", "C"), flow("B", "C")
+    estate = merged(((here, "t", "A.t"), (other, "t", "B.t")))
+    row = row_of(estate.sync(here, competing_flows=[other]), "billing")
+    assert verdict(row) == COMMITTED
+    assert estate.asked("B", Verb.COMMITTED) == 0
 
 
 @pytest.mark.parametrize(
@@ -609,7 +587,7 @@ def test_names_that_differ_have_no_competing_flow():
 )
 def test_a_competing_flow_that_cannot_be_asked_may_be_one(fault, words):
     """Its commits are not known, so nothing is committed where it may write; elsewhere it is."""
-    estate = fan_in()
+    estate = merged()
     estate.write("only_a", on="A")
     estate.mirror("only_a", "only_a", source="A", target="C")
     estate.commit("billing", "only_a", 40)
