@@ -4,7 +4,10 @@ On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case tha
 """
 
 import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -26,7 +29,6 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import ReadGroups, StepsHere, after_read, unread
-from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.read import groups_frame
 from tsoffset.group_sync.tables import KNOWN
 from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
@@ -49,6 +51,7 @@ from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 ORDERS = TopicPartition("orders", 0)
 COPY = TopicPartition("A.orders", 0)
 NO = Failed(FailureKind.AUTHORIZATION, "made to fail")
+LATE = Failed(FailureKind.TIMEOUT, "made to fail")
 
 
 @dataclass
@@ -76,7 +79,7 @@ class Remembering:
 
     def sync(self, *, commit: bool = True) -> list[Row]:
         """A cycle with carry-over."""
-        return self._cycle(self.memory, commit=commit)
+        return self.estate.sync(self.settings, commit=commit, carry_over=self.memory)
 
     def plan_anew(self) -> list[Row]:
         """What a plan says that knows of no position, only of what was committed last; nothing is
@@ -84,12 +87,7 @@ class Remembering:
         pairs = self.memory.pairs
         nothing = pl.lit(None, pl.Int64)
         pairs = pairs.with_columns(nothing.alias(name) for name in KNOWN)
-        return self._cycle(CarryOver(pairs), commit=False)
-
-    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
-        return cycle(
-            self.settings, self.estate["A"], self.estate["B"], commit=commit, carry_over=carry_over
-        )
+        return self.estate.sync(self.settings, commit=False, carry_over=CarryOver(pairs))
 
     def asked(self) -> int:
         """Fetches and time lookups so far, on both sides."""
@@ -515,9 +513,7 @@ def test_what_could_not_be_described_is_neither_used_nor_lost():
     """Without the topic's id and epoch nothing is answered from the carry-over; once it is there
     again, positions are."""
     world = Remembering.synced(40)
-    fault = world.estate["B"].fail(
-        Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS, topic="A.orders"
-    )
+    fault = world.estate["B"].fail(LATE, verb=Verb.TOPICS, topic="A.orders")
     assert world.asked_by_sync() > 0
     world.estate["B"].heal(fault)
     assert world.asked_by_sync() == 0
@@ -528,7 +524,7 @@ def test_a_cached_translation_does_not_take_another_group_s_failure():
     world = Remembering.synced(40)
     world.estate.commit("g0", "A.orders", 410, on="B")
     world.estate.commit("g1", "orders", 40)
-    world.estate["A"].fail(Failed(FailureKind.AUTHORIZATION, "no rights"), verb=Verb.READ)
+    world.estate["A"].fail(NO, verb=Verb.READ)
     rows = world.sync()
     assert row_of(rows, "g0").outcome is OutcomeKind.COMMITTED
     assert row_of(rows, "g1").reason is FailureKind.AUTHORIZATION
@@ -615,7 +611,7 @@ def test_another_name_on_the_target_is_another_carry_over():
 # --- logs that change while nobody looks ------------------------------------------------
 
 
-def remake_copy(estate: Estate, up_to: int, first_offset: int = 300) -> None:
+def remake_copy(estate: Estate, up_to: int = 200, first_offset: int = 300) -> None:
     """The target's topic made anew, with other offsets, and what the groups had there gone."""
     target = estate["B"]
     target.delete_topic("A.orders")
@@ -623,6 +619,20 @@ def remake_copy(estate: Estate, up_to: int, first_offset: int = 300) -> None:
     for group in target.groups().groups:
         target.group(group).offsets.pop(COPY, None)
     target.log("A.orders").append(messages("orders", range(up_to)), batch_size=10)
+
+
+@contextmanager
+def after_step(step: str, change: Callable[[], object]) -> Iterator[None]:
+    """A block in whose cycles this happens after each such step."""
+    real = getattr(StepsHere, step)
+
+    def followed(*given: object) -> object:
+        found = real(*given)
+        change()
+        return found
+
+    with patch.object(StepsHere, step, followed):
+        yield
 
 
 @pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
@@ -633,10 +643,9 @@ def test_an_answer_does_not_outlive_its_log(blind):
     unasked = "unasked" in blind
     remake_copy(world.estate, 200 if unasked else 30)
     alias, topic = ("A", "orders") if blind == "source" else ("B", "A.orders")
-    wrong = Failed(FailureKind.TIMEOUT, "made to fail")
-    world.estate[alias].fail(wrong, verb=Verb.TOPICS, topic=topic, times=1)
+    world.estate[alias].fail(LATE, verb=Verb.TOPICS, topic=topic, times=1)
     if unasked:
-        world.estate["A"].fail(wrong, verb=Verb.COMMITTED, group="g0", times=1)
+        world.estate["A"].fail(LATE, verb=Verb.COMMITTED, group="g0", times=1)
     world.sync()
     if not unasked:
         copies = messages("orders", range(30, 200))
@@ -645,30 +654,21 @@ def test_an_answer_does_not_outlive_its_log(blind):
     assert (row.target_offset, row.precision) == (340, Precision.EXACT)
 
 
-def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(monkeypatch):
+def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known():
     """Between the look and the commit: the group that was answered from memory fails for once, and
     so does each other group of the topic, which has had two ids in this cycle."""
     world = Remembering.synced(40, 20, records=200)
     world.estate.commit("g1", "orders", 22)
-    read = StepsHere.read
-
-    def meanwhile(*given: object) -> object:
-        found = read(*given)
-        remake_copy(world.estate, 200)
-        return found
-
     world.estate["B"].group("g0").offsets.pop(COPY)
-    monkeypatch.setattr(StepsHere, "read", meanwhile)
-    rows = world.sync()
+    with after_step("read", lambda: remake_copy(world.estate)):
+        rows = world.sync()
     assert {row.reason for row in rows} == {FailureKind.NO_LEADER}
-    monkeypatch.undo()
     rows = world.sync()
     assert [row_of(rows, group).target_offset for group in ("g0", "g1")] == [340, 322]
 
 
 def refuse(cluster: MemoryCluster) -> None:
-    late = Failed(FailureKind.TIMEOUT, "made to fail")
-    cluster.fail(late, verb=Verb.TOPICS, topic=COPY.topic, times=1)
+    cluster.fail(LATE, verb=Verb.TOPICS, topic=COPY.topic, times=1)
 
 
 def lose_once(cluster: MemoryCluster) -> None:
@@ -686,7 +686,7 @@ def lose_once(cluster: MemoryCluster) -> None:
     [(None, None), (refuse, None), (lose_once, None), (None, refuse), (None, lose_once)],
 )
 @pytest.mark.parametrize("proof", ["content", "timestamps"])
-def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then, monkeypatch):
+def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then):
     """Between the translation and the commit, whether anything of it is to be remembered or not:
     the translated offset lies in the new log, too, after records that the group has not read. A
     topic that cannot be described, at first or then, may be such a one."""
@@ -694,23 +694,19 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then, 
     if first is not None:
         first(world.estate["B"])
     world.settings = flow(translation=TranslationSettings(proof=proof))
-    translate = StepsHere.translate
 
-    def meanwhile(*given: object) -> object:
-        found = translate(*given)
-        remake_copy(world.estate, 200)
+    def change() -> None:
+        remake_copy(world.estate)
         if then is not None:
             then(world.estate["B"])
-        return found
 
-    monkeypatch.setattr(StepsHere, "translate", meanwhile)
-    assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
-    monkeypatch.undo()
+    with after_step("translate", change):
+        assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
     assert row_of(world.sync(), "g0").target_offset == 340
     assert world.estate["B"].group("g0").offsets[COPY].offset == 340
 
 
-def test_the_log_start_of_a_topic_made_anew_is_not_committed(monkeypatch):
+def test_the_log_start_of_a_topic_made_anew_is_not_committed():
     """With `translation.floor = log_start`: the old log began at 300, the new one has records that
     the group has not read before that."""
     world = Remembering(Estate())
@@ -720,14 +716,7 @@ def test_the_log_start_of_a_topic_made_anew_is_not_committed(monkeypatch):
     world.estate["B"].create_topic("A.orders", first_offset=300)
     other = Message(NOW_MS + 5_000, b"other", b"other")
     world.estate["B"].log("A.orders").append([other])
-    translate = StepsHere.translate
-
-    def meanwhile(*given: object) -> object:
-        found = translate(*given)
-        remake_copy(world.estate, 400, first_offset=0)
-        return found
-
-    monkeypatch.setattr(StepsHere, "translate", meanwhile)
-    row = row_of(world.sync(), "g0")
+    with after_step("translate", lambda: remake_copy(world.estate, 400, first_offset=0)):
+        row = row_of(world.sync(), "g0")
     assert (row.outcome, row.target_offset) == (OutcomeKind.SKIPPED, None)
     assert world.estate.standing("g0", "A.orders") is None
