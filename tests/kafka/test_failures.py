@@ -10,6 +10,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from tests.embedded_cluster import EmbeddedCluster
+from tests.library_messages import message
 from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
@@ -193,23 +194,11 @@ def test_a_throttled_reader_is_patient(connect, contents, unique):
     topic = contents.create_topic(unique("topic"), replicas={0: [1]})
     contents.produce(topic, [Written(1_000 + n, bytes([n]) * 20_000) for n in range(20)], batch=1)
     client_id = unique("throttled")
-    quota = AlterClientQuotasRequest(
-        entries=[
-            AlterClientQuotasRequest.EntryData(
-                entity=[
-                    AlterClientQuotasRequest.EntryData.EntityData(
-                        entity_type="client-id", entity_name=client_id
-                    )
-                ],
-                ops=[
-                    AlterClientQuotasRequest.EntryData.OpData(
-                        key="consumer_byte_rate", value=100_000.0, remove=False
-                    )
-                ],
-            )
-        ],
-        validate_only=False,
-    )
+    limit = {
+        "entity": [{"entity_type": "client-id", "entity_name": client_id}],
+        "ops": [{"key": "consumer_byte_rate", "value": 100_000.0, "remove": False}],
+    }
+    quota = message(AlterClientQuotasRequest, entries=[limit], validate_only=False)
     answer = contents.admin._manager.run(contents._send, quota, None)
     assert [entry.error_code for entry in answer.entries] == [0]
     client = {"client.id": client_id, "request.timeout.ms": "1500"}

@@ -7,7 +7,6 @@ from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import Outcome, Precision, Row, Skipped, TopicPartition, Translated
 
 RECORDS = 30
@@ -76,5 +75,5 @@ def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(settings):
     estate.commit("billing", "orders", RECORDS)
     carry_over = CarryOver()
     for _ in range(3):
-        (row,) = cycle(settings, estate["A"], estate["B"], carry_over=carry_over)
+        (row,) = estate.sync(settings, carry_over=carry_over)
     assert (row.target_offset, row.precision) == (100 + RECORDS, Precision.EXACT)

@@ -15,7 +15,6 @@ from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import StepsHere
-from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Skipped, Translated
 from tsoffset.rule.evidence import Evidence
@@ -109,7 +108,7 @@ def test_a_wrong_answer_fails(monkeypatch):
         estate.commit(f"g{offset}", "orders", offset)
     memory = CarryOver()
     with structlog.testing.capture_logs() as logged:
-        rows = cycle(verifying(100), estate["A"], estate["B"], carry_over=memory)
+        rows = estate.sync(verifying(100), carry_over=memory)
     outcomes = {row.group: row.outcome for row in rows}
     committed, failed = OutcomeKind.COMMITTED, OutcomeKind.FAILED
     assert outcomes == {"g10": committed, "g20": failed, "g30": committed}
