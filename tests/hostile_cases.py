@@ -30,7 +30,7 @@ from tests.hostile_broker import (
     broker,
     partition,
 )
-from tests.kafka.test_records import ATTRIBUTES_AT, CODECS, CRC_AT, RECORDS_AT, old, sealed, sent
+from tests.kafka.test_records import ATTRIBUTES_AT, CRC_AT, RECORDS_AT, old, refilled, sealed, sent
 
 CALM, HIT = "g4", "g0"
 """Groups whose coordinators are broker 0 and broker 1."""
@@ -282,14 +282,6 @@ def content(made: Callable[[bytes], bytes], codec: str = "none") -> Lie:
         return refilled(raw, made(bytes(raw[RECORDS_AT:])), codec)
 
     return records(does)
-
-
-def refilled(raw: bytearray, held: bytes, codec: str) -> bytearray:
-    """The header of a batch over something else."""
-    raw = raw[:RECORDS_AT] + held
-    struct.pack_into(">i", raw, _LENGTH_AT, len(raw) - 12)
-    struct.pack_into(">h", raw, ATTRIBUTES_AT, CODECS[codec])
-    return sealed(raw)
 
 
 def snappy_bomb() -> bytes:

@@ -17,7 +17,7 @@ from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCode
 from tests.kafka.test_codecs import CODECS as ANSWERS
 from tests.kafka.test_codecs import SPOKEN
 from tests.kafka.test_codecs import rows as offset_rows
-from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
+from tests.kafka.test_records import CODECS, CRC_AT, RECORDS_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
 from tsoffset.commands.compare.checkpoint_file import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
@@ -51,7 +51,6 @@ from tsoffset.replicators.checkpoints import MalformedCheckpoint, decode_key, de
 from tsoffset.replicators.discovery import heartbeat_timestamp_ms
 
 _UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
-_LAST_DELTA_AT, _BASE_TIME_AT, _COUNT_AT, _RECORDS_AT = 23, 27, 57, 61
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def batches(data: bytes) -> None:
     offset, raw = data[0] if data else 0, bytearray(data[1:])
     if len(raw) > CRC_AT and raw[16] == 2:
         struct.pack_into(">i", raw, 8, len(raw) - 12)
-        if len(raw) >= _RECORDS_AT:
+        if len(raw) >= RECORDS_AT:
             sealed(raw)
     view = memoryview(bytes(raw))
     for isolation in Isolation:
@@ -274,11 +273,11 @@ TARGETS = {
             ),
         ),
     ),
-    "records": Target(records, (b"\3" + bytes(batch(sent(3)))[_RECORDS_AT:],)),
+    "records": Target(records, (b"\3" + bytes(batch(sent(3)))[RECORDS_AT:],)),
     "packed": Target(
         packed,
         tuple(
-            bytes((number,)) + bytes(batch(sent(20), 0, codec))[_RECORDS_AT:]
+            bytes((number,)) + bytes(batch(sent(20), 0, codec))[RECORDS_AT:]
             for codec, number in CODECS.items()
         ),
     ),

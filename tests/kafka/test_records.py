@@ -51,6 +51,14 @@ def sealed(raw: bytearray) -> bytearray:
     return raw
 
 
+def refilled(raw: bytearray, held: bytes, codec: str) -> bytearray:
+    """The header of a batch over something else."""
+    raw = raw[:RECORDS_AT] + held
+    struct.pack_into(">i", raw, 8, len(raw) - 12)
+    struct.pack_into(">h", raw, ATTRIBUTES_AT, CODECS[codec])
+    return sealed(raw)
+
+
 def marker(offset: int, producer_id: int, *, abort: bool) -> bytearray:
     """The control batch that ends a transaction."""
     key = struct.pack(">hh", 0, 0 if abort else 1)
@@ -99,19 +107,8 @@ def test_a_zstd_frame_need_not_say_how_large_it_is():
     plain = batch([(1, None, b"x" * 3_000_000, [])])
     packer = zstandard.ZstdCompressor(write_content_size=False).compressobj()
     content = packer.compress(bytes(plain[RECORDS_AT:])) + packer.flush()
-    raw = plain[:RECORDS_AT] + content
-    raw[ATTRIBUTES_AT + 1] |= CODECS["zstd"]
-    struct.pack_into(">i", raw, 8, len(raw) - 12)
-    assert read(sealed(raw)).records[0].value == content_digest(b"x" * 3_000_000)
-
-
-def packed(content: bytes, codec: str) -> bytearray:
-    """A batch of one record that unpacks to `content`, whatever that is."""
-    plain = batch(sent(1))
-    raw = plain[:RECORDS_AT] + content
-    raw[ATTRIBUTES_AT + 1] |= CODECS[codec]
-    struct.pack_into(">i", raw, 8, len(raw) - 12)
-    return sealed(raw)
+    found = read(refilled(plain, content, "zstd"))
+    assert found.records[0].value == content_digest(b"x" * 3_000_000)
 
 
 def xerial(*blocks: tuple[int, bytes]) -> bytes:
@@ -138,7 +135,7 @@ ZEROS = bytes(300_000_000)
 )
 def test_a_batch_that_unpacks_to_more_than_brokers_write_is_damaged(codec, pack):
     """1.5 kB may be 50 MB. It is unpacked no further than the limit, whatever it says."""
-    raw = packed(pack(), codec)
+    raw = refilled(batch(sent(1)), pack(), codec)
     tracemalloc.start()
     try:
         with pytest.raises(CorruptRecordError, match=f"{codec} .* offset 0 unpacks to more than"):
@@ -156,7 +153,7 @@ def test_a_batch_that_unpacks_to_more_than_brokers_write_is_damaged(codec, pack)
 def test_snappy_blocks_of_impossible_sizes_are_damage(content):
     """The walk from block to block ends, and nothing is made up."""
     with pytest.raises(CorruptRecordError, match="snappy"):
-        read(packed(content, "snappy"))
+        read(refilled(batch(sent(1)), content, "snappy"))
 
 
 def test_a_header_s_name_need_not_be_utf_8():
