@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.memory_flows import flow
@@ -87,14 +89,9 @@ class Controls:
         assert status is not None
         return status.flow
 
-    def pause(self, flow: str) -> None:
-        self._ask("pause", flow)
-
-    def resume(self, flow: str) -> None:
-        self._ask("resume", flow)
-
-    def sync_now(self, flow: str) -> None:
-        self._ask("sync", flow)
+    pause = partialmethod(_ask, "pause")
+    resume = partialmethod(_ask, "resume")
+    sync_now = partialmethod(_ask, "sync")
 
 
 class Daemon:
@@ -170,6 +167,17 @@ class Daemon:
         guard = Guard(app, hosts or Hosts("localhost"))
         url = "http://localhost:8083"
         return TestClient(guard, url, headers=dict(headers or {}), follow_redirects=False)
+
+
+def problem(response: Response, status: int) -> str:
+    """The sentence and next step of a refusal with this status."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    told = response.json()
+    assert told["title"]
+    assert told["next_step"]
+    assert told["status"] == status
+    return f"{told['detail']}; {told['next_step']}"
 
 
 def bearing(token: str) -> dict[str, str]:

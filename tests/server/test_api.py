@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import AT, FLOW, PATH, TOKEN, Daemon, bearing, many_rows, row, skipped
+from tests.serving import AT, FLOW, PATH, TOKEN, Daemon, bearing, many_rows, problem, row, skipped
 from tsoffset.daemon.status import Board, FlowState, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
@@ -56,12 +56,7 @@ def answered(client: TestClient, path: str, **parameters: Any) -> Any:
 
 def refused(client: TestClient, path: str, status: int) -> str:
     """The sentence and next step of a problem."""
-    response = client.get(path)
-    assert response.status_code == status
-    assert response.headers["content-type"] == "application/problem+json"
-    problem = response.json()
-    assert problem["status"] == status
-    return f"{problem['detail']}; {problem['next_step']}"
+    return problem(client.get(path), status)
 
 
 # --- flows --------------------------------------------------------------------------------
@@ -382,11 +377,11 @@ def test_an_instance_that_knows_nothing_names_the_leader(path):
     """An empty list or 404 would read as if there were no such group."""
     path = path if path.startswith("/api") else f"{PATH}{path}"
     response = on_standby(Daemon()).get(path)
-    problem = response.json()
-    assert (response.status_code, problem["leader"]) == (409, "https://sync-2:8083")
-    assert "host sync-2" in problem["detail"]
+    told = response.json()
+    assert (response.status_code, told["leader"]) == (409, "https://sync-2:8083")
+    assert "host sync-2" in told["detail"]
     encoded = path.replace(">", "%3E")
-    assert problem["next_step"] == f"send GET https://sync-2:8083{encoded}"
+    assert told["next_step"] == f"send GET https://sync-2:8083{encoded}"
 
 
 def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows():
@@ -426,17 +421,16 @@ def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
     daemon = Daemon(ServerSettings(token=TOKEN))
     client = on_standby(daemon, None, problem="join group g, cluster B: away")
     assert answered(client, PATH)["messages"] == ["join group g, cluster B: away"]
-    problem = client.get(f"{PATH}/groups")
-    assert (problem.status_code, "leader" in problem.json()) == (409, False)
-    assert (
-        "cycle of flow A->B, and it is not known which instance runs it: join"
-        in problem.json()["detail"]
-    )
+    unknown = client.get(f"{PATH}/groups")
+    assert "leader" not in unknown.json()
+    told = "cycle of flow A->B, and it is not known which instance runs it: join"
+    assert told in problem(unknown, 409)
     paused = on_standby(daemon, None).post(f"{PATH}/pause").json()
     assert "set A->B.enabled = false" in paused["next_step"]
-    problem = on_standby(daemon, Instance("b", "sync-2", 7, AT)).get(f"{PATH}/groups")
-    assert "sync-2, process 7" in problem.json()["detail"]
-    assert "serves no API" in problem.json()["next_step"]
+    serves_nothing = on_standby(daemon, Instance("b", "sync-2", 7, AT))
+    told = refused(serves_nothing, f"{PATH}/groups", 409)
+    assert "sync-2, process 7" in told
+    assert "serves no API" in told
 
 
 # --- probes, metrics, pages ---------------------------------------------------------------

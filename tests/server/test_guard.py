@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from httpx2 import Response
 from starlette.testclient import TestClient
 
-from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, Daemon, bearing, row
+from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, Daemon, bearing, problem, row
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.guard import BODY_BYTES, HEADER_BYTES, TARGET_BYTES, Hosts, is_local
 
@@ -14,16 +13,6 @@ DATA = ("/api/v1/flows", PATH, f"{PATH}/groups", "/metrics")
 NO_DATA = ("/healthz", "/readyz", "/docs/", "/docs/start.js", "/openapi.json")
 PATHS = (*DATA, *NO_DATA, "/", "/docs", "/nothing", f"{PATH}/groups?limit=0")
 SECRET = "s3cr3t-canary"
-
-
-def problem(response: Response, status: int) -> str:
-    """The sentence and next step of a refusal."""
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    told = response.json()
-    assert told["title"]
-    assert told["next_step"]
-    return f"{told['detail']}; {told['next_step']}"
 
 
 def asking(settings: ServerSettings | None = None, **how: object) -> TestClient:

@@ -249,15 +249,13 @@ def test_https_that_is_none_says_what_to_do():
 
 
 def test_the_api_shows_other_instances():
-    """By their address, with what they last answered; ETag as everywhere."""
+    """By their address, with what they last answered."""
     with served() as (_, address):
         client = Daemon(ServerSettings(remote_urls=(address,))).client()
         wait_until(lambda: client.get("/api/v1/remotes").json()["remotes"][0]["answer"] is not None)
     response = client.get("/api/v1/remotes")
     (found,) = response.json()["remotes"]
     assert (found["url"], found["answer"]["flows"][0]["name"]) == (address, FLOW)
-    known = {"if-none-match": response.headers["etag"]}
-    assert client.get("/api/v1/remotes", headers=known).status_code in (200, 304)
 
 
 def test_without_other_instances_there_are_none():
