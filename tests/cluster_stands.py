@@ -6,7 +6,7 @@ that the cluster under test is only ever asked.
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Self
@@ -207,10 +207,10 @@ class BrokerStand(Stand):
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
         cleanup_policy: str | None = None,
     ) -> str:
-        configs = {"cleanup.policy": cleanup_policy} if cleanup_policy else {}
-        return self._create_topic(
-            partitions, name, {"message.timestamp.type": timestamp_type, **configs}
-        )
+        configs = {"message.timestamp.type": str(timestamp_type)}
+        if cleanup_policy:
+            configs["cleanup.policy"] = cleanup_policy
+        return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)
 
     def delete_topic(self, topic: str) -> None:
         self.contents.delete_topic(topic)
@@ -245,7 +245,8 @@ class BrokerStand(Stand):
             "segment.bytes": "1048576",
             "segment.ms": "1",
         }
-        partition = TopicPartition(self._create_topic(1, None, configs), 0)
+        topic = self.contents.create_topic(self.unique("topic"), configs=configs)
+        partition = TopicPartition(topic, 0)
         for batch in batches:
             self.append(partition, batch)
         closed = [message for batch in batches[:-1] for message in batch]
@@ -322,9 +323,6 @@ class BrokerStand(Stand):
 
     def another_cluster(self) -> Cluster:
         return KafkaCluster(ClusterSettings("R", (self._broker.bootstrap,), offset_header=ORIGIN))
-
-    def _create_topic(self, partitions: int, name: str | None, configs: Mapping[str, str]) -> str:
-        return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)
 
     def _state(self, group: str) -> str | None:
         admin = self.contents.admin

@@ -92,15 +92,15 @@ class Transaction:
         return offsets
 
     def commit(self) -> None:
-        """Commit, wait for the markers, and let go of the producer."""
-        with closing(self._producer):
-            self._producer.commit_transaction()
-        wait_until(self._ended, "the transaction's markers are written")
+        self._end(self._producer.commit_transaction)
 
     def abort(self) -> None:
-        """Abort, wait for the markers, and let go of the producer."""
+        self._end(self._producer.abort_transaction)
+
+    def _end(self, end: Callable[[], None]) -> None:
+        """End it, wait for the markers, and let go of the producer."""
         with closing(self._producer):
-            self._producer.abort_transaction()
+            end()
         wait_until(self._ended, "the transaction's markers are written")
 
 

@@ -25,32 +25,27 @@ MODULE = session_settings({}, "test")["spark.python.daemon.module"]
 def daemon(worker: str = "pyspark.worker") -> Iterator[tuple[str, Path]]:
     """Its socket, and the file of its standard error, while it runs. The folder of a test may lie
     too deep for a socket's path, which has at most 107 bytes."""
-    with TemporaryDirectory(prefix="daemon-") as folder, _running(Path(folder), worker) as found:
-        yield found
-
-
-@contextmanager
-def _running(folder: Path, worker: str) -> Iterator[tuple[str, Path]]:
-    said = folder / "said"
-    environment = {
-        **os.environ,
-        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(folder),
-        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
-        "SPARK_REUSE_WORKER": "1",
-    }
-    with (
-        said.open("wb") as error,
-        subprocess.Popen(
-            [sys.executable, "-m", MODULE, worker],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=error,
-        ) as process,
-    ):
-        yield process.stdout.read(number(process.stdout)).decode(), said
+    with TemporaryDirectory(prefix="daemon-") as folder:
+        said = Path(folder) / "said"
+        environment = {
+            **os.environ,
+            "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+            "PYTHON_WORKER_FACTORY_SOCK_DIR": folder,
+            "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
+            "SPARK_REUSE_WORKER": "1",
+        }
+        with (
+            said.open("wb") as error,
+            subprocess.Popen(
+                [sys.executable, "-m", MODULE, worker],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=error,
+            ) as process,
+        ):
+            yield process.stdout.read(number(process.stdout)).decode(), said
 
 
 def number(stream: BinaryIO) -> int:

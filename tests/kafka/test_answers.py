@@ -5,6 +5,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -37,7 +38,6 @@ from tests.hostile_cases import (
     throttled_emptily,
 )
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -108,16 +108,10 @@ Connect = Callable[..., KafkaCluster]
 
 
 @pytest.fixture
-def connect(brokers) -> Iterator[Connect]:
+def connect(brokers, adapter) -> Iterator[Connect]:
     """A function that makes an adapter to the brokers, with further settings of the cluster."""
-    with ExitStack() as stack:
-        address = stack.enter_context(brokers.open())
-
-        def made(client=None, **changes):
-            settings = ClusterSettings("A", (address,), client or {}, **changes)
-            return stack.enter_context(KafkaCluster(settings))
-
-        yield made
+    with brokers.open() as address:
+        yield partial(adapter, address)
 
 
 @pytest.fixture
@@ -295,7 +289,8 @@ def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
         return asked.frame()
 
     brokers.lies = [(None, FETCH, slow)]
-    assert all_of(connect({"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)) == ALL_OFFSETS
+    cluster = connect(client={"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)
+    assert all_of(cluster) == ALL_OFFSETS
     assert brokers.requests[FETCH] == 10
 
 
@@ -317,7 +312,7 @@ def silent_address(brokers, connect) -> Iterator[tuple[str, int]]:
 
 
 def test_a_name_s_silent_address_leaves_time_for_its_next_one(
-    brokers, connect, silent_address, monkeypatch
+    brokers, connect, adapter, silent_address, monkeypatch
 ):
     """As in Java's clients: IPv6 that leads nowhere, or a zone that is away, makes no cluster
     unreachable that answers at another address of the name."""
@@ -330,14 +325,9 @@ def test_a_name_s_silent_address_leaves_time_for_its_next_one(
         return [one for address in addresses for one in look_up(*address, *rest, **named)]
 
     monkeypatch.setattr(socket, "getaddrinfo", two)
-    settings = ClusterSettings(
-        "A",
-        (f"two.invalid:{brokers.ports[0]}",),
-        {"socket.connection.setup.timeout.ms": "1000"},
-        admin_timeout_ms=5_000,
-    )
-    with KafkaCluster(settings) as cluster:
-        assert cluster.describe().dead_addresses == ()
+    client = {"socket.connection.setup.timeout.ms": "1000"}
+    cluster = adapter(f"two.invalid:{brokers.ports[0]}", client=client, admin_timeout_ms=5_000)
+    assert cluster.describe().dead_addresses == ()
 
 
 @pytest.mark.parametrize(
@@ -553,16 +543,13 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     assert others.requests[FETCH] == 0
 
 
-def test_an_address_of_another_cluster_is_no_address_of_this_one(brokers, connect):
+def test_an_address_of_another_cluster_is_no_address_of_this_one(brokers, connect, adapter):
     """As after a mistake in `bootstrap.servers`: `check` and each cycle name it."""
-    others = Brokers(MemoryCluster("another"))
-    with others.open() as address:
-        settings = ClusterSettings("A", (f"127.0.0.1:{brokers.ports[0]}", address))
-        with KafkaCluster(settings) as cluster:
-            found = cluster.describe()
-            addresses = dict(zip(("A", "another"), settings.bootstrap_servers, strict=True))
-            del addresses[found.cluster_id]
-            assert found.dead_addresses == tuple(addresses.values())
+    with Brokers(MemoryCluster("another")).open() as other:
+        addresses = {"A": f"127.0.0.1:{brokers.ports[0]}", "another": other}
+        found = adapter(*addresses.values()).describe()
+        del addresses[found.cluster_id]
+        assert found.dead_addresses == tuple(addresses.values())
 
 
 def led_by(leader: int, epoch: int) -> Lie:
@@ -621,7 +608,7 @@ def one_read(cluster: KafkaCluster) -> Failed | None:
 def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, api, lie, call):
     """A broker may hold back for longer than a call or a request may take, and nothing fails.
     Where it wants ten times what a call may take, the call ends when it would, and says so."""
-    cluster = connect({"request.timeout.ms": "600"}, admin_timeout_ms=1_000)
+    cluster = connect(client={"request.timeout.ms": "600"}, admin_timeout_ms=1_000)
     assert isinstance(read(cluster, 0), Stretch)
     brokers.lies = [(None, api, first(lie(2_000)))]
     assert call(cluster) is None
