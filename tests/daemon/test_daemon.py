@@ -477,16 +477,24 @@ class Running:
     daemon: Daemon
     logs: list[MutableMapping[str, Any]]
 
+    @property
+    def status(self) -> FlowStatus:
+        """Of the first flow."""
+        return self.board.statuses()[0]
+
     def write(self, *lines: str) -> None:
-        new = self.file.with_suffix(".new")
-        new.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
-        new.replace(self.file)
+        write(self.file.with_suffix(".new"), *lines).replace(self.file)
 
     def wait_for(self, holds: Callable[[], object]) -> None:
         wait_until(holds, "the daemon to take it up")
 
     def told(self, event: str) -> list[MutableMapping[str, Any]]:
         return [one for one in self.logs if one["event"] == event]
+
+
+def write(file: Path, *lines: str) -> Path:
+    file.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
+    return file
 
 
 @contextmanager
@@ -497,8 +505,7 @@ def running(
     last_known: LastKnown = nothing_known,
     peers: Callable[[FlowSettings], Peers | None] = lambda _: None,
 ) -> Iterator[Running]:
-    file = folder / "mm2.properties"
-    file.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
+    file = write(folder / "mm2.properties", *lines)
     selector = Selector(file)
     gate, board = Gate(shut), Board(Instance.here())
     daemon = Daemon(
@@ -520,15 +527,6 @@ def often(monkeypatch) -> None:
     monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS", 0.02)
 
 
-def test_flows_are_known_before_spark_has_started(tmp_path):
-    """Who looks meanwhile sees them as starting, and not that there is none."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(FILE)
-    selector, board = Selector(file), Board(Instance.here())
-    Daemon(selector, selector.select(), lambda _: Gate(), board)
-    assert [(s.name, s.state) for s in board.statuses()] == [("A->B", FlowState.STARTING)]
-
-
 def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path):
     """Where the source is gone at the start, what a failover would use is known all the same; a
     history that cannot be read costs nothing else."""
@@ -542,8 +540,8 @@ def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path):
 
     with running(tmp_path, "B->A.enabled = true", shut="A->B", last_known=known) as now:
         now.gate.wait("B->A", 1)
-        now.wait_for(lambda: len(now.board.statuses()[0].pairs))
-        assert now.board.statuses()[0].state is FlowState.STARTING
+        now.wait_for(lambda: len(now.status.pairs))
+        assert now.status.state is FlowState.STARTING
         assert len(now.told("history_not_read")) == 1
 
 
@@ -569,7 +567,7 @@ def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path):
         times = []
 
         def told():
-            times.append(now.board.statuses()[0].known_at)
+            times.append(now.status.known_at)
             return times[-1] == 9.0
 
         now.wait_for(told)
@@ -588,9 +586,9 @@ def test_what_another_leader_knows_is_not_taken_for_the_last_cycle_here(tmp_path
         return PAIRS_KNOWN.empty_table(), ended
 
     with running(tmp_path, last_known=known, peers=lambda _: peers) as now:
-        now.wait_for(lambda: now.board.statuses()[0].last_reached)
+        now.wait_for(lambda: now.status.last_reached)
         peers.leads = lambda: False
-        now.wait_for(lambda: now.board.statuses()[0].known_at == ended)
+        now.wait_for(lambda: now.status.known_at == ended)
         (status,) = now.board.statuses()
         assert status.unknown_since(ended + 1) is None
         assert status.last_reached is None
@@ -608,7 +606,7 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path):
     """A system clock that is set forward ends no daemon; a cycle that goes on long past its limit
     does."""
     with running(tmp_path, shut="A->B") as now:
-        now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
+        now.wait_for(lambda: now.status.running_since and now.daemon._loops)
         now.board.now = lambda: time.time() + 10**6
         assert now.daemon.alive()
         monotonic = time.monotonic
@@ -663,13 +661,15 @@ def test_a_flow_whose_cycles_keep_failing_gives_way(tmp_path):
 
 
 def test_a_start_that_hangs_is_not_well(tmp_path, monkeypatch):
-    """`state.dir` is on a server that is silent: no flow begins, and the probe is told."""
+    """`state.dir` is on a server that is silent: no flow begins, and the probe is told. Who looks
+    sees that there is one."""
     opened = threading.Event()
     monkeypatch.setattr(Pauses, "look", lambda _: opened.wait())
     monkeypatch.setattr("tsoffset.daemon.daemon._START_SECONDS", 0.0)
     with running(tmp_path) as now:
         try:
             now.wait_for(lambda: not now.daemon.alive())
+            assert (now.status.name, now.status.state) == ("A->B", FlowState.STARTING)
         finally:
             opened.set()
         now.gate.wait("A->B", 1)
@@ -681,7 +681,7 @@ def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
     one has ended, it is not told any more, be the flow paused by then."""
     state = f"state.dir = {tmp_path}/state"
     with running(tmp_path, state, shut="A->B") as now:
-        now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
+        now.wait_for(lambda: now.status.running_since and now.daemon._loops)
         (loop,) = now.daemon._loops.values()
         now.write(state, "A->B.enabled = false")
         now.wait_for(lambda: not now.board.statuses())
@@ -695,8 +695,8 @@ def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
         now.gate.changed = None
         now.gate.opened.set()
         now.wait_for(now.daemon.alive)
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
-        assert now.board.statuses()[0].messages == ()
+        now.wait_for(lambda: now.status.state is FlowState.PAUSED)
+        assert now.status.messages == ()
 
 
 def test_flows_come_and_go_with_the_file(tmp_path):
@@ -760,7 +760,7 @@ def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path):
     lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
     with running(tmp_path, *lines) as now:
         now.daemon.pause("A->B")
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+        now.wait_for(lambda: now.status.state is FlowState.PAUSED)
         now.gate.wait("B->A", now.gate.ran["B->A"] + 1)
     with running(tmp_path, *lines) as again:
         again.gate.wait("B->A", 2)
@@ -780,7 +780,7 @@ def test_a_pause_does_not_wait_until_it_is_written(tmp_path, monkeypatch):
         with ThreadPoolExecutor(1) as pool:
             pausing = pool.submit(now.daemon.pause, "A->B")
             try:
-                now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+                now.wait_for(lambda: now.status.state is FlowState.PAUSED)
                 assert not pausing.done()
             finally:
                 goes_on.set()
@@ -847,13 +847,13 @@ def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
         state.write_text("no folder")
         now.daemon.pause("A->B")
         now.wait_for(lambda: now.told("pause_not_written"))
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+        now.wait_for(lambda: now.status.state is FlowState.PAUSED)
         state.unlink()
         now.wait_for(lambda: state.is_dir() and list(state.glob("*.paused")))
         warnings = [one["log_level"] for one in now.told("pause_not_written")]
         assert warnings.count("warning") == 1
         assert len(now.told("pauses_not_read")) == 1
-        assert now.board.statuses()[0].state is FlowState.PAUSED
+        assert now.status.state is FlowState.PAUSED
 
 
 def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path):
@@ -865,12 +865,12 @@ def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path):
     file.write_text("{")
     with running(tmp_path, f"state.dir = {state}", "B->A.enabled = true") as now:
         now.gate.wait("B->A", 1)
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
-        assert "remove the file" in now.board.statuses()[0].messages[0]
+        now.wait_for(lambda: now.status.state is FlowState.FAILED)
+        assert "remove the file" in now.status.messages[0]
         assert now.gate.ran["A->B"] == 0
         file.write_bytes(content)
         now.gate.wait("A->B", 1)
-        assert now.board.statuses()[0].lists == ("groups with app", "groups without .*")
+        assert now.status.lists == ("groups with app", "groups without .*")
 
 
 def test_the_last_flow_can_be_turned_off(tmp_path):
@@ -892,13 +892,13 @@ def test_a_loop_that_breaks_goes_on(tmp_path):
         now.wait_for(lambda: now.told("flow_broke"))
         now.wait_for(
             lambda: (
-                (status := now.board.statuses()[0]).state is FlowState.FAILED
+                (status := now.status).state is FlowState.FAILED
                 and status.running_since is None
                 and status.next_at is not None
             )
         )
         now.gate.broken = False
-        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.RUNNING)
+        now.wait_for(lambda: now.status.state is FlowState.RUNNING)
 
 
 def test_cycles_are_numbered_over_the_process_s_life(tmp_path):
@@ -920,7 +920,7 @@ def test_lists_that_change_are_taken_up_and_shown(tmp_path):
         now.gate.wait("A->B", 1)
         change = Overrides({"groups": ListChange(("app-.*",), (".*",))})
         OverridesFiles(f"{tmp_path}/state").write("A->B", change)
-        now.wait_for(lambda: now.board.statuses()[0].lists)
+        now.wait_for(lambda: now.status.lists)
         (status,) = now.board.statuses()
         assert status.lists == ("groups with app-.*", "groups without .*")
         assert status.flow.group_filter.should_replicate_group("app-1")
@@ -933,7 +933,7 @@ def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path):
         OverridesFiles(f"{tmp_path}/state").write(
             "A->B", Overrides({"groups.exclude": ListChange(("secret",))})
         )
-        now.wait_for(lambda: now.board.statuses()[0].lists)
+        now.wait_for(lambda: now.status.lists)
         (file,) = (tmp_path / "state").glob("*.lists.json")
         file.write_text("{")
         now.daemon.reload()
