@@ -80,23 +80,17 @@ def test_without_a_lag_all_to_the_log_end_may_be_acknowledged():
         (45, True, skipped(Reason.GROUP_ACTIVE)),
         (70, False, skipped(Reason.TARGET_AHEAD)),
         (50, False, (OutcomeKind.UNCHANGED, None)),
+        # Its consumers would begin where `share.auto.offset.reset` says, by default at the end.
+        (None, False, COMMITTED),
     ],
 )
 def test_a_share_group_is_committed_by_the_same_rule(there, active, expected):
-    """Never backwards, and never while it has members."""
+    """Never backwards, and never while it has members. The group is there, whatever it has read."""
     estate = shared(40, there=there)
-    estate["B"].group("g").state = "Stable" if active else "Empty"
+    estate["B"].group("g", GroupType.SHARE).state = "Stable" if active else "Empty"
     assert verdict(row_of(estate.sync(), "g")) == expected
     now = estate.standing("g", "A.orders")
     assert now == CommittedOffset(50 if expected == COMMITTED else there)
-
-
-def test_a_partition_that_the_target_group_never_read_gets_its_start_offset():
-    """Consumers would begin where `share.auto.offset.reset` says, at the log's end by default."""
-    estate = shared(40)
-    estate["B"].group("g", GroupType.SHARE)
-    assert verdict(row_of(estate.sync(), "g")) == COMMITTED
-    assert estate.standing("g", "A.orders") == CommittedOffset(50)
 
 
 @pytest.mark.parametrize(

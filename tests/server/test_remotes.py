@@ -185,6 +185,7 @@ def test_an_address_with_a_path_is_taken_for_a_prefix():
         (200, b"", "not from a compatible version"),
         (500, b"", "answers with status 500"),
         (401, b"", "rejects this token"),
+        # It is not followed: it could lead anywhere, with our token.
         (302, b"", "answers with status 302"),
     ],
 )
@@ -194,15 +195,6 @@ def test_what_is_no_answer_has_a_sentence(status, body, told):
         error = refusal(address)
     assert told in error
     assert ";" in error
-
-
-def test_a_redirect_is_not_followed():
-    """It could lead anywhere, with our token."""
-    with (
-        served() as (_, address),
-        answering(said(307, Location=f"{address}/api/v1/flows")) as from_,
-    ):
-        assert "answers with status 307" in refusal(from_)
 
 
 def test_an_answer_without_end_is_left(monkeypatch):
