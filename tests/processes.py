@@ -2,8 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from tests.waiting import wait_until
@@ -42,6 +44,17 @@ def descendants(pid: int) -> set[int]:
     """These, those that they have started, and so on."""
     direct = children(pid)
     return {*direct}.union(*map(descendants, direct))
+
+
+@cache
+def own_mounts() -> Sequence[str]:
+    """The command after which a process may mount what it alone sees; empty where none may."""
+    for options in ([], ["--map-root-user"]):
+        command = ["unshare", "--mount", *options]
+        with suppress(FileNotFoundError):
+            if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+                return command
+    return ()
 
 
 def is_java(pid: int) -> bool:

@@ -15,8 +15,8 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.faults.stage import THREE, Stage, elect_preferred, own_namespace, set_names
-from tests.processes import stopped
+from tests.faults.stage import THREE, Stage, elect_preferred, set_names
+from tests.processes import own_mounts, stopped
 from tests.producing import numbered
 from tests.waiting import wait_until
 from tsoffset.lab.embedded import EmbeddedBroker
@@ -173,7 +173,7 @@ def open_transaction(stage: Stage) -> Iterator[None]:
 @contextmanager
 def _nameless(stage: Stage, *, answers: bool) -> Iterator[None]:
     """Brokers' names are not known any more, and all connections to them end."""
-    if not own_namespace():
+    if not own_mounts():
         pytest.skip("a process cannot have a resolv.conf of its own here")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         # Where a resolver asks; nothing of the system's listens at this address.
@@ -240,7 +240,7 @@ def java_hung(stage: Stage) -> AbstractContextManager[None]:
 @contextmanager
 def disk_full(stage: Stage) -> Iterator[None]:
     """There is no room left where the state is kept."""
-    if not own_namespace():
+    if not own_mounts():
         pytest.skip("a process cannot have a disk of its own here")
     filler = stage.state / "filler"
     with filler.open("wb", buffering=0) as file, suppress(OSError):

@@ -1,15 +1,11 @@
 """Four clusters, two flows in one daemon, and those who use them meanwhile."""
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
-from subprocess import DEVNULL, run
 from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -20,7 +16,7 @@ from kafka.errors import KafkaError
 from tests.daemons import SECONDS, Daemon
 from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.proxy import Proxy
-from tests.processes import descendants, is_java, runs
+from tests.processes import descendants, is_java, own_mounts, runs
 from tests.producing import Contents
 from tests.soak.samples import Sample, held, java_of
 from tests.traffic import Link, Traffic
@@ -51,18 +47,6 @@ spark.master = local[1]
 """
 
 Events = list[dict[str, Any]]
-
-
-@cache
-def own_namespace() -> bool:
-    """Whether a process can have mounts of its own here."""
-    if shutil.which("unshare") is None:
-        return False
-    return run([*_unshare(), "true"], stdout=DEVNULL, stderr=DEVNULL, check=False).returncode == 0
-
-
-def _unshare() -> list[str]:
-    return ["unshare", *([] if os.getuid() == 0 else ["--map-root-user"]), "--mount"]
 
 
 @dataclass
@@ -226,7 +210,7 @@ def staged(folder: Path) -> Iterator[Stage]:
 
 
 def _host(cluster: str) -> str:
-    return NAME if cluster == "B" and own_namespace() else HOST
+    return NAME if cluster == "B" and own_mounts() else HOST
 
 
 def _behind(proxy: Proxy, host: str) -> dict[str, Any]:
@@ -280,7 +264,7 @@ def _configuration(
     file = folder / "mm2.properties"
     lines += [f"state.dir = {state}", f"listeners = http://{HOST}:{port}", ""]
     file.write_text(CONFIGURATION + "\n".join(lines))
-    if not own_namespace():
+    if not own_mounts():
         return file, ()
     set_names(folder, known=True)
     (folder / "resolv.conf").write_text("")
@@ -289,7 +273,7 @@ def _configuration(
         f"mount --bind {folder}/resolv.conf /etc/resolv.conf && "
         f'mount -t tmpfs -o size=1m none {state} && exec "$@"'
     )
-    return file, (*_unshare(), "sh", "-c", script, "sh")
+    return file, (*own_mounts(), "sh", "-c", script, "sh")
 
 
 def set_names(folder: Path, *, known: bool) -> None:

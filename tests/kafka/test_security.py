@@ -1,17 +1,17 @@
 """The adapter at a secured broker: who gets in, what is said where not, and that all of it ends."""
 
-import socket
 import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.configured import two_clusters
+from tests.hostile_broker import CONNECT, Brokers
+from tests.hostile_cases import says
 from tests.java_stores import write_jks
 from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
 from tests.token_endpoint import TokenEndpoint
@@ -20,6 +20,7 @@ from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import Access
 from tsoffset.lab.embedded.certificates import Authority
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.integration
 
@@ -276,35 +277,14 @@ def test_an_address_of_tokens_by_tls_is_verified(secured, tmp_path):
         assert "does not accept the credentials" in refused(access, **settings)
 
 
-@contextmanager
-def listening(answers: bytes) -> Iterator[Access]:
-    """A server that takes connections, answers that much to each, and nothing more."""
-    kept = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                kept.append(connection)
-                connection.sendall(answers)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield Access(f"127.0.0.1:{server.getsockname()[1]}", "SSL")
-        server.shutdown(socket.SHUT_RDWR)
-    for connection in kept:
-        connection.close()
-
-
 @pytest.mark.parametrize("answers", [b"", b"\x16\x03\x03\x00\x7a"], ids=["silent", "begun"])
 def test_a_handshake_that_hangs_ends_with_the_call(answers):
     """The library's own waits for ever, and keeps the connection."""
-    with listening(answers) as access:
-        settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
-        settings["socket_connection_setup_timeout_max_ms"] = "400"
-        assert "imed out" in away(access, **settings)
+    settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
+    settings["socket_connection_setup_timeout_max_ms"] = "400"
+    lies = [(None, CONNECT, partial(says, answers))]
+    with Brokers(MemoryCluster("A"), lies).open() as address:
+        assert "imed out" in away(Access(address, "SSL"), **settings)
 
 
 # --- what changes meanwhile ---------------------------------------------------------------

@@ -3,11 +3,9 @@
 import json
 import os
 import shlex
-import shutil
 import ssl
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 from tests.http_server import http_server
 from tests.invoking import succeeds
+from tests.processes import own_mounts
 from tests.testing.test_embedded import PINS, Repository, filled
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.lab.embedded.jars import REPOSITORY_VARIABLE
@@ -86,7 +85,7 @@ def assert_clients_say(
     address: str,
     folder: Path,
     *,
-    through: tuple[str, ...] = (),
+    through: Sequence[str] = (),
     **environment: str,
 ) -> None:
     """Each client says its words of the server, in an environment that says nothing else."""
@@ -114,21 +113,13 @@ def test_ssl_cert_file_names_the_authorities(address, authority, tmp_path):
     assert_clients_say(ANSWERED, address, tmp_path, SSL_CERT_FILE=str(store))
 
 
-def mounts() -> tuple[str, ...]:
-    """The command after which a process may mount what it alone sees; empty where none may."""
-    for way in (("unshare", "--mount"), ("unshare", "--mount", "--map-root-user")):
-        if shutil.which("unshare") and not subprocess.run([*way, "true"], check=False).returncode:
-            return way
-    return ()
-
-
 @pytest.mark.skipif(
-    not (mounts() and Path(SYSTEM).is_file()), reason="needs Linux, and a bundle of authorities"
+    not (own_mounts() and Path(SYSTEM).is_file()), reason="needs Linux, and a bundle of authorities"
 )
 def test_the_systems_authorities_are_trusted(address, authority, tmp_path):
     """One that stands in the system's store alone, as on machines behind TLS inspection: all
     fetch, without a variable."""
     store = authority.write_pem(tmp_path / "authorities.pem")
     mounting = f'mount --bind {shlex.quote(str(store))} {Path(SYSTEM).resolve()}; exec "$@"'
-    through = (*mounts(), "bash", "-ec", mounting, "bash")
+    through = (*own_mounts(), "bash", "-ec", mounting, "bash")
     assert_clients_say(ANSWERED, address, tmp_path, through=through)
