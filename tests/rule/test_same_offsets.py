@@ -6,7 +6,6 @@ lost its end. What becomes of the setting where nothing was promised is asked at
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
@@ -47,6 +46,14 @@ def written(content: str, count: int) -> list[Message]:
     return [Message(NOW_MS + n, b"k%d" % n, f"{content} {n}".encode()) for n in range(count)]
 
 
+def append(log: PartitionLog, content: str, count: int, end: str = "") -> None:
+    """So many records; with an `end`, "commit" or "abort", in a transaction that ends so."""
+    transaction = log.begin() if end else log
+    transaction.append(written(content, count), batch_size=10)
+    if end:
+        getattr(transaction, end)()
+
+
 class Mirrored:
     """A topic on A and its mirror on B, written alike until somebody writes to one of them."""
 
@@ -63,15 +70,13 @@ class Mirrored:
     def write(self, count: int, content: str = "alike") -> "Mirrored":
         """Append the same records to both."""
         for log in self.both:
-            log.append(written(content, count), batch_size=10)
+            append(log, content, count)
         return self
 
-    def transact(self, count: int, *, abort: bool = False) -> "Mirrored":
+    def transact(self, count: int, end: str = "commit") -> "Mirrored":
         """Append a transaction with its marker to both, as a mirror of bytes does."""
         for log in self.both:
-            transaction = log.begin()
-            transaction.append(written("in a transaction", count))
-            transaction.abort() if abort else transaction.commit()
+            append(log, "in a transaction", count, end)
         return self
 
     def row(self, offset: int, settings: FlowSettings | None = None) -> Row:
@@ -88,8 +93,7 @@ class Mirrored:
 
     def alone(self, side: str, count: int, content: str) -> "Mirrored":
         """Append to one of them."""
-        log = self.source if side == "source" else self.target
-        log.append(written(content, count), batch_size=10)
+        append(self.source if side == "source" else self.target, content, count)
         return self
 
     def trim(self, side: str, before: int) -> "Mirrored":
@@ -157,7 +161,7 @@ def test_a_mirror_that_keeps_offsets(mirrored, expected):
 @pytest.mark.parametrize("offset", range(0, 34, 3))
 def test_markers_and_aborted_records_keep_their_offsets(offset):
     """They are on both sides, and are no records to compare."""
-    mirrored = Mirrored().write(5).transact(4).transact(6, abort=True).write(5).transact(3)
+    mirrored = Mirrored().write(5).transact(4).transact(6, "abort").write(5).transact(3)
     for isolation in Isolation:
         row = mirrored.row(min(offset, mirrored.source.end), kept(isolation=isolation))
         assert (row.target_offset, row.precision) == (row.source_offset, EXACT)
@@ -251,31 +255,11 @@ def test_a_change_of_leader_has_a_partition_looked_at_again(changed):
 
 # --- all positions at once, at random -------------------------------------------------------
 
-Write = Callable[[PartitionLog], None]
-
-
-def _appended(content: str, count: int) -> Write:
-    return lambda log: log.append(written(content, count), batch_size=7) and None
-
-
-def _transacted(content: str, count: int, abort: bool) -> Write:
-    def write(log: PartitionLog) -> None:
-        transaction = log.begin()
-        transaction.append(written(content, count))
-        transaction.abort() if abort else transaction.commit()
-
-    return write
-
-
+# As `append` takes them.
 writes = st.one_of(
-    st.builds(_appended, st.sampled_from(("a", "b")), st.integers(1, 30)),
-    st.builds(_transacted, st.just("t"), st.integers(1, 8), st.booleans()),
+    st.tuples(st.sampled_from(("a", "b")), st.integers(1, 30)),
+    st.tuples(st.just("t"), st.integers(1, 8), st.sampled_from(("commit", "abort"))),
 )
-
-
-def _applied(log: PartitionLog, some: Iterable[Write]) -> None:
-    for write in some:
-        write(log)
 
 
 def _readable(log: PartitionLog, isolation: Isolation) -> dict[int, Message]:
@@ -298,10 +282,12 @@ def test_random_mirrors_are_translated_or_found_diverged(alike, only_source, los
     DIVERGED wherever the last records that both logs have differ."""
     rng = random.Random(seed)
     mirrored = Mirrored()
-    for log in mirrored.both:
-        _applied(log, alike)
-    _applied(mirrored.source, only_source)
-    mirrored.target.append(written("lost on the source", lost), batch_size=5)
+    for write in alike:
+        for log in mirrored.both:
+            append(log, *write)
+    for write in only_source:
+        append(mirrored.source, *write)
+    append(mirrored.target, "lost on the source", lost)
     for log in mirrored.both:
         # The cleaner leaves the end of a log alone.
         taken = rng.choice((0, 0, 0.3, 0.9))
