@@ -237,13 +237,6 @@ def test_a_point_says_what_a_cycle_came_to():
     assert (second.at, second.lag_seconds, second.state) == (AT + 60, 60, FlowState.RUNNING)
 
 
-def test_a_point_of_a_cycle_without_rows_says_why():
-    daemon = Daemon()
-    daemon.failure("B is away")
-    (point,) = daemon.recent.points(FLOW, 0, AT + 1, 10)
-    assert (point.state, point.error, point.groups) == (FlowState.FAILED, "B is away", None)
-
-
 def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten():
     """since <= at < until, at most `limit` of them, each flow its own."""
     daemon = Daemon()

@@ -22,7 +22,6 @@ from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     FailureKind,
     GroupListing,
-    GroupListings,
     GroupType,
     OutcomeKind,
     TopicPartition,
@@ -152,10 +151,3 @@ def test_an_incomplete_listing_adds_those_of_the_last_one(plans):
         found = carry_over.keep_listing(plans.estate["A"].groups(), now)
         assert found.groups == before.groups
         assert found.failures
-
-
-def test_a_complete_listing_adds_no_group():
-    carry_over = FlowCarryOver()
-    listed = mirrored_estate(10, billing=5)["A"].groups()
-    assert carry_over.keep_listing(listed, 1.0) == listed
-    assert carry_over.keep_listing(GroupListings({}), 2.0).groups == {}

@@ -9,7 +9,7 @@ from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, Daemon, bearing, pr
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.guard import BODY_BYTES, HEADER_BYTES, TARGET_BYTES, Hosts, is_local
 
-DATA = ("/api/v1/flows", PATH, f"{PATH}/groups", "/metrics")
+DATA = ("/api/v1/flows", PATH, f"{PATH}/groups", "/api/v1/remotes", "/metrics")
 NO_DATA = ("/healthz", "/readyz", "/docs/", "/docs/start.js", "/openapi.json")
 PATHS = (*DATA, *NO_DATA, "/", "/docs", "/nothing", f"{PATH}/groups?limit=0")
 SECRET = "s3cr3t-canary"

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from tests.http_server import http_server
-from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row
+from tests.serving import FLOW, READ_TOKEN, Daemon, row
 from tests.waiting import wait_until
 from tsoffset.flow.security import keeps_secrets
 from tsoffset.flow.settings import ServerSettings
@@ -257,10 +257,3 @@ def test_without_other_instances_there_are_none():
     assert response.json() == {"remotes": []}
     known = {"if-none-match": response.headers["etag"]}
     assert client.get("/api/v1/remotes", headers=known).status_code == 304
-
-
-def test_other_instances_are_for_readers():
-    """As all that holds data."""
-    client = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN)).client()
-    assert client.get("/api/v1/remotes").status_code == 401
-    assert client.get("/api/v1/remotes", headers=bearing(READ_TOKEN)).status_code == 200

@@ -20,7 +20,7 @@ from tests.processes import children, is_java, runs, stop
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
 from tests.waiting import wait_until
-from tsoffset.errors import CycleFailed, JavaMissing
+from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
 from tsoffset.spark import jobs, keep_workers
@@ -195,13 +195,6 @@ def test_workers_here_find_this_package():
     assert found["SPARK_LOCAL_IP"] == "127.0.0.1"
     kept = worker_environment({"spark.master": "local[2]"}, {"SPARK_LOCAL_IP": "10.0.0.1"})
     assert kept["SPARK_LOCAL_IP"] == "10.0.0.1"
-
-
-def test_missing_java_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(JavaMissing, match="install"), spark_session({}):
-        pass
 
 
 @pytest.mark.spark
