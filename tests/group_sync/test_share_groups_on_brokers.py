@@ -10,8 +10,7 @@ from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
 from tests.share_consumers import Delivered, Member, ShareConsumer, share_consumers
 from tests.waiting import wait_until
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
-from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.config.loading import Configuration
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
@@ -38,13 +37,11 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
     records = {number: numbered(RECORDS, first=number * 10_000) for number in PARTITIONS}
     source.create_topic(topic, len(PARTITIONS))
     target.create_topic(remote, len(PARTITIONS))
-    flow = FlowSettings(
-        ClusterSettings("A", (source.bootstrap,)),
-        ClusterSettings("B", (target.bootstrap,)),
-        DefaultReplicationPolicy(),
-        DefaultGroupFilter([group]),
-        DefaultTopicFilter([topic]),
+    file = properties_file(
+        *(tmp_path, source.bootstrap, target.bootstrap),
+        *(f"groups = {group}", f"topics = {topic}", "spark.master = local[1]"),
     )
+    flow = Configuration.read(file).resolve().flow("A->B")
     accepted: Values = defaultdict(set)
     chance = random.Random(932)
     carry_over = CarryOver()
@@ -65,10 +62,6 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
                 mirror(target, remote, number, records[number][: part.stop - 3 * BATCH])
             rows = cycle(flow, here, there, carry_over=carry_over)
 
-        file = properties_file(
-            *(tmp_path, source.bootstrap, target.bootstrap),
-            *(f"groups = {group}", f"topics = {topic}", "spark.master = local[1]"),
-        )
         status, (verdict,), _ = run("failover", "-c", str(file), "--no-pause", *JSON)
         assert (status, verdict["verdict"], verdict["partitions"]) == (0, "bounded", 2)
         assert verdict["reread_bound"] == sum(row.reread_bound or 0 for row in rows)

@@ -1,6 +1,8 @@
 """The OpenAPI document against what is answered: schemathesis asks what it allows, and what it does
 not; no answer is a 5xx, and each fits its schema."""
 
+from typing import Any
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
@@ -11,8 +13,7 @@ from tests.random_examples import scaled
 from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row, skipped
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind
-from tsoffset.server.api import application
-from tsoffset.server.guard import Guard, Hosts
+from tsoffset.server.guard import Hosts
 
 # To collect this file takes four seconds: conftest.py does so only where its tests run.
 pytestmark = pytest.mark.slow
@@ -23,21 +24,18 @@ STRANGE = "a/b \x00\u2028<script>\U0001f600"
 GROUPS = ("billing", STRANGE, "whole", "none")
 
 
-def served() -> Guard:
+def served() -> Any:
     """A daemon in which there is something of each kind."""
     daemon = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": STRANGE}
     daemon.cycle([row("billing"), skipped(STRANGE), row("whole", None, None, **failed)])
     daemon.failure("away", flow="B->A")
-    app = application(
-        daemon.settings,
-        daemon.board,
-        daemon.controls,
-        daemon.recent,
+    client = daemon.client(
+        hosts=Hosts("localhost", {"*"}),
         metrics=lambda _accept: (b"# EOF\n", "text/plain; version=0.0.4"),
         connect=mirrored_estate().connect,
     )
-    return Guard(app, Hosts("localhost", {"*"}))
+    return client.app
 
 
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served())
