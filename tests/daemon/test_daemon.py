@@ -147,29 +147,27 @@ def supervised(work: Work, ended_by: str, **seconds: float) -> Ending:
     return supervise(work, **heard, **seconds)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_work_in_order(number):
-    """Work that heeds `stop` ends cleanly, and the handlers are put back."""
-    before = signal.getsignal(number)
-    work = Work()
-    signal_once(work.started, number)
-    assert supervised(work, "stop") is Ending.CLEAN
-    assert (work.heard, signal.getsignal(number)) == (["stop"], before)
-
-
-def test_a_hang_up_ends_nothing():
-    work = Work()
-    signal_once(work.started, signal.SIGHUP)
-    assert supervised(work, "hang_up") is Ending.CLEAN
-    assert work.heard == ["hang_up"]
-
-
-def test_work_that_does_not_stop_is_cancelled():
-    """After the time to finish, `cancel` is called; the work that it ends, ends cleanly."""
-    work = Work(CycleFailed("cancelled"))
-    signal_once(work.started, signal.SIGTERM)
-    assert supervised(work, "cancel", finish_seconds=0.05) is Ending.CLEAN
-    assert work.heard == ["stop", "cancel"]
+@pytest.mark.parametrize(
+    ("signals", "ended_by", "seconds", "heard"),
+    [
+        ((signal.SIGTERM,), "stop", {}, ["stop"]),
+        ((signal.SIGINT,), "stop", {}, ["stop"]),
+        # A hang-up ends nothing.
+        ((signal.SIGHUP,), "hang_up", {}, ["hang_up"]),
+        # Work that does not stop is cancelled after the time to finish.
+        ((signal.SIGTERM,), "cancel", {"finish_seconds": 0.05}, ["stop", "cancel"]),
+        # Who presses Ctrl-C twice means now.
+        ((signal.SIGINT, signal.SIGTERM), "cancel", {"finish_seconds": 600}, ["stop", "cancel"]),
+    ],
+)
+def test_work_that_heeds_what_it_is_told_ends_cleanly(signals, ended_by, seconds, heard):
+    """What cancelled work raises is expected. The handlers are put back."""
+    before = [signal.getsignal(number) for number in signals]
+    work = Work(CycleFailed("cancelled") if ended_by == "cancel" else None)
+    signal_once(work.started, *signals)
+    assert supervised(work, ended_by, **seconds) is Ending.CLEAN
+    assert work.heard == heard
+    assert [signal.getsignal(number) for number in signals] == before
 
 
 def test_work_that_nothing_ends_is_abandoned():
@@ -181,13 +179,6 @@ def test_work_that_nothing_ends_is_abandoned():
     ending = supervised(work, "nothing", finish_seconds=0.05, cancel_seconds=0.05)
     assert ending is Ending.ABANDONED
     work.over.set()
-
-
-def test_a_second_signal_does_not_wait_for_the_cycle():
-    """Who presses Ctrl-C twice means now."""
-    work = Work()
-    signal_once(work.started, signal.SIGINT, signal.SIGTERM)
-    assert supervised(work, "cancel", finish_seconds=600) is Ending.CLEAN
 
 
 def test_what_the_work_raises_is_raised():

@@ -9,32 +9,28 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.rate_limit import Rate, Window
 
 
-def test_a_window_opens_to_its_limit():
-    """It begins carefully, since it is not known how large answers are, and grows with each."""
-    window = Window(64, Rate())
-    assert window.size < 64
-    for _ in range(64):
-        window.answered(10_000)
-    assert window.size == 64
-
-
-def test_a_window_is_no_larger_than_its_limit_from_the_start():
-    """Where the user allows for few."""
-    window = Window(3, Rate())
-    assert window.size == 3
-    window.answered(1)
-    assert window.size == 3
-
-
-def test_large_answers_narrow_the_window():
-    """What is under way takes memory: about 16 MB, whatever the size of batches, but one."""
-    window = Window(64, Rate())
-    for _ in range(100):
-        window.answered(1_000_000)
-    assert window.size == 16
-    for _ in range(1_000):
-        window.answered(90_000_000)
-    assert window.size == 1
+@pytest.mark.parametrize(
+    ("limit", "rate", "answers", "sizes"),
+    [
+        # It begins carefully, since it is not known how large answers are, and opens to its limit.
+        (64, Rate(), [(10_000, 64)], [16, 64]),
+        # Where the user allows for few it is no larger from the start.
+        (3, Rate(), [(1, 1)], [3, 3]),
+        # What is under way takes memory: about 16 MB, whatever the size of batches, but one.
+        (64, Rate(), [(1_000_000, 100), (90_000_000, 1_000)], [16, 16, 1]),
+        # With a limit on bytes it is one at first; then what the limit allows for a quarter second.
+        (64, Rate(1_000_000), [(50_000, 100), (2_000_000, 1_000)], [1, 5, 1]),
+    ],
+)
+def test_how_much_is_under_way(limit, rate, answers, sizes):
+    """At first, and after each of these runs of answers: their bytes, and how many there are."""
+    window = Window(limit, rate)
+    found = [window.size]
+    for size, count in answers:
+        for _ in range(count):
+            window.answered(size)
+        found.append(window.size)
+    assert found == sizes
 
 
 def test_after_a_throttle_one_thing_is_asked_for_at_a_time():
@@ -46,18 +42,6 @@ def test_after_a_throttle_one_thing_is_asked_for_at_a_time():
     window.answered(100)
     assert window.size == 3
     window.throttled()
-    assert window.size == 1
-
-
-def test_with_a_limit_on_bytes_little_is_under_way():
-    """One, until it is known how large answers are; then what it allows for a quarter second."""
-    window = Window(64, Rate(1_000_000))
-    assert window.size == 1
-    for _ in range(100):
-        window.answered(50_000)
-    assert window.size == 5
-    for _ in range(1_000):
-        window.answered(2_000_000)
     assert window.size == 1
 
 
