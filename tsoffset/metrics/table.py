@@ -96,8 +96,8 @@ WITHOUT_SUCCESS = _gauge(
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "Number of failed cycles since the last one that did not fail: a cluster was unreachable, Spark"
-    " failed, or the cycle hit its time limit.",
+    "Number of cycles that failed since the last one that did not. A cycle fails if a cluster is"
+    " unreachable, if Spark fails, or if it takes longer than its time limit.",
 )
 STALE = _gauge(
     "flow_stale_seconds",
