@@ -23,9 +23,8 @@ from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.streams import write_failure
 
 if TYPE_CHECKING:
-    from tsoffset.cluster import Cluster
     from tsoffset.config.selection import Selection
-    from tsoffset.flow.settings import ClusterSettings, FlowSettings
+    from tsoffset.flow.settings import FlowSettings
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -117,13 +116,6 @@ def only_flow(selection: "Selection", command: str) -> "FlowSettings":
             f"{command}: several flows are enabled: {names}; choose one with --flow A->B"
         )
     return selection.flows[0]
-
-
-def kafka_cluster(settings: "ClusterSettings") -> "Cluster":
-    """A real cluster; loads the client library, and connects when it is first asked."""
-    from tsoffset.kafka.cluster import KafkaCluster
-
-    return KafkaCluster(settings)
 
 
 def require_terminal(*, yes: bool) -> None:

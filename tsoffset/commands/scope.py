@@ -5,10 +5,10 @@ import difflib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from tsoffset.commands.options import kafka_cluster
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import counted

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tsoffset.commands.options import CONFIG, EXIT_STATUS, FLOW, OUTPUT, command, kafka_cluster
+from tsoffset.commands.options import CONFIG, EXIT_STATUS, FLOW, OUTPUT, command
+from tsoffset.kafka import kafka_cluster
 from tsoffset.printable import printable
 from tsoffset.replicators.topic_names import Found, TopicKind
 from tsoffset.terminal.notices import Notices

@@ -6,26 +6,20 @@ from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
 
-from tsoffset.cluster import Cluster, Connect
+from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.output import Tally
 
 _ROWS_AT_ONCE = 10_000
-
-
-def kafka_cluster(settings: ClusterSettings) -> Cluster:
-    """A real cluster; nothing is connected before it is asked."""
-    from tsoffset.kafka.cluster import KafkaCluster
-
-    return KafkaCluster(settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,12 @@ from tsoffset.commands.check.survey import (
     survey_source,
     survey_target,
 )
-from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import ClusterDescription, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, counted

@@ -22,10 +22,10 @@ from tsoffset.commands.compare.totals import (
     add_totals,
     sums,
 )
-from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.schedule import Schedule
+from tsoffset.kafka import kafka_cluster
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import RowMessage, head, notes

@@ -16,9 +16,9 @@ from tsoffset.commands.explain.trace import (
     Step,
     TranslationStatement,
 )
-from tsoffset.commands.options import kafka_cluster
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import rows_table
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices

@@ -22,12 +22,13 @@ from tsoffset.commands.failover.verdicts import (
     in_words,
     verdicts,
 )
-from tsoffset.commands.options import kafka_cluster, only_flow
+from tsoffset.commands.options import only_flow
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, is_paused, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Side
 from tsoffset.terminal.next_step import SuggestedCommand, next_step
 from tsoffset.terminal.notices import Notices

@@ -12,7 +12,7 @@ import structlog
 from rich.text import Text
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.options import confirm, kafka_cluster, only_flow
+from tsoffset.commands.options import confirm, only_flow
 from tsoffset.commands.scope import no_match, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
@@ -28,6 +28,7 @@ from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.target_topics import target_topics
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted

@@ -7,11 +7,12 @@ from functools import partial
 import structlog
 
 from tsoffset.cluster import all_failed
-from tsoffset.commands.options import kafka_cluster, only_flow
+from tsoffset.commands.options import only_flow
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.group_sync.cache import CarryOver
+from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Precision, Row
 from tsoffset.offset_files.document import Document
 from tsoffset.offset_files.reading import STANDARD, write_file

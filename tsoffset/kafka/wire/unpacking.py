@@ -67,14 +67,14 @@ def lz4_of_format_0(packed: bytes) -> bytes:
     """The same with the header checksum of the standard. In format 0 Kafka computes it over the
     wrong bytes, also in its later versions, and does not check it. Raises ValueError if it is no
     header."""
-    at = 14 if packed[4] & 0x08 else 6  # behind the content's size, if that is there
+    at = 14 if packed[4] & 0x08 else 6  # behind the content's size, if it is present
     for checksum in range(256):
-        mended = packed[:at] + bytes((checksum,)) + packed[at + 1 :]
+        repaired = packed[:at] + bytes((checksum,)) + packed[at + 1 :]
         try:
-            lz4.frame.get_frame_info(mended)
+            lz4.frame.get_frame_info(repaired)
         except RuntimeError:
             continue
-        return mended
+        return repaired
     raise ValueError("no header of lz4")
 
 
