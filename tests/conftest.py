@@ -8,7 +8,8 @@ import random
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
@@ -22,6 +23,9 @@ from tests.secured import Secured, secured_broker
 from tests.zookeeper_broker import ZooKeeperBroker, version_numbers
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, MirrorMaker, flow_properties
 
+if TYPE_CHECKING:
+    from tests.browser import Page
+
 # A run on a developer's machine meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. CI meets the same examples each time, so that it fails
 # only for what was changed; there is no database to find a failing one in, so that is printed.
@@ -32,7 +36,7 @@ settings.register_profile(
     database=None,
     derandomize=True,
     print_blob=True,
-    # To find the smallest failing example takes minutes, which is for whoever mends it.
+    # To find the smallest failing example takes minutes, which is for whoever fixes it.
     phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile("ci" if os.environ.get("CI") else "here")
@@ -180,6 +184,20 @@ def mirror(source_broker, target_broker, tmp_path) -> Iterator[Callable[..., Mir
             return running.enter_context(MirrorMaker(properties, tmp_path, name=name))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Iterator["Page"]:
+    """A browser for the tests of a module; its pictures go to TSOFFSET_SCREENSHOTS."""
+    from tests.browser import DRIVER, opened
+
+    if DRIVER is None:
+        pytest.skip("needs Debian's chromium-driver")
+    folder = os.environ.get("TSOFFSET_SCREENSHOTS")
+    shots = Path(folder) if folder else tmp_path_factory.mktemp("shots")
+    shots.mkdir(parents=True, exist_ok=True)
+    with opened(shots) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

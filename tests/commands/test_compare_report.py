@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from tests.browser import PHONE, WIDE, Page
 from tests.commands.test_compare import checkpoint, compared_estate
 from tests.invoking import in_memory
-from tests.server.test_page import PHONE, WIDE, Page, in_browser
-from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tsoffset.commands.compare import run
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
@@ -58,7 +57,7 @@ def pair(
     return ComparedPair(**fields | changes)
 
 
-def page(*pairs: ComparedPair, moments: int = 1) -> str:
+def report(*pairs: ComparedPair, moments: int = 1) -> str:
     """The report of a comparison that was done so often."""
     course: PastTotals = defaultdict(list)
     for number in range(moments):
@@ -98,7 +97,7 @@ class Reader(HTMLParser):
 def test_names_of_others_stay_words():
     """Markup, templates, control and direction characters in names of groups and topics are shown
     as they are, or spelled out."""
-    read = Reader(page(*(pair(name, source_topic=name, message=name) for name in HOSTILE)))
+    read = Reader(report(*(pair(name, source_topic=name, message=name) for name in HOSTILE)))
     assert not read.open
     assert {tag for tag, _ in read.tags} <= {
         *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
@@ -115,7 +114,7 @@ def test_names_of_others_stay_words():
 
 def test_the_page_needs_nothing_from_elsewhere():
     """No script, no address, no style or picture but its own."""
-    text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
+    text = report(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
     for tag, attributes in Reader(text).tags:
         assert tag not in ("script", "link", "iframe", "object", "base")
         for name, value in attributes.items():
@@ -150,7 +149,7 @@ def plots(text: str) -> list[tuple[str, str]]:
 def test_plots_say_in_words_what_they_show():
     """Each has a description, and shows both programs."""
     pairs = [pair(), pair(again=9, verdict=CheckpointVerdict.UNSAFE)]
-    (lag, lags), (shares, _), (course, courses) = plots(page(*pairs, moments=2))
+    (lag, lags), (shares, _), (course, courses) = plots(report(*pairs, moments=2))
     assert lag.startswith("1 marks for MirrorMaker 2, 1 for tsoffset")
     assert shares.endswith("2 for tsoffset; 1+: 1 for MirrorMaker 2, 0 for tsoffset")
     assert course.startswith("2 comparisons from 2026-")
@@ -161,7 +160,7 @@ def test_plots_say_in_words_what_they_show():
 
 def test_the_numbers_of_the_page_are_the_totals():
     """Read again by theirs and by ours, skipped, and none at all."""
-    text = page(
+    text = report(
         pair("a", again=1_200),
         pair("b", again=34, ours_precision=Precision.BOUNDED, ours_reread_bound=5),
         pair("c", again=56, verdict=CheckpointVerdict.UNSAFE, message="theirs skips"),
@@ -175,7 +174,7 @@ def test_the_numbers_of_the_page_are_the_totals():
 
 def test_what_nobody_judged_is_no_zero():
     """Without a checkpoint nothing is known of what theirs would read again, or skip."""
-    text = page(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
+    text = report(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
     assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
 
@@ -183,7 +182,7 @@ def test_what_nobody_judged_is_no_zero():
 def test_a_page_without_pairs_is_one_too():
     """Nothing was found, or everything failed: no plot, and no mistake."""
     failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)
-    for text in (page(), page(failed)):
+    for text in (report(), report(failed)):
         assert "<img" not in text
         assert "mind &lt;this&gt;" in text
 
@@ -195,7 +194,7 @@ def test_a_hundred_thousand_pairs_make_a_small_page():
         pair(f"g{number % 1_000}", lag=number * 7 % 999_983, again=number * 13 % 500_009)
         for number in range(100_000)
     ]
-    assert len(page(*pairs)) < 1_000_000
+    assert len(report(*pairs)) < 1_000_000
 
 
 def test_the_course_stays_small_and_ends_now():
@@ -211,29 +210,24 @@ def test_the_course_stays_small_and_ends_now():
         assert times == sorted(times)
 
 
-@in_browser
 @pytest.mark.thorough
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_a_browser_shows_it(
-    browser: Page,  # noqa: F811
-    tmp_path: Path,
-    size: tuple[int, int],
-) -> None:
+def test_a_browser_shows_it(page: Page, tmp_path: Path, size: tuple[int, int]) -> None:
     """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
     path = tmp_path / "report.html"
     pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
     skipping = pair("skips", verdict=CheckpointVerdict.UNSAFE, message="it skips three; look at it")
-    path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
-    browser.browser.get("about:blank")
-    browser.errors()
-    browser.asked()
-    browser.like("light", size)
-    browser.browser.get(path.as_uri())
-    browser.shot(f"compare-{size[0]}", whole=True)
-    assert browser.violations() == []
-    assert browser.errors() == []
-    assert [one for one in browser.asked() if not one.startswith("data:")] == [path.as_uri()]
-    assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+    path.write_text(report(*pairs, skipping, moments=3), encoding="utf-8")
+    page.browser.get("about:blank")
+    page.errors()
+    page.asked()
+    page.like("light", size)
+    page.browser.get(path.as_uri())
+    page.shot(f"compare-{size[0]}", whole=True)
+    assert page.violations() == []
+    assert page.errors() == []
+    assert [one for one in page.asked() if not one.startswith("data:")] == [path.as_uri()]
+    assert page.script("return document.documentElement.scrollWidth <= innerWidth")
 
 
 # --- sums -----------------------------------------------------------------------------------
