@@ -221,8 +221,8 @@ _OF_PAIRS = {
     "lag_unknown": (
         "unknown_lag_pairs",
         "Group-partitions {of} without a usable offset on the target: none, one past the"
-        " translation, or one whose distance to the translation is unknown. Lag metrics in"
-        " records do not include them.",
+        " translation, or one without a known bound of re-read records. Lag metrics in records"
+        " do not include them.",
     ),
     "lag_records": (
         "lag_records",
