@@ -497,7 +497,7 @@ CASES = (
         _SILENCE,
     ),
     offsets(
-        "answers OffsetFetch for the other broker's group, after that broker has",
+        "answers OffsetFetch for the other broker's group, later than that broker",
         of_the_other,
         _SILENCE,
         waits=True,
