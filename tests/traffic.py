@@ -108,7 +108,6 @@ class Traffic:
         self.seen: dict[tuple[GroupPartition, int], Seen] = {}
         self.steps_back: list[StepBack] = []
         self.counts: defaultdict[str, int] = defaultdict(int)
-        self.slowest_look_seconds = 0.0
         # While somebody holds it, no group without members reads on or commits.
         self.still = threading.Lock()
         self._last: dict[GroupPartition, int] = {}
@@ -344,11 +343,7 @@ class Traffic:
             # What a group has read is noted down before it is committed, so it is no less now
             # than what the daemon knew of.
             for group in self._links_of:
-                asked = time.monotonic()
-                found = admin.list_group_offsets(group)[group]
-                took = time.monotonic() - asked
-                self.slowest_look_seconds = max(self.slowest_look_seconds, took)
-                for at, commit in found.items():
+                for at, commit in admin.list_group_offsets(group)[group].items():
                     if at.topic in topics:
                         self._look(
                             GroupPartition(group, topics[at.topic], at.partition), commit.offset

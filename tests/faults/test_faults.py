@@ -4,7 +4,7 @@ of it skips a record or goes back, and the other flow of the same daemon does no
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 import pytest
 
@@ -90,9 +90,9 @@ RARE = {"source_down", "target_hung", "names_fail"}
     [pytest.param(name, marks=[pytest.mark.long] if name in RARE else []) for name in CASES],
 )
 def test_a_flow_outlives(stage, name, record_property):
-    """While it lasts log and status say so, and the other flow's cycles are all good. Afterwards
-    one more cycle of the flow may fail, that which ran meanwhile. What was committed is right
-    throughout."""
+    """While it lasts log and status say so, and the other flow's cycles are all good (none takes
+    longer than `cycle.limit.seconds`: it would be stopped and fail). Afterwards one more cycle of
+    the flow may fail, that which ran meanwhile. What was committed is right throughout."""
     case = CASES[name]
     others = [flow for flow in BOTH if flow not in case.flows]
     stage.rest()
@@ -119,7 +119,6 @@ def test_a_flow_outlives(stage, name, record_property):
     events = stage.daemon.events()
     for flow in others:
         assert not list(filter(bad, ended(events[begin:], flow)))
-        assert _longest_gap(events[begin:], flow) <= stage.patience(flow)
     for flow in case.flows:
         after = ended(events[over:], flow)
         still = list(takewhile(bad, after))
@@ -137,11 +136,6 @@ def _is_shown(stage: Stage, flows: Sequence[str]) -> bool:
 
 def _has_ended(flow: str, wanted: int, events: Events) -> bool:
     return len(ended(events, flow)) >= wanted
-
-
-def _longest_gap(events: Events, flow: str) -> float:
-    begun = named(events, "cycle_started", flow)
-    return max((seconds_between(*two) for two in pairwise(begun)), default=0.0)
 
 
 MAY_GROW = {"threads": 10, "files": 15, "sockets": 12, "mb": 100, "processes": 2}
