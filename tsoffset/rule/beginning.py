@@ -8,9 +8,9 @@ duplicate can make the log seem to begin elsewhere:
 
 So the original of the first record counts only if it and the next ones, eight in all, are equal on
 both sides one by one. Otherwise the highest original of the first eight is the beginning. If the
-original of one of them is not known, the beginning is not known. If more offsets lie between the
-beginning and the copy than on the source, the replicator repeated records in between, or duplicates
-mislead; then 500 records are compared instead of eight.
+original of one of them is not known, the beginning is not known. If the target has more offsets
+between the beginning and a copy than the source has between their originals, the replicator
+repeated records, or duplicates mislead. Then 500 records are compared instead of eight.
 """
 
 from collections.abc import Generator
@@ -97,10 +97,10 @@ def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
     """If the target begins with copies of records that the source has lost: the log from the lowest
     copy of the source's own first record on.
 
-    Target records before the time lookup of that record are older than it. Records between there
-    and the copy must have known originals. So an unread record can lie before this beginning only
-    if it is older than the oldest record of the source, and was copied before the mirror was
-    restarted (docs/design.md, `very_late`).
+    Target records before the answer to that record's time lookup are older than it, and those from
+    the answer to the copy must have known originals. So an unread record can lie before this
+    beginning only if it is older than the oldest record of the source, and was copied before the
+    mirror was restarted (docs/design.md, `very_late`).
     """
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target

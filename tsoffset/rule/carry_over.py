@@ -178,13 +178,13 @@ def how_long(
 
 def holds_for_good_from(evidence: Evidence) -> int | None:
     """The source offset above which exact answers stay valid whatever the replicator does next;
-    None if they stay valid nowhere.
+    None if there is no such offset.
 
-    Normally the mirror must have passed every record that the source still has, from the first one
-    on. Otherwise a restarted replicator writes the first copies of earlier records behind the
-    existing ones. If the source may be the replica, it must have passed every record that the
-    original still has. Otherwise the replica then gets records that the group has yet to read
-    (`Proof.FIRST_COPY`).
+    Normally the replicator must have passed every record that the source still has, from the first
+    one on. Otherwise a restart writes the first copies of earlier records behind the existing ones.
+    If the source may be the replica, the replicator must have passed every record that the original
+    still has (`Proof.FIRST_COPY`). Otherwise the replica later gets records that the group has not
+    read.
     """
     if evidence.keeps_offsets:
         return NOTHING

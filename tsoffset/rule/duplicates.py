@@ -39,11 +39,11 @@ Test = Generator[Question, Answer, bool]
 def no_later_duplicate(
     inquiry: Inquiry, record: Record, copy: Record, *, among: Sequence[int] | None = None
 ) -> Test:
-    """True if the copy is of no later source record than `record`, or than the last of `among`,
-    known source records that equal it.
+    """True if the copy is not of a source record later than `record`. `among` are known source
+    records that equal it; then the copy may be of any of them.
 
-    The run of the timestamp is read to its end on the right, because most duplicates are there. A
-    record out of order, or of which no key and value is compared, may have a duplicate far away: it
+    The source is read to the end of the run of this timestamp, because most duplicates are there. A
+    record out of order, or without a key and value to compare, may have a duplicate far away: it
     needs a direct neighbor that is equal on both sides, too.
     """
     evidence = inquiry.evidence
@@ -104,8 +104,8 @@ def _run_is_known(inquiry: Inquiry, record: Record) -> Test:
 
 
 def _between_pairs(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True if the pairs below and above are both as far apart as the record and its copy: the copy
-    of a duplicate would lie nearer to one of them. One pair may be as far by chance."""
+    """True if the pairs below and above both have the distance of the record and its copy: the copy
+    of a duplicate would lie nearer to one pair. One pair alone may have it by chance."""
     pairs = inquiry.evidence.pairs
     near = pairs.below(record.offset), pairs.above(record.offset)
     return all(pair and pair.distance == copy.offset - record.offset for pair in near)
@@ -146,10 +146,10 @@ def _has_later(evidence: Evidence, record: Record, copy: Record) -> bool:
 
 
 def _is_told_by_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """True if a pair above is as far apart as the record and its copy, and a neighbor is equal.
+    """True if a pair above has the distance of the record and its copy, and a neighbor is equal.
 
-    A pair below does not count: the copy of a later duplicate is as far from it, if as many records
-    were left out as lie between the two.
+    A pair below does not count: the copy of a later duplicate may have its distance, too, if the
+    replicator dropped as many records as lie between the two duplicates.
     """
     pairs = inquiry.evidence.pairs
     above = pairs.at(record.offset) or pairs.above(record.offset)
@@ -169,9 +169,9 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """False if a younger target record lies before the copy, where a time lookup finds it, and is
-    of a later source record: after a restart, it would have another copy behind this one. Nothing
-    is known without the lookup's answer."""
+    """False if the time lookup finds a younger target record before the copy, and that is of a
+    later source record without a second copy behind this one: after a mirror restart it would have
+    one. True if the lookup finds nothing before the copy."""
     evidence, target = inquiry.evidence, inquiry.evidence.target
     if record.timestamp_ms is None:
         return True
@@ -243,16 +243,16 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
 
 
 def _has_no_later(inquiry: Inquiry, record: Record) -> Test:
-    """True if order, or the source up to its end, rules out that a later duplicate was copied where
-    the record before the repeated ones does not tell."""
+    """True if a later duplicate is ruled out, by the order of timestamps or by reading the source
+    to its end. Used if the record before the repeated ones does not decide."""
     return (yield from _is_in_order(inquiry, record)) or (
         yield from _is_read_to_the_end(inquiry, record)
     )
 
 
 def _is_read_to_the_end(inquiry: Inquiry, record: Record) -> Test:
-    """True if the source was read to its end, so that a later duplicate is known; or if the target
-    has lost no records, so that it has the copies of earlier ones."""
+    """True if the source was read to its end, which shows every later duplicate. Also true if the
+    target has lost no records: then it has the first copies of the earlier duplicates."""
     if not inquiry.evidence.may_lack_first_copies:
         return True
     return (yield from read_to_the_end(inquiry, record.offset + 1))
@@ -275,16 +275,16 @@ def _is_in_order(inquiry: Inquiry, record: Record) -> Test:
 
 
 def _later_ones_are_younger(inquiry: Inquiry, record: Record, timestamp_ms: int) -> Test:
-    """True if no source record that is known near this one, behind it, is older, except among the
-    next few: producers that write at once do not keep the order of timestamps."""
+    """True if no known source record among the `KNOWN` offsets behind this one is older. The next
+    `STRETCH` do not count: concurrent producers do not keep the order of timestamps."""
     source, offset = inquiry.evidence.source, record.offset
     yield from inquiry.read_whole(SOURCE, offset, min(offset + NEAR, source.end))
     return source.none_known_is_older(offset + STRETCH, timestamp_ms, offset + KNOWN)
 
 
 def _record_before(inquiry: Inquiry, record: Record) -> Search:
-    """The source record before another one. The partition pays once the offset's budget has ended:
-    where a stretch ends is what a proof rests on."""
+    """The source record before another one. A proof rests on it, so if the offset's budget has
+    ended, the partition's budget pays."""
     before = yield from inquiry.previous_data(SOURCE, record.offset)
     if isinstance(before, Unknown):
         before = yield from inquiry.previous_data(SOURCE, record.offset, shared=True)

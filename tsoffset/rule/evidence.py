@@ -142,8 +142,8 @@ class Evidence:
     - `known`: the number of known records on both sides. `scanned`: the offsets of reads that the
       partition has paid for.
     - `in_the_way`: the target record at which the last proof by time failed, and the highest source
-      record that it equals. The next proof often fails there, too. `compared`: no copy of a source
-      record from the first offset on lies between the two target offsets, by the last proof.
+      record that it equals. The next proof often fails there, too. `compared` is (offset, start,
+      end): no copy of a source record from `offset` on lies in [start, end), by the last proof.
     - `headers_hold`: no header has named a source record of other content yet.
     - `last_shared` and `first_difference`: only for mirrors that keep offsets.
     """
@@ -329,8 +329,8 @@ class Evidence:
         return left > 0 and (seen == 0 or offsets * size <= seen * left)
 
     def prove(self, pair: Pair) -> None:
-        """Add a pair. A known one counts as learned, too: what was read for it may help the others
-        in a second attempt."""
+        """Add a pair. A known one increases `learned`, too: the records read to prove it may help
+        other source offsets in a second attempt."""
         self.pairs.add(pair)
         self.learned += 1
 

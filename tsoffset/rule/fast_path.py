@@ -8,8 +8,8 @@ answers everything else. The conditions for a source offset C, and what `prove` 
     source   ... o ... [C-1] [C] [C+1] ... o' ...      (o, q) and (o', q') are proven pairs of this
     target   ... q ... [X-1] [X] [X+1] ... q' ...      cycle, of equal distance; X = C + q - o
 
-1. *Between two pairs of one distance.* The replicator went once from one to the other, so found is
-   no lower copy; and X < q' <= f, the frontier: everything that follows C lies behind X.
+1. *Between two pairs of one distance.* The replicator went once from one to the other, so X is
+   the lowest copy; and X < q' <= f, the frontier: everything that follows C lies behind X.
 2. *The three records are known on both sides, and nothing can lie between them*: so C is the next
    record to read itself, and the answer resumes at no earlier offset.
 3. *All three are equal* in what `translation.match` names: X is a copy, and its neighbors
@@ -90,7 +90,7 @@ def next_record(
 def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
     """Whether the full rule (`conversed`) contradicts the fast path (`at_once`): it is exact and
     resumes at another record; it is not exact, and resumes further below than its bound says; or it
-    has no answer. No answer counts for a target that sets timestamps itself."""
+    has no answer. Having none is no contradiction if the target sets timestamps itself."""
     if isinstance(conversed, Skipped):
         return conversed.reason is not Reason.TARGET_REWRITES_TIMESTAMPS
     at = at_once.target_offset

@@ -91,8 +91,8 @@ class Inquiry:
         return view.range
 
     def log_start_now(self) -> Generator[Question, Answer, int]:
-        """The target's log start after all lookups that were answered there. A lookup does not find
-        records that retention has removed meanwhile; only fetches show that they are gone."""
+        """The target's log start, asked for after the target has answered all lookups. A lookup
+        does not show that retention has removed records meanwhile; a fetch does."""
         view = self.evidence.target
         if view.lookups > view.lookups_confirmed:
             lookups = view.lookups  # a lookup made meanwhile is not covered by the answer
@@ -218,8 +218,8 @@ class Inquiry:
     def previous_data(self, side: Side, offset: int, *, shared: bool = False) -> Search:
         """The last data record before `offset`, or LOG_START.
 
-        Steps back double, and then go forward inside the gap: a fetch inside a hole answers the
-        batch after it.
+        Goes back in steps that double, and from there forward to the known part: a fetch at an
+        offset without a record returns the batch after it.
         """
         view = self.evidence.view(side)
         offset = min(offset, view.end)

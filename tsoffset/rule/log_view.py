@@ -363,8 +363,8 @@ class _OldestFrom:
         self._end = -1
 
     def of(self, first: int, end: int, timestamps: Sequence[int | None]) -> Oldest:
-        """For the records numbered [first, end). The known ones are contiguous up to the end, so a
-        read in between only shifts their numbers."""
+        """For the records numbered [first, end). The known ones reach to the log's end without a
+        gap, so reading earlier ones only shifts their numbers."""
         if end - len(timestamps) != self._end:
             self._known, self._end = [], end - len(timestamps)
         known = self._known

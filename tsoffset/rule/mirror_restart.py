@@ -69,7 +69,8 @@ def first_copied_after(inquiry: Inquiry, offset: int, copy: Record) -> Counting:
 
 
 def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
-    """The number of these records that a restarted mirror has yet to copy."""
+    """The number of records before a committed offset that precede the mirror's beginning, and that
+    the restarted mirror has yet to copy."""
     evidence = inquiry.evidence
     if evidence.failback:
         return 0
@@ -117,9 +118,9 @@ def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
 
 
 def _restart_distance(inquiry: Inquiry, copy: Record) -> Searching:
-    """Target offset minus source offset behind a restart before the mirror's beginning, from the
-    mirror's last record or the record before the first. None if no such restart is seen; Unknown if
-    that could not be read."""
+    """Target offset minus source offset of copies behind a restart before the mirror's beginning.
+    Taken from the mirror's last record, or from the source record before its first one. None if no
+    such restart is seen; Unknown if that could not be read."""
     evidence = inquiry.evidence
     last = yield from last_copy(inquiry)
     if isinstance(last, Unknown):

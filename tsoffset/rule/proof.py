@@ -76,7 +76,7 @@ def prove(
 
 
 def prove_safety(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
-    """The cheapest of the proofs with questions that shows everything after a record to lie behind
+    """Try the proofs that ask questions, the cheapest first: everything after a record lies behind
     its copy."""
     evidence = inquiry.evidence
     safety = yield from by_first_copy(inquiry, record, copy)
@@ -230,8 +230,9 @@ def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None
 def _none_is_older(
     inquiry: Inquiry, offset: int, timestamp_ms: int
 ) -> Generator[Question, Answer, bool]:
-    """Whether no source record from `offset` on may lie before a target lookup of a time: none is
-    older, and none has no timestamp. Records beyond one or two reads are assumed to be younger."""
+    """True if no source record from `offset` on is older or has no timestamp: then none has a copy
+    before the target's lookup of this time. Only one or two reads are made; further records are
+    assumed to be younger."""
     yield from read_to_the_end(inquiry, offset, most_bytes=LITTLE_BYTES)
     return inquiry.evidence.source.none_known_is_older(offset, timestamp_ms)
 

@@ -147,8 +147,9 @@ def _predicted_offsets(evidence: Evidence, offset: int) -> Iterator[int]:
 def _scan(
     inquiry: Inquiry, record: Record, first: TimedOffset | None
 ) -> Generator[Question, Answer, None]:
-    """No copy is older than the time lookup's answer (a lookup without an answer proves nothing),
-    and everything that follows a pair below lies behind it."""
+    """Read the target for the lowest copy, from the first offset at which it can lie: behind the
+    pair below, and not before the time lookup's answer (a lookup without an answer proves
+    nothing)."""
     evidence = inquiry.evidence
     below = evidence.pairs.below(record.offset)
     start = evidence.target.start if first is None else first.offset

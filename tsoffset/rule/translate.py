@@ -267,7 +267,8 @@ class _OffsetTranslation:
         )
 
     def _from_trimmed_start(self) -> Attempt:
-        """Before any pair, if the target was trimmed: the rest may begin behind C."""
+        """The target's log start, tried before any pair: a trimmed target may begin with a copy of
+        a record from C on."""
         return (yield from self._before_first_copy()) if self.evidence.target.start > 0 else None
 
     def _before_first_copy(self) -> Attempt:

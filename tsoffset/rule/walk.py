@@ -31,9 +31,9 @@ SHORT_WALK = 100
 class Reached:
     """Where a walk ended: resuming at `target_offset` is safe.
 
-    The records that the group has read up to `source_offset` were copied before it. If `exact`, all
-    records that it has read were, as `pairs` show: the last below C and the first from C on.
-    `log_end` is true if nothing lies behind it on the target.
+    The records that the group has read up to `source_offset` were copied before `target_offset`. If
+    `exact`, so were all others that it has read: `pairs`, the last below C and the first from C on,
+    show this. `log_end` is true if nothing follows `target_offset` on the target.
     """
 
     target_offset: int
