@@ -232,7 +232,7 @@ def other_committer(flow: FlowSettings, seen: Mapping[str, int], now_ms: int) ->
         yield at.warning(
             f"topic {topic}",
             f"{writes}, and with sync.group.offsets.enabled = true in this file it also commits"
-            " them: no record is skipped, but its offsets may cause re-reads",
+            " them: the higher of both offsets stays, even if MirrorMaker 2's skips records",
             "remove sync.group.offsets.enabled from the configuration that MirrorMaker 2 reads",
         )
     else:
