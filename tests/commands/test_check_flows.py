@@ -218,8 +218,8 @@ def test_durations_are_short(milliseconds, words):
     ],
 )
 def test_checkpoints_that_are_being_written_are_told(stamp, sync_enabled, severity):
-    """A warning where this very file has MirrorMaker 2 commit them: an offset of its that skips
-    records stays, because no cycle moves a group backwards."""
+    """A warning where this very file has MirrorMaker 2 commit them, too: if its offset skips
+    records, it stays, because no cycle moves a group backwards."""
     the_flow = replace(flow(), sync_enabled=sync_enabled)
     findings = list(other_committer(the_flow, {"billing": stamp, "old": 0}, NOW_MS))
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
