@@ -1,4 +1,4 @@
-"""What is answered at once of a partition: by columns, with positions of other partitions."""
+"""The fast path's positions of one partition, and its answers."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,15 +19,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class AtOnce:
-    """Positions, ascending, each of which lies between two proven pairs of one distance (target
-    offset less source offset), and these distances."""
+    """Positions, ascending, each between two proven pairs of one distance (target offset minus
+    source offset), and these distances."""
 
     offsets: Numbers
     distances: Numbers
 
     @cached_property
     def looked_at(self) -> Mapping[Side, Numbers]:
-        """The offsets of their records and of those beside these, ascending."""
+        """The offsets that the fast path reads on each side, ascending: the positions, their
+        predicted copies, and the neighbors of both."""
         originals, images = self.offsets, self.offsets + self.distances
         return {Side.SOURCE: _with_neighbors(originals), Side.TARGET: _with_neighbors(images)}
 
@@ -38,7 +39,7 @@ def _with_neighbors(offsets: Numbers) -> Numbers:
 
 
 class AnsweredAtOnce:
-    """The answers of one partition; those in `verified` are held against conversations."""
+    """One partition's answers; those in `verified` are compared with the full rule."""
 
     def __init__(self, work: PartitionWork, evidence: Evidence) -> None:
         self.verified: dict[int, Translation] = {}
@@ -57,13 +58,13 @@ class AnsweredAtOnce:
 
     @property
     def answers(self) -> Answers:
-        """All that are not verified, in the order of the offsets."""
+        """All answers that are not verified, in the order of the offsets."""
         columns = [np.concatenate(each) for each in zip(NO_ANSWERS, *self._parts, strict=True)]
         order = np.argsort(columns[0])
         return Answers(*(column[order] for column in columns))
 
     def as_values(self) -> dict[int, Translation]:
-        """The same as translations."""
+        """`answers` as translations."""
         return self._as_values(self.answers)
 
     def _as_values(self, answers: Answers) -> dict[int, Translation]:
@@ -74,8 +75,9 @@ class AnsweredAtOnce:
         }
 
     def verify(self, conversed: Mapping[int, Translation | None]) -> int:
-        """Hold what is to be verified against the conversations: how many there were, without those
-        that failed. Positions about which both differ fail."""
+        """Compare the answers in `verified` with the full rule's translations (`conversed`). Where
+        they differ, the position fails. Returns how many were compared (failed translations are
+        not)."""
         count = 0
         for offset, translation in sorted(self.verified.items()):
             at_once, other = translation.outcome, conversed[offset]

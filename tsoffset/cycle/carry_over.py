@@ -1,7 +1,7 @@
-"""What a batch of partitions takes over from the last cycle, and what it leaves to the next.
+"""What a batch of partitions takes over from the last cycle, and what it caches for the next.
 
-The topics of both sides are described first, in one request each: the leader epochs that are
-remembered with an answer are then never newer than the logs that it was read from.
+The topics of both sides are described first, in one request each. So a leader epoch that is cached
+with an answer is never newer than the logs that the answer was read from.
 """
 
 from collections.abc import Collection, Generator, Mapping
@@ -41,8 +41,8 @@ class Identities:
     target_topic_ids: Mapping[str, str]
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
-        """A carry-over of the partition's logs that holds nothing yet; None where a log could not
-        be recognized in the next cycle."""
+        """A carry-over of the partition's logs that holds nothing yet; None if the next cycle could
+        not recognize one of the logs."""
         source, target = self.source.get(part.source), self.target.get(part.target)
         if source is None or target is None:
             return None
@@ -71,14 +71,14 @@ def describe_topics(
 def identities(
     topics: Mapping[str, TopicDescription | Failed], partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, LogIdentity]:
-    """Which log each of the partitions has; without those of which the cluster did not tell."""
+    """The identity of each partition's log, without partitions that could not be described."""
     found = {one: log_identity(topics.get(one.topic), one.partition) for one in partitions}
     return {one: identity for one, identity in found.items() if identity is not None}
 
 
 def topic_ids(topics: Mapping[str, TopicDescription | Failed]) -> dict[str, str]:
-    """The ids of the topics that could be described. Where the brokers have no topic ids (before
-    Kafka 2.8) all have the same one: that a topic was recreated cannot be seen there."""
+    """The ids of the topics that could be described. Brokers before Kafka 2.8 have no topic ids:
+    all their topics get the same one, so a recreated topic is not noticed."""
     return {
         name: topic.topic_id or _WITHOUT_IDS
         for name, topic in topics.items()
@@ -89,9 +89,9 @@ def topic_ids(topics: Mapping[str, TopicDescription | Failed]) -> dict[str, str]
 def ask_for_ranges(
     carry_over: PartitionCarryOver, evidence: Evidence
 ) -> Generator[Question, Answer, None]:
-    """Ask for both logs' ranges, in the order in which a translation does, and leave them in the
-    evidence. The safe pair that was remembered is added only where no log has become shorter and
-    the target still has its copy: what was written since lies behind it."""
+    """Ask for both logs' ranges, in the order in which a translation does, and add them to the
+    evidence. The cached safe pair is added only if no log has become shorter and the target still
+    has its copy: records written since then lie behind it."""
     inquiry = Inquiry(evidence)
     try:
         target = yield from inquiry.log_range(Side.TARGET)
@@ -117,9 +117,11 @@ def ask_for_ranges(
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the next cycle should know of a partition, None where that is nothing; for how long its
-    translations hold, by source offset, as far as they are to be remembered; and for how long what
-    was answered at once does."""
+    """What the next cycle should know of a partition; `carry_over` is None if that is nothing.
+
+    `holds` says for how long the translations are valid, by source offset; those that are missing
+    are not cached. `answers_hold` says it for the fast path's answers.
+    """
 
     carry_over: PartitionCarryOver | None
     holds: Mapping[int, Holds] = field(default_factory=dict)
@@ -134,7 +136,7 @@ def learned(
 ) -> Learned:
     """What the next cycle should know after these translations.
 
-    `blank` has the identity of the logs, `usable` is what was remembered of these same logs.
+    `blank` has the identity of the logs, `usable` is what was cached of these same logs.
     """
     source, target = evidence.source, evidence.target
     if source.range is None or target.range is None:
@@ -164,9 +166,9 @@ def learned(
 
 
 def _safe_for_good(usable: PartitionCarryOver | None, evidence: Evidence) -> tuple[int, int] | None:
-    """The highest safe pair that stays safe whatever comes, as (source offset, target offset), this
-    cycle's or the remembered one; None where the target's log start has passed it. Where the source
-    may be the replica, only the proof by first copy is one for good."""
+    """The highest pair that stays safe for good, as (source offset, target offset), from this cycle
+    or the cache; None if the target has the copy of none. If the source may be the replica, only
+    pairs proven by first copy stay safe."""
     known = [] if usable is None or usable.frontier is None else [usable.frontier]
     known += (
         (pair.source_offset, pair.target_offset)

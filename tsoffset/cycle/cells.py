@@ -30,7 +30,7 @@ def _frame_bytes(frame: pl.DataFrame) -> bytes:
 
 
 def _frame_of(stream: bytes) -> pl.DataFrame:
-    """The frame of an Arrow file; its columns of one type that are null throughout are one."""
+    """The frame of an Arrow file. All-null columns of one type share their memory."""
     frame = pl.read_ipc(stream)
     nothing: dict[pl.DataType, pl.Series] = {}
     return pl.DataFrame(
@@ -44,8 +44,8 @@ def _frame_of(stream: bytes) -> pl.DataFrame:
 
 
 class _Pickler(pickle.Pickler):
-    """Arrow's own way takes a slice with all that it is a slice of, and neither Arrow nor Polars
-    compresses anything."""
+    """Compresses tables and frames, which Arrow and Polars do not. It writes only the rows of a
+    slice, where Arrow would write the whole table."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, pa.Table):

@@ -42,8 +42,9 @@ def topics_not_compacted(
 ) -> frozenset[str]:
     """The target topics of the work whose cleanup.policy is known to lack compact.
 
-    Asks for all of them at once (DescribeConfigs), and for none that only failback has: its proofs
-    do not use the policy. A topic that fails, and all of an unreachable cluster, are not known.
+    Asks for all of them in one request (DescribeConfigs), except for topics that only failback has,
+    whose proofs do not use the policy. Topics that fail, or whose cluster is unreachable, are
+    missing.
     """
     if not needs_cleanup_policy(settings):
         return frozenset()

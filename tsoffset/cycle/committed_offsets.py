@@ -16,9 +16,9 @@ def committed_columns(
     require_stable: bool,
     within_seconds: float | None = None,
 ) -> CommittedColumns:
-    """Fetches the committed offsets of the groups, of which `share_groups` are share groups (others
-    in it do not matter). A cluster that cannot be reached fails each of
-    them; without groups nothing is asked."""
+    """Fetches the committed offsets of the groups. `share_groups` says which of them are share
+    groups, and may name others. A cluster that cannot be reached fails each of them; without groups
+    nothing is asked."""
     if not groups:
         return CommittedColumns.of({})
     try:

@@ -1,10 +1,10 @@
-"""One partition of a batch: its positions under way to their translations.
+"""One partition of a batch, and how its positions get their translations.
 
-A conversation (`tsoffset.rule.translate`) asks one question after the other. Here the open ones of
-a partition are held together: a read that covers the questions of several is asked once, and
-what waits for a pair that another is about to find waits. Where the pairs found show an ordinary
-partition, no more conversations are needed: the others' records are read and answered at once
-with those of other partitions (`tsoffset.rule.fast_path`).
+A conversation (`tsoffset.rule.translate`) asks one question after the other. `Partition` collects
+the open questions of its conversations. A read that answers several of them is sent once, and
+positions wait while another one finds a pair that helps them. If the pairs found show an ordinary
+partition, the other positions need no conversation: the fast path (`tsoffset.rule.fast_path`) reads
+and answers them, together with those of other partitions.
 """
 
 from bisect import bisect_left, bisect_right
@@ -66,8 +66,8 @@ _Open = ConversationUnderWay | Asking[Any]
 
 
 class _Walk(NamedTuple):
-    """The highest pair of those that are equally far apart, and whether no answer below it, as far
-    apart, reads anything again."""
+    """The highest of some pairs of equal distance. `is_read_once` is true if no record below it was
+    copied behind it for the first time, so that answers between these pairs re-read nothing."""
 
     highest: Pair
     is_read_once: bool
@@ -83,9 +83,10 @@ class Partition:
     """One partition's positions on their way to translations.
 
     The highest and the lowest go first: the pairs that they find predict the others, which then
-    need no time lookup. Their source batches are read meanwhile. They follow from the top down, as
-    many at once as may have their records held (`share`, which may change on the way).
-    `not_compacted` is true where the target topic's cleanup.policy is known to lack compact.
+    need no time lookup. Their source batches are read meanwhile. The others follow from the highest
+    down, as many at a time as have room in memory for their records (`share`, which may change
+    meanwhile). `not_compacted` is true if the target topic's cleanup.policy is known to lack
+    compact.
     """
 
     def __init__(
@@ -133,8 +134,8 @@ class Partition:
             self._ask(ask_for_ranges(usable, self._evidence), lambda _: None)
 
     def questions(self) -> set[Question]:
-        """What is to be asked next. Empty where the partition is through, or `at_once` is not
-        None."""
+        """The questions to ask next. Empty if the partition is finished, or if its positions for
+        the fast path are ready (`at_once` is not None)."""
         self._go_on_where_covered()
         while not self._open and self._at_once is None and self._begin_more():
             self._go_on_where_covered()
@@ -154,7 +155,7 @@ class Partition:
         return asked
 
     def _begin_more(self) -> bool:
-        """Begin with what comes next; False where nothing is left."""
+        """Begin with what comes next; False if nothing is left."""
         if not self._begun:
             self._begun = True
             self._converse_about_the_outermost(self.work.offsets)
@@ -177,13 +178,12 @@ class Partition:
 
     @property
     def records_at_once(self) -> int | None:
-        """About how many records a single position has to have held; None while nothing was
-        read that tells."""
+        """About how many records a single position needs in memory; None until a batch was read."""
         sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
     def _ahead(self) -> Mapping[Side, Numbers]:
-        """Offsets, ascending, that positions will have read, before it is their turn."""
+        """Offsets, ascending, that the next positions will read; they are read early."""
         if self._at_once is not None:
             return self._at_once.looked_at
         if not self._held:
@@ -195,7 +195,7 @@ class Partition:
         return {**likely, Side.SOURCE: np.union1d(own, likely[Side.SOURCE])}
 
     def _end_prefetch(self) -> None:
-        """From now on all counts that was foreseen."""
+        """End the prefetch. From now on its batches count for every position."""
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
             for side, reads in self._reads.items():
@@ -216,8 +216,7 @@ class Partition:
         return self._likely[1]
 
     def _unread(self, side: Side, offsets: Numbers) -> set[int]:
-        """Those within the log, where its range is known, of which nothing was read, or tried to
-        be."""
+        """Offsets in the log (if its range is known) that no read has covered or tried."""
         view, reads = self._evidence.view(side), self._reads[side]
         if not len(offsets):
             return set()
@@ -249,7 +248,7 @@ class Partition:
         ]
 
     def _go_on_where_covered(self) -> None:
-        """What another read has covered, or was asked before its turn, costs nothing."""
+        """Answer questions without a request, from other reads or from the prefetch."""
         still_open: list[_Open] = []
         for one in self._open:
             is_open = True
@@ -289,7 +288,8 @@ class Partition:
             yield from prove_ends(inquiry)
 
     def _next(self) -> Sequence[int]:
-        """The highest of those that wait, as many as may have their batches held on both sides."""
+        """The highest waiting positions, as many as have room in memory for their batches on both
+        sides."""
         batch = self._reads[Side.SOURCE].batch_offsets
         # Its images may lie in a longer batch, and a batch is read ahead meanwhile.
         images = max(batch, self._reads[Side.TARGET].batch_offsets)
@@ -343,8 +343,8 @@ class Partition:
         return batch <= _SIDE_BY_SIDE or span <= len(offsets) * _RECORDS_A_POSITION
 
     def _walks(self) -> list[tuple[Pair, Pair]]:
-        """The lowest and the highest pairs of walks between which positions wait, and every copy
-        is safe."""
+        """The lowest and the highest pair of each walk that has waiting positions, and whose copies
+        are all safe."""
         walks = self._evidence.pairs.walks() if self._is_plain else []
         return [
             (lowest, highest)
@@ -356,8 +356,8 @@ class Partition:
     def _distances(
         self, offsets: Sequence[int], walks: Sequence[tuple[Pair, Pair]]
     ) -> dict[int, int]:
-        """The distance of the walk that each offset lies within; without those within none, or
-        where records are seen to be read again."""
+        """The distance of the walk that each offset lies within. Offsets outside walks are missing,
+        and those of walks in which records are re-read."""
         found: dict[int, int] = {}
         for lowest, highest in walks:
             walk = self._walks_asked_of.get(highest.distance)
@@ -366,14 +366,15 @@ class Partition:
         return found
 
     def _predicted(self, offsets: Sequence[int]) -> dict[int, int]:
-        """The distance that pairs of an earlier cycle let expect of each offset, where the two
+        """The distance of each offset that an earlier cycle's pairs predict; empty unless the two
         outermost pairs agree."""
         predictions = self._evidence.predictions if self._is_plain else ()
         distances = {target - source for source, target in (*predictions[:1], *predictions[-1:])}
         return dict.fromkeys(offsets, distances.pop()) if len(distances) == 1 else {}
 
     def _take_in_all(self) -> None:
-        """Have all count that was read, for whichever position: a later equal record, for one."""
+        """Add all batches that were read to the evidence, whichever position asked for them: they
+        may show a later duplicate."""
         for side in Side:
             self._take_in(side)
 
@@ -395,8 +396,8 @@ class Partition:
     # --- answered at once -------------------------------------------------------------------
 
     def _asked_whether_read_again(self, pair: Pair) -> Generator[Question, Answer, int | None]:
-        """How many records before a pair were copied behind it for the first time; None where that
-        cannot be seen. Where it is none, so it is for all below that are as far apart."""
+        """How many records before a pair were copied behind it for the first time; None if that
+        cannot be seen. If there are none, lower pairs of the same distance have none either."""
         try:
             inquiry = Inquiry(self._evidence)
             return (yield from first_copied_behind(inquiry, pair.source_offset, pair))
@@ -408,8 +409,8 @@ class Partition:
 
     @property
     def at_once(self) -> AtOnce | None:
-        """What is to be answered at once with the positions of other partitions, once there are no
-        questions left."""
+        """The positions that the fast path answers, together with those of other partitions, once
+        there are no more questions; None if there are none."""
         return self._at_once
 
     def stretches(self, side: Side) -> Iterator[Stretch]:
@@ -421,7 +422,7 @@ class Partition:
                 yield stretch
 
     def answer(self, answers: Answers, verify: Collection[int]) -> None:
-        """Take what was answered at once; the other positions converse, and so do those of
+        """Take the fast path's answers. Positions without one get conversations, and so do those of
         `verify`."""
         assert self._at_once is not None
         left = self._answered.take(self._at_once.offsets, answers, verify)
@@ -451,7 +452,7 @@ class Partition:
                 self._open.append(conversation)
 
     def _conversed(self) -> dict[int, Translation]:
-        """The translations of all but those that were answered at once and not verified."""
+        """The translations of all positions except those that only the fast path has answered."""
         found = {}
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
@@ -479,13 +480,14 @@ class Partition:
             )
 
     def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
-        """What is to be remembered. What could not be looked at is no less true than before."""
+        """What the next cycle should know. If the logs could not be identified, that is what was
+        known before."""
         if blank is None:
             return Learned(self.work.carry_over)
         return learned(blank, self._usable, self._evidence, self._conversed())
 
     def answered(self, left: Learned) -> AnsweredPartition:
-        """What was answered at once, and not verified."""
+        """The fast path's answers, without the verified ones."""
         target = self._evidence.target
         return AnsweredPartition(
             self._answered.answers,

@@ -22,8 +22,8 @@ SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 
 class Prefetch:
-    """What is asked before its turn for the conversations about the lowest and the highest of some
-    offsets, and what came of it."""
+    """What is asked early for the conversations about the lowest and the highest of some offsets,
+    and the answers."""
 
     def __init__(
         self, evidence: Evidence, offsets: Sequence[int], reads: Mapping[Side, SideReads]
@@ -45,7 +45,7 @@ class Prefetch:
         )
 
     def questions(self, unread: Callable[[Side, Numbers], set[int]]) -> Iterator[Question]:
-        """What is to be asked now; `unread` tells which offsets nothing was read of."""
+        """The questions to ask now; `unread` selects the offsets that were not read yet."""
         reads_to_come = {SOURCE: self._of_source(), TARGET: self._of_target()}
         for side, offsets in reads_to_come.items():
             reads = self._reads[side]
@@ -118,21 +118,21 @@ class Prefetch:
         return None if distance is None else max(source.start, target.start - distance)
 
     def _lookup_of_lowest(self) -> Question | None:
-        """That by which the copy of the lowest one's next record will be sought."""
+        """The time lookup for the copy of the lowest offset's next record."""
         target = self._evidence.target
         if target.range is None or self._evidence.predictions or self._evidence.keeps_offsets:
             return None
         return self._lookup_at(TARGET, self._offsets[0])
 
     def _lookup_of_last(self) -> Question | None:
-        """That by which the source's last record will be told from earlier ones that equal it."""
+        """The time lookup that shows whether the source's last record has an earlier duplicate."""
         source = self._evidence.source
         if source.range is None or not self.seeks_ends or len(self._offsets) == 1:
             return None
         return self._lookup_at(SOURCE, source.end - 1)
 
     def _lookup_at(self, side: Side, offset: int) -> Question | None:
-        """A lookup on a side of the time of the source record at an offset, if that is known."""
+        """One side's time lookup of the source record at an offset; None if that is not known."""
         held = self._reads[SOURCE].holding(offset)
         if held is None:
             return None

@@ -29,7 +29,7 @@ _USUAL_BATCH = 500
 class SideReads:
     """The reads of single batches that one partition wants of one side, round by round.
 
-    `sizes` are those of the log's batches, as others may know them, too.
+    `sizes` are the sizes of the log's batches; several readers of the log may share them.
     """
 
     def __init__(self, sizes: "BatchSizes | None" = None) -> None:
@@ -58,7 +58,7 @@ class SideReads:
         *,
         sparse: int = SPARSE,
     ) -> set[Question]:
-        """What is read in this round, of the offsets that nothing covers yet."""
+        """The reads of this round, for wanted offsets that nothing covers yet."""
         self._asked = {
             offset: Question(side, ReadFrom(partition, offset, max_bytes))
             for offset, max_bytes in next_reads(wanted, self.sizes, sparse)
@@ -66,7 +66,7 @@ class SideReads:
         return set(self._asked.values())
 
     def asked_as(self, question: Question) -> Question:
-        """The question by which one for a single batch was asked, if it was."""
+        """The question that was sent in place of one about a single batch; it may read more."""
         what = question.what
         if isinstance(what, ReadFrom) and what.max_bytes == 1:
             return self._asked.get(what.offset, question)
@@ -154,7 +154,7 @@ class BatchSizes:
         return WIDE_READ_BYTES * self.batches // max(1, self._bytes)
 
     def bytes_of(self, batches: int) -> int:
-        """Bytes in so many batches, on average; the last one whole where all are alike."""
+        """Bytes in this many average batches, rounded up so that equal ones are read whole."""
         return -(-self._bytes * batches // max(1, self.batches))
 
 

@@ -1,4 +1,4 @@
-"""How far the replicator has come, of what a cycle remembers of partitions.
+"""How far the replicator has come, computed from the cached record pairs of partitions.
 
 The highest record pair that a cycle has proven divides both logs. What lies behind its record on
 the source is at most what the target lacks. What lies behind its copy on the target has arrived

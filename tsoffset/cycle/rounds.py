@@ -156,7 +156,7 @@ def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionC
 
 
 class _Through(NamedTuple):
-    """What comes of a partition."""
+    """A partition's translations by conversation, its fast-path answers, and what to cache."""
 
     conversed: Sequence[TranslatedPosition]
     answered: AnsweredPartition
@@ -235,7 +235,7 @@ class _Run:
     def _questions(
         self, parts: Sequence[Partition]
     ) -> Iterator[tuple[Partition, Collection[Question]]]:
-        """What each of the partitions asks; none of those that are through."""
+        """The questions of each partition, without the partitions that are finished."""
         while parts:
             at_once = []
             for part in parts:
@@ -264,7 +264,7 @@ class _Run:
         self.cost += Cost(positions=len(part.work.offsets), verified=part.verify())
 
     def _answer_at_once(self, parts: Sequence[Partition]) -> None:
-        """Answer what is ordinary of the positions that the partitions hold ready for that."""
+        """Answer the positions that these partitions have ready for the fast path."""
         try:
             found = _answered_at_once(parts, self._match)
         except Exception as error:
@@ -322,7 +322,7 @@ class _Run:
 
 
 def _answered_at_once(parts: Sequence[Partition], match: frozenset[str]) -> list[Answers]:
-    """For each partition the answers to what is ordinary."""
+    """The fast path's answers for each partition."""
     ready = [part.at_once for part in parts if part.at_once is not None]
     source, target = (
         columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))

@@ -1,6 +1,7 @@
 """A cycle's result rows as an Arrow table, and help with such tables.
 
-Absent is null, an enum is its word. Text is a dictionary: it repeats, and so costs a number a row.
+Absent values are null, and enums are their words. Texts are dictionary-encoded: they repeat, so
+each costs only a number.
 """
 
 import signal
@@ -52,10 +53,8 @@ def columns_table(schema: pa.Schema, rows: int, columns: Mapping[str, Any]) -> p
 
 
 def with_shared_nulls(rows: pa.Table) -> pa.Table:
-    """The same table in less memory: its columns of one type that are null throughout are one.
-
-    Of what a cycle looks at for the first time these are most columns.
-    """
+    """The same table in less memory: all-null columns of one type share their memory. In rows for
+    which nothing is cached, these are most columns."""
     there = {name: c for name, c in by_name(rows).items() if c.null_count < len(rows)}
     return columns_table(rows.schema, len(rows), there)
 
@@ -79,13 +78,13 @@ def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column, text as such: in dictionaries words that no row has may be left."""
+    """The column as plain text, because a dictionary may hold words that no row has."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def places(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Array:
-    """For each row the place of the one of `others` that has the same values in `on` (null is a
-    value), the first one of several; null where none has."""
+    """For each row, the place of the first row of `others` with the same values in `on` (null
+    equals null); null if there is none."""
     here, there = (
         pl.DataFrame(pa.table({name: as_text(table[name]) for name in on}))
         for table in (rows, others)

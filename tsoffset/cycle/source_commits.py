@@ -95,7 +95,7 @@ def preflight(
 ) -> Preflight:
     """List and filter the groups of a flow, both clusters asked at once. Raises ClusterUnreachable.
 
-    `list_groups` says which groups the source has, without it the source itself.
+    `list_groups` returns the source's groups; by default, the source is asked.
     """
     asked = in_thread(lambda: (target.describe(), target.groups()))
     described = {source.alias: source.describe()}
@@ -258,12 +258,12 @@ class Claims:
 
 
 def _may_write(competing: FlowSettings, renaming: Renaming) -> bool:
-    """Whether the competing flow may write the topic that `renaming` names on the target too.
+    """Whether the competing flow may write the topic that `renaming` names on the target, too.
 
-    False where no topic of its source becomes that topic: the commits of flows that cannot meet
-    need not be read. False, too, where it could only fail back to a copy that this flow makes:
-    then it gives way itself, and this flow does not depend on its source. Always True where it
-    has a policy of the user's own, whose names cannot be traced back.
+    False if no topic of its source becomes that topic: then its commits need not be read. Also
+    false if it could only fail back to a copy that this flow makes: then the competing flow skips
+    these rows itself, so this flow needs nothing from its source. Always true if it has a custom
+    policy, whose names cannot be traced back.
     """
     policy = competing.policy
     if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
@@ -272,8 +272,9 @@ def _may_write(competing: FlowSettings, renaming: Renaming) -> bool:
 
 
 def is_written_by(flow: FlowSettings, topic: str, *, by_failback: bool) -> bool:
-    """Whether the flow commits on `topic` of its target: some topic of the source becomes it, be
-    that there or not. `by_failback`: also one that is a copy of it."""
+    """Whether the flow commits on `topic` of its target, because some topic name of the source
+    becomes it; the source need not have that topic. `by_failback`: a copy of `topic` on the source
+    counts, too."""
     policy, alias = flow.policy, flow.source.alias
     origins = {topic.removeprefix(policy.format_remote_topic(alias, ""))}
     # A policy of the user's own may name copies in another way.

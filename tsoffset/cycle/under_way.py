@@ -40,8 +40,8 @@ def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = 
 
 
 class Asking(Generic[T]):
-    """Questions of the partition as a whole, under way; `then` is told what they came to, None if
-    that is not known."""
+    """Open questions about the partition as a whole; `then` is called with their result, None if it
+    is not known."""
 
     def __init__(
         self,

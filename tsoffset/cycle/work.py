@@ -14,8 +14,8 @@ from tsoffset.rule.translate import Translation
 
 @dataclass(frozen=True, slots=True)
 class PartitionWork:
-    """A partition with the distinct positions to translate in it, and what the last cycle left
-    of it."""
+    """A partition with the distinct positions to translate in it, and what the last cycle cached of
+    it."""
 
     source: TopicPartition
     target: TopicPartition
@@ -43,15 +43,14 @@ class TranslatedPosition:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What translating positions took.
+    """The cost of translating positions.
 
-    `recalled` of the distinct `positions` were answered from the carry-over, `verified` of them
-    both at once and by a conversation. Fetches and time
-    lookups are counted as they were asked for; `bytes_read` is what the fetches of both sides
-    brought, `source_bytes_read` those of the source. `rounds` are the network waits one after the
-    other. `source_requests` is what was sent to the source for all this, where its client counts
-    it. `commit_gap_seconds` is not a cost but a risk: the longest time between asking what a
-    target group has and sending the commit that was decided on it.
+    `positions` are distinct; `recalled` of them came from the cache, and `verified` were translated
+    by the fast path and by the full rule. Fetches and time lookups are counted as they were asked
+    for. `bytes_read` are those of fetches on both sides, `source_bytes_read` those on the source.
+    `rounds` are the network waits one after the other. `source_requests` are all requests that this
+    sent to the source, if its client counts them. `commit_gap_seconds` is not a cost but a risk:
+    the longest time between reading a target group and sending the commit that was decided on it.
     """
 
     positions: int = 0
@@ -81,9 +80,8 @@ _values = attrgetter(*(each.name for each in fields(Cost)))
 
 @dataclass(frozen=True, slots=True)
 class AnsweredPartition:
-    """What was answered at once of a partition; the readable part of its target log, and whether
-    that was seen to rewrite timestamps; for how long the answers hold (None: they are not to be
-    remembered); and the source's log end."""
+    """The fast path's answers for one partition, with the readable range of its target log, and how
+    long the answers are valid (None: they are not cached)."""
 
     answers: Answers
     target_range: LogRange | None
@@ -94,10 +92,13 @@ class AnsweredPartition:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedWork:
-    """The translations of a batch of partitions: the positions that had a conversation, with for
-    how long each holds (None: it is not to be remembered), and of each partition the others; what
-    is to be carried over of the partitions; what it all took; and the ids of the target's topics,
-    read before everything else: of those that could be described."""
+    """The translations of a batch of partitions, and what they cost.
+
+    `conversed` are the positions that had a conversation, and `holds` says for how long each is
+    valid (None: it is not cached). `answered` are the fast path's answers, by partition.
+    `carry_overs` are what the next cycle should know of the partitions. `target_topic_ids` are the
+    ids of the target topics that could be described; they are read before everything else.
+    """
 
     conversed: tuple[TranslatedPosition, ...]
     holds: tuple[Holds | None, ...]

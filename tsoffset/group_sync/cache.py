@@ -1,4 +1,4 @@
-"""What one cycle keeps for the next, and what of it still holds.
+"""What one cycle caches for the next, and which of it is still valid.
 
 All of it may be lost at any time: it saves requests and changes no answer.
 """
@@ -30,13 +30,13 @@ from tsoffset.model import OutcomeKind
 
 @dataclass(slots=True)
 class CarryOver:
-    """What is kept of a flow between cycles: `pairs` (CACHE) and `partitions` (PARTITIONS)."""
+    """What is cached of a flow between cycles: `pairs` (CACHE) and `partitions` (PARTITIONS)."""
 
     pairs: pl.DataFrame = field(default_factory=lambda: empty(CACHE))
     partitions: pl.DataFrame = field(default_factory=lambda: empty(PARTITIONS))
 
     def learn(self, other: "CarryOver") -> None:
-        """Take the other's place."""
+        """Replace everything with what `other` holds."""
         self.pairs, self.partitions = other.pairs, other.partitions
 
 
@@ -46,12 +46,12 @@ class CarryOver:
 def with_cache(
     commits: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The commits with what is cached of each, and `is_cached`: that is their translation now. And
-    the rest of `cached` (CACHE), of which there is no commit.
+    """The commits, each with its cached values; `is_cached` is true if the cached translation is
+    valid for the commit. Also the rows of `cached` (CACHE) that no commit has.
 
     A commit below its log's start has expired or was deleted, and the rule says so. A translation
-    that rests on the logs' ends holds while they end there. With a log that is not known (null)
-    nothing holds.
+    that rests on the logs' ends is valid while they end there. In a log that is not known (null)
+    nothing is valid.
     """
     same_ends = pl.all_horizontal(pl.col(f"known_{end}") == pl.col(end) for end in LOG_ENDS)
     is_cached = (
@@ -83,8 +83,9 @@ def with_cache(
 def void_partitions(
     before: pl.DataFrame, void: pl.DataFrame, translated: pl.DataFrame, learned: pl.DataFrame
 ) -> pl.DataFrame:
-    """The partitions of which nothing holds that was cached: `void`, and those in `translated`
-    whose logs were others or shorter when they were translated, or could not be recognized."""
+    """The partitions whose cached values are no longer valid: `void`, and those in `translated`
+    whose logs had been replaced, had become shorter or could not be recognized when they were
+    translated."""
     both = before.join(learned, on=PARTITION, suffix="_now", validate="1:1", maintain_order="left")
     same = both.filter(
         *(pl.col(name) == pl.col(f"{name}_now") for name in LOG_IDENTITY),
@@ -96,9 +97,9 @@ def void_partitions(
 def with_kept_translations(
     rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series
 ) -> pl.DataFrame:
-    """The rows with the translation that the next cycle may use of each (KNOWN): that of this cycle
-    as far as it holds, or what was cached, unless that is void, of another offset, or was answered
-    otherwise. The columns of this cycle that only this needs are dropped."""
+    """The rows, each with the translation to cache (KNOWN): that of this cycle if it may be cached,
+    otherwise the one cached before. The latter is dropped if it is void or of another offset, or if
+    this cycle's answer differs. Columns of this cycle that only this function needs are dropped."""
     rows = _with_void(rows, void, rewriting)
     is_new = pl.col("is_new")
     is_answer = is_new & ~pl.col("new_reason").is_in(FAILURES).fill_null(False)
@@ -119,14 +120,14 @@ def with_kept_translations(
 
 
 def without_void(rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
-    """What is cached without a commit (CACHE), without translations that do not hold."""
+    """The cached rows without a commit (CACHE), without translations that are no longer valid."""
     rest = _with_void(rest, void, rewriting)
     return select(rest.with_columns_seq(null_where(pl.col("is_void"), KNOWN)), CACHE)
 
 
 def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
-    """CACHE after a cycle: of each row its translation (`with_kept_translations`), and the last
-    commit after which the target group had the translation; and `rest` (`without_void`)."""
+    """CACHE after a cycle: the translation of each row (`with_kept_translations`), the last commit
+    after which the target group had its translation, and the rows of `rest` (`without_void`)."""
     is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
     has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
@@ -139,7 +140,7 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_void(rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
-    """With whether nothing cached of the row holds."""
+    """The rows with `is_void`: true if no cached value of the row is valid."""
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     if void.is_empty():
         return rows.with_columns(is_void=rewrites)
@@ -154,8 +155,8 @@ def kept_partitions(
     learned: pl.DataFrame,
     committed: pl.DataFrame,
 ) -> pl.DataFrame:
-    """PARTITIONS after a cycle: what translating has learned; of the other partitions what was,
-    with the ends that the logs have now. Those without a commit in them are forgotten."""
+    """PARTITIONS after a cycle: `learned` for translated partitions; for the others their rows of
+    `before`, with the ends that the logs have now. Partitions without a commit are dropped."""
     rest = anti_join(semi_join(before, committed, PARTITION), translated, PARTITION)
     now = logs.ranges.select(*PARTITION, pl.col(LOG_ENDS).name.suffix("_now"))
     rest = left_join(rest, now, PARTITION).with_columns_seq(

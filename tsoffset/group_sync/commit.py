@@ -2,8 +2,8 @@
 
 Three promises:
 
-- A commit is sent at most `FRESH_SECONDS` after the group's offsets were asked for. A committer
-  that is no member is invisible, so this is how long it could be moved backwards.
+- A commit is sent at most `FRESH_SECONDS` after the group's offsets were asked for. Only in this
+  time can a commit of a client that is not a member be moved backwards.
 - Nothing is sent a second time before the group's offsets were read again.
 - Nothing is sent after the deadline (`until`).
 """
@@ -114,9 +114,12 @@ def commit_groups(
     clock: Time = time,
 ) -> CommitResults:
     """Decide each row of `work` (COMMIT_WORK, a group's rows together) and, unless `commit_to` is
-    None, commit what may be committed, until `until` (seconds since 1970 UTC). `commit_to` are the
-    topics as they were before translating (TARGET_TOPICS): rows of one that is not the same any
-    more, or is not known to be, fail. Running it again commits nothing twice."""
+    None, commit what may be committed, until `until` (seconds since 1970 UTC). Running it again
+    commits nothing twice.
+
+    `commit_to` are the target topics as they were before translating (TARGET_TOPICS). A row fails
+    if its topic was recreated since, or if that is not known.
+    """
     work = select(work, COMMIT_WORK)
     committer = _Committer(flow, target, work, commit_to, until, clock)
     done = committer.run()
@@ -136,7 +139,7 @@ def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
 
 
 def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
-    """The work; where the translation is of another log by now, the row fails."""
+    """The work; rows whose logs have changed since they were translated fail."""
     return work.with_columns_seq(
         *null_where(is_changed, ["source_timestamp_ms", *ANSWER]),
         reason=pl.when(is_changed).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
@@ -145,15 +148,16 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
 
 
 def _of_same_topics(work: pl.DataFrame, is_same: pl.Expr) -> pl.DataFrame:
-    """The work; rows with a translation fail where their target topic is another one now, or cannot
-    be described: a missing topic may be created again before the commit. Nor is the start of the
-    other topic's log committed (`translation.floor`)."""
+    """The work; rows with a translation fail if their target topic was recreated or cannot be
+    described: a missing topic may be created again before the commit. The log start of such a topic
+    is not committed either (`translation.floor`)."""
     work = without_changed(work, ~is_same & pl.col("target_offset").is_not_null())
     return work.with_columns_seq(null_where(~is_same, ["target_start", "target_end"]))
 
 
 class _Committer:
-    """Turns through the groups: each row that can be decided is, the others wait for the next.
+    """Reads, decides and commits the groups in turns. Rows that cannot be decided yet wait for the
+    next turn.
 
     No group waits for another one's open transaction or coordinator.
     """
@@ -212,7 +216,7 @@ class _Committer:
 
     def _turn(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Read each group once; returns the rows of `_OPEN` that are left. An answer takes as long
-        as the slowest coordinator, so the silent ones are asked after the others."""
+        as the slowest coordinator, so groups of silent coordinators are read after the others."""
         silent = rows.filter(pl.col("waits_for") == FailureKind.TIMEOUT)["group"].unique()
         is_silent = pl.col("group").is_in(silent.implode())
         left = [
@@ -290,7 +294,7 @@ class _Committer:
         return target_commits(found)
 
     def _without_written(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows without those for which the group has by now what was sent: these are done."""
+        """The rows, without those whose group now has the offset that was sent: these are done."""
         if self._sent.is_empty():
             return rows
         now = rows.select("row", now="current_target_offset")
@@ -403,9 +407,9 @@ class _Committer:
 def _decide_with_own_log_end(
     target: Cluster, work: pl.DataFrame, done: pl.DataFrame, floor: str
 ) -> pl.DataFrame:
-    """The rows; those whose group seems to be past its log's end decided again with the range that
-    the log has now, or with none where it cannot be read. The group may be in records that were
-    written since translating, or in an open transaction, which is no reason to worry anybody."""
+    """The rows. Those whose group seems to be past its log's end are decided again, with the log's
+    present range, or with none if that cannot be read. The group may be at records that were
+    written since translating, or in an open transaction; both are harmless."""
     is_past = pl.col("reason") == Reason.TARGET_PAST_LOG_END
     suspects = done.filter(is_past)
     if suspects.is_empty():

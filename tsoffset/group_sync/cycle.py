@@ -86,8 +86,8 @@ class Steps(Protocol):
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
-        """TRANSLATIONS of TO_TRANSLATE, in any order; PARTITIONS after that, from what they were
-        before; TARGET_TOPICS; and what it took."""
+        """TRANSLATIONS of TO_TRANSLATE, in any order; the new PARTITIONS, based on `partitions`;
+        TARGET_TOPICS; and the cost."""
 
     def decide_and_commit(
         self, work: pl.DataFrame, topics: pl.DataFrame
@@ -115,7 +115,7 @@ class StepsHere:
     def read(
         self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """As `Steps.read`, both clusters asked at once."""
+        """As `Steps.read`, with both clusters asked at once."""
         names = cached["group"].unique(maintain_order=True).to_list()
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(
@@ -164,14 +164,14 @@ def join_cache(
 def unread(
     groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What `Steps.read` returns where none of the groups could be read: nothing is forgotten."""
+    """What `Steps.read` returns if none of the groups could be read: everything stays cached."""
     rows = groups.select("group", reason=pl.lit(failed.kind), message=pl.lit(failed.message))
     commits = select(rows, SOURCE_COMMITS)
     return join_cache(commits, cached, KnownLogs.none().ranges, empty(TARGET_COMMITS))
 
 
 def untranslated(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
-    """What `Steps.translate` returns where nothing could be translated."""
+    """What `Steps.translate` returns if nothing could be translated."""
     return select(
         offsets.select(
             *SOURCE_OFFSET,
@@ -186,7 +186,7 @@ def untranslated(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class ReadGroups:
-    """What the read step has found: READ_COMMITS, what is cached without a commit (CACHE), and the
+    """The result of the read step: READ_COMMITS, the cached rows without a commit (CACHE), and the
     logs."""
 
     commits: pl.DataFrame
@@ -195,7 +195,7 @@ class ReadGroups:
 
     @classmethod
     def nothing(cls) -> "ReadGroups":
-        """Of no groups."""
+        """The result for no groups."""
         return cls(empty(READ_COMMITS), empty(CACHE), KnownLogs.none())
 
     def __len__(self) -> int:
@@ -215,8 +215,8 @@ class ReadGroups:
 
 @dataclass(frozen=True, slots=True)
 class CycleTables:
-    """What a cycle came to: `rows` (ROWS) in the order of group, topic and partition, what the next
-    cycle uses, how many distinct source offsets the groups have, and what the cycle took."""
+    """The result of a cycle: `rows` (ROWS) in the order of group, topic and partition, what the
+    next cycle uses, the number of distinct source offsets that the groups have, and the cost."""
 
     rows: pl.DataFrame
     carry_over: CarryOver
@@ -232,8 +232,8 @@ def cycle_tables(
 
 
 def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver) -> ReadGroups:
-    """The read step. Logs are read before groups: a commit behind a log's end of then is not
-    cached."""
+    """The read step. Logs are read before groups: a commit behind the log end that was read is not
+    taken from the cache."""
     logs = steps.log_ranges(carry_over.partitions)
     frame = groups_frame(groups)
     cached = carry_over.pairs.filter(pl.col("group").is_in(frame["group"].implode()))
@@ -241,7 +241,7 @@ def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
 
 
 def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups) -> CycleTables:
-    """The steps after reading, and what comes of all."""
+    """The steps after the read step, and the result of the cycle."""
     before = anti_join(carry_over.partitions, found.logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
@@ -341,8 +341,9 @@ def _with_translations(
 
 
 def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
-    """No translation counts in topics of which a target partition rewrites timestamps. A partition
-    that the target does not have, or that could not be read, keeps its reason."""
+    """The rows; those of topics of which a target partition rewrites timestamps lose their
+    translation. A partition that the target does not have, or that could not be read, keeps its
+    reason."""
     has_answer = pl.col("is_new") | pl.col("is_cached")
     stays = pl.col("reason").is_in([*FAILURES, Reason.TARGET_MISSING.value]).fill_null(False)
     in_topic = pl.col("source_topic").is_in(rewriting.implode())
@@ -365,7 +366,7 @@ def _unchanged(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """The work; rows that rest on cached translations fail where the logs are not seen to be the
+    """The work. Rows that rest on cached translations fail unless their logs are known to be the
     same ones still: they may have been recreated since they were read."""
     partitions = work.filter("is_cached").select(PARTITION).unique()
     if partitions.is_empty():

@@ -103,7 +103,7 @@ def source_commits(
 def _first_reason(
     unsupported: pl.Expr | str, several: pl.Expr | str, claimed: pl.Expr | str, read: str
 ) -> pl.Expr:
-    """The first thing that stands against a commit."""
+    """The first reason against a commit."""
     name = "naming_reason" if read == "reason" else "naming_message"
     return (
         pl.when(pl.col("naming_reason").is_not_null())
@@ -208,8 +208,8 @@ def _target_topics(
 
 
 def _type_message() -> pl.Expr:
-    """Why a group is not synced whose name has a group of another type on the target; null where
-    it is synced."""
+    """Why a group is not synced: the target has a group of this name with another type. Null if the
+    group is synced."""
     is_consumer_group = pl.col("type").is_in(_CONSUMER_GROUPS)
     is_other_there = pl.col("target_type").is_in(_CONSUMER_GROUPS) != is_consumer_group
     is_other_there |= _is_share_group & (pl.col("target_type") != GroupType.SHARE)

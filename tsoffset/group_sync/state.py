@@ -1,8 +1,9 @@
-"""What is kept of a flow between cycles, and the file in which the next process finds it.
+"""The cache of a flow between cycles, and the file in which the next process finds it.
 
-One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
-that is not whole, of another version or of something else is as good as none, since the
-clusters alone answer, too. It holds names, offsets and times; nothing of what records hold.
+There is one file per flow: a line with the version and a digest of the rest, then an Arrow stream.
+A file that is incomplete, or of another version or program, is ignored: the next cycle then
+computes everything from the clusters. The file holds names, offsets and times, but no contents of
+records.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,11 +34,11 @@ _PAIRS, _PARTITIONS = arrow_schema(CACHE), arrow_schema(PARTITIONS)
 
 @dataclass(slots=True)
 class FlowCarryOver(CarryOver):
-    """What the driver keeps of a flow between cycles; all of it may be lost at any time.
+    """What the driver caches of a flow between cycles; all of it may be lost at any time.
 
-    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
-    to be listed again), see `keep_listing`; `rows` how many rows the last cycle came to. `binding`
-    says of which clusters and settings all this is.
+    `listing` are the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
+    they have to be listed again), see `keep_listing`. `rows` is the number of rows of the last
+    cycle. `binding` identifies the clusters and settings that all this is for.
     """
 
     listing: GroupListings | None = None
@@ -46,8 +47,8 @@ class FlowCarryOver(CarryOver):
     binding: str | None = None
 
     def bind(self, binding: str) -> bool:
-        """Forget everything unless it is of these clusters and settings; False where there was
-        something else to forget."""
+        """Forget everything unless it is for these clusters and settings; False if something of
+        others was forgotten."""
         kept = self.binding in (None, binding)
         if not kept:
             self.learn(CarryOver())
@@ -56,10 +57,13 @@ class FlowCarryOver(CarryOver):
         return kept
 
     def keep_listing(self, listing: GroupListings, now: float) -> GroupListings:
-        """Keep the source's groups as just listed, and return them. To an incomplete listing the
-        groups known from earlier cycles are added: a group that no broker lists may still exist, so
-        the cycle reads it by name. Then it fails by name, or is deleted and has no offsets. One
-        known from the cache alone is read as a consumer group: a share group has no row then."""
+        """Keep the source's groups as just listed, and return them.
+
+        To an incomplete listing, the groups known from earlier cycles are added: a group that no
+        broker lists may still exist. The cycle reads these by name; such a group then fails by
+        name, or has no offsets because it was deleted. A group known from the cache alone is read
+        as a consumer group: if it is a share group, it has no row.
+        """
         if listing.failures:
             cached = self.pairs["group"].unique().to_list()
             groups = {name: GroupListing(name, GroupType.UNKNOWN, None) for name in cached}
@@ -73,9 +77,9 @@ class FlowCarryOver(CarryOver):
 class StateFile:
     """The file of one flow in a directory: a path of this machine, or a URI.
 
-    A cycle that is narrowed to some groups or topics knows nothing of the others: given its
-    settings (`only`), the file is read for the groups that these select and never written. What
-    cannot be read or written costs a cold cycle and is a warning.
+    A cycle narrowed to some groups or topics has its settings in `only`. It reads what the file has
+    for the groups that these settings select, and never writes the file, because it knows nothing
+    of the other groups. A file that cannot be read or written causes a warning and a cold cycle.
     """
 
     directory: str | Path = field(repr=False)
@@ -84,7 +88,7 @@ class StateFile:
 
     @classmethod
     def of(cls, directory: str, flow: FlowSettings, narrowing: Narrowing) -> Self:
-        """The file of a flow to which this narrowing is applied already."""
+        """The file of a flow whose settings already have this narrowing."""
         return cls(directory, flow.name, None if narrowing == Narrowing() else flow)
 
     @property
@@ -101,7 +105,7 @@ class StateFile:
         return f"{quote(self.flow, safe='')}.state"
 
     def load(self) -> tuple[FlowCarryOver, str | None]:
-        """What the file holds, and a warning where it is there and cannot be used."""
+        """The content of the file, and a warning if the file exists and cannot be used."""
         try:
             try:
                 found = _carry_over(self._place.read(self._name))
@@ -122,9 +126,8 @@ class StateFile:
         )
 
     def save(self, carry_over: FlowCarryOver) -> str | None:
-        """Put the carry-over in place of what the file held, in one step; a warning where that
-        could not be done. A flow in which nothing moves writes nothing, nor does a narrowed
-        cycle."""
+        """Replace the content of the file atomically; returns a warning if that failed. Nothing is
+        written if the content is the same, or after a narrowed cycle."""
         if self.only is not None:
             return None
         head, stream = _content(carry_over)
@@ -140,11 +143,12 @@ class StateFile:
 
 
 class _Unusable(Exception):
-    """What the file holds is no carry-over; the text says why."""
+    """The file's content cannot be used; the text says why."""
 
 
 def _of_groups(carry_over: FlowCarryOver, only: FlowSettings) -> FlowCarryOver:
-    """What is remembered of the groups that pass. How many rows these have is not known."""
+    """What is cached of the groups that these settings select. The number of their rows is not
+    known."""
     pairs, partitions = carry_over.pairs, carry_over.partitions
     names, _ = selected_groups(only, pairs["group"].unique().to_list())
     pairs = pairs.filter(pl.col("group").is_in(names))

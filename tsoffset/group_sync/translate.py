@@ -23,8 +23,8 @@ def translate(
     offsets: pl.DataFrame,
     partitions: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
-    """TRANSLATIONS of TO_TRANSLATE, in any order; PARTITIONS after that, from what they were
-    before; TARGET_TOPICS; and what it took."""
+    """TRANSLATIONS of TO_TRANSLATE, in any order; the new PARTITIONS, based on `partitions`;
+    TARGET_TOPICS; and the cost."""
     work = work_by_partition(offsets, partitions)
     done = translate_with_carry_over(flow, source, target, work)
     singly = pl.DataFrame(

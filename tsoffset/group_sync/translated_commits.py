@@ -28,8 +28,8 @@ from tsoffset.rule.reasons import rewritten
 
 @dataclass(frozen=True, slots=True)
 class TranslatedCommit:
-    """A source commit with the translation of its position; `position` is None where the commit has
-    a verdict, and so needs none."""
+    """A source commit with the translation of its position; `position` is None if the commit has a
+    verdict, and so needs no translation."""
 
     commit: SourceCommit
     position: TranslatedPosition | None = None
@@ -93,8 +93,8 @@ def join_translations(
 
 
 def _of_rewritten_topic(position: TranslatedPosition, target_topic: str) -> TranslatedPosition:
-    """The position in a topic whose target rewrites timestamps. A partition that the target does
-    not have, or that could not be asked, stays that."""
+    """The position, skipped because a partition of its topic rewrites timestamps on the target. A
+    position whose target partition is missing, or that failed, is returned unchanged."""
     outcome = position.translation.outcome
     if isinstance(outcome, Failed) or (
         isinstance(outcome, Skipped) and outcome.reason is Reason.TARGET_MISSING
