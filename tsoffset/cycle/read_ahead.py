@@ -85,7 +85,7 @@ class SideReads:
                 self.failed.add(offset)
 
     def keep(self, stretch: Stretch) -> None:
-        """Keep it unless another one holds all of it, in place of those that it holds."""
+        """Keep a stretch unless a kept one covers it; kept ones that it covers are dropped."""
         first = bisect_left(self._starts, stretch.start)
         if first and self._stretches[first - 1].end >= stretch.end:
             return

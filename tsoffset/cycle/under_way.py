@@ -31,7 +31,7 @@ Observe = Callable[[Position, Question, Answer], None]
 
 
 def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = None) -> str:
-    """Log where a translation broke; returns that. A bug costs what was asked, not its neighbors.
+    """Log where a translation broke; returns that. A bug fails only the questions that it is in.
     The error's text is not logged: it may hold digests of content."""
     frame = extract_tb(error.__traceback__)[-1]
     name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"

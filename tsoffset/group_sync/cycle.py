@@ -289,7 +289,8 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
 
 
 def _in_order(is_open: pl.Series, decided: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """The results of all rows: those of the open rows in their order, the others as they are."""
+    """`decided` (of the open rows) and `others` (of all rows) as one table, in the order of the
+    rows."""
     if len(decided) == len(others):
         return decided
     place = pl.concat([is_open.arg_true(), (~is_open).arg_true()])
