@@ -132,7 +132,7 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation(estate):
         "  answer  45, exact: no record is re-read, and no record is skipped",
         "  why     The next record to read, source 45, has its copy at 45. Safe by the frontier: "
         "no record after source 99 lies before its copy at 99, and on the way there from 45 the "
-        "replicator passed every earlier record from the commit on.",
+        "replicator passed every earlier record from the committed offset on.",
         "  commit  would_commit: the target group has no committed offset; sync commits 45",
     ]
     assert re.fullmatch(

@@ -96,8 +96,8 @@ def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
             at, copy = pairs[0]
             return (
                 f"Source {at:,}, before the committed offset, has its {name} at {copy:,}, and"
-                f" {yet_to_read} at {its_copy:,}. Of the records between them, those that the group"
-                f" has read lie before {answer.target_offset:,}."
+                f" {yet_to_read} at {its_copy:,}. The records between them that the group has read"
+                f" lie before {answer.target_offset:,}."
             )
         case Basis.BEHIND:
             at, copy = pairs[0]
@@ -209,7 +209,7 @@ def _proof(trace: Trace, answer: Translated, safety: Safety) -> str:
         if answer.target_offset <= copy and safety.pair not in answer.pairs:
             why += (
                 f", and on the way there from {answer.target_offset:,} the replicator passed every "
-                "earlier record from the commit on"
+                "earlier record from the committed offset on"
             )
     return f"Safe by {name}: {why}."
 
