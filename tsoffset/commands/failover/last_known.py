@@ -177,8 +177,8 @@ _MESSAGES: Mapping[str | None, str] = {
     Reason.TARGET_AHEAD: "in the last cycle, its offsets on {target} in {places} were past what it"
     " had read on {source}: if its consumers have read these records on {target}, there is nothing"
     " to do; if not, they skip them unless it is moved back",
-    None: "it resumes from its {since}; records that it has processed on {source} since are"
-    " re-read",
+    None: "it resumes from its {since}; it re-reads the records that it has processed on {source}"
+    " since then",
 }
 
 
