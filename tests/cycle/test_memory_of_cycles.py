@@ -667,11 +667,11 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known():
     assert [row_of(rows, group).target_offset for group in ("g0", "g1")] == [340, 322]
 
 
-def refuse(cluster: MemoryCluster) -> None:
-    cluster.fail(LATE, verb=Verb.TOPICS, topic=COPY.topic, times=1)
+def refuse(cluster: MemoryCluster, topic: str = COPY.topic) -> None:
+    cluster.fail(LATE, verb=Verb.TOPICS, topic=topic, times=1)
 
 
-def lose_once(cluster: MemoryCluster) -> None:
+def lose_once(cluster: MemoryCluster, _: str = COPY.topic) -> None:
     """No address answers the next call that describes topics."""
 
     def topics(_: object) -> object:
@@ -704,6 +704,45 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then):
         assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
     assert row_of(world.sync(), "g0").target_offset == 340
     assert world.estate["B"].group("g0").offsets[COPY].offset == 340
+
+
+def remake_source(estate: Estate) -> None:
+    """The source's topic made anew, and what groups had there gone; the mirror goes on with it."""
+    source = estate["A"]
+    source.delete_topic("orders")
+    source.create_topic("orders")
+    other = [Message(NOW_MS + 5_000 + n, b"%d" % n, b"other %d" % n) for n in range(200)]
+    source.log("orders").append(other, batch_size=10)
+    estate["B"].log(COPY.topic).append(other, batch_size=10)
+
+
+@pytest.mark.parametrize("step", ["read", "translate"])
+@pytest.mark.parametrize("then", [None, refuse, lose_once])
+def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(step, then):
+    """What was committed in the old log lies in the new one, too, after records that the group has
+    not read: it would skip these. A topic that cannot be described may be such a one."""
+    world = Remembering.synced(40, 20)
+    world.estate.commit("g1", "orders", 60)
+
+    def change() -> None:
+        remake_source(world.estate)
+        if then is not None:
+            then(world.estate["A"], ORDERS.topic)
+
+    with after_step(step, change):
+        row = row_of(world.sync(), "g1")
+    assert (row.reason, row.target_offset) == (FailureKind.NO_LEADER, None)
+    assert world.estate.standing("g1", COPY.topic) == CommittedOffset(420)
+    world.estate.commit("g1", "orders", 60)
+    assert row_of(world.sync(), "g1").target_offset == 560
+
+
+def test_a_source_topic_made_anew_in_its_first_cycle_moves_no_group():
+    """Nothing is remembered of it: it is described before it is translated, and after that."""
+    world = Remembering.of(40)
+    with after_step("translate", lambda: remake_source(world.estate)):
+        assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
+    assert world.estate.standing("g0", COPY.topic) is None
 
 
 def test_the_log_start_of_a_topic_made_anew_is_not_committed():

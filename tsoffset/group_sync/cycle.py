@@ -7,7 +7,7 @@
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -39,6 +39,7 @@ from tsoffset.group_sync.read import (
     with_current,
 )
 from tsoffset.group_sync.rows import with_acknowledged
+from tsoffset.group_sync.source_topics import is_same_source_topic, of_partitions, source_topics
 from tsoffset.group_sync.tables import (
     ANSWER,
     CACHE,
@@ -50,6 +51,7 @@ from tsoffset.group_sync.tables import (
     READ_COMMITS,
     SOURCE_COMMITS,
     SOURCE_OFFSET,
+    SOURCE_TOPICS,
     TARGET_COMMITS,
     TO_TRANSLATE,
     TRANSLATION,
@@ -82,6 +84,9 @@ class Steps(Protocol):
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """READ_COMMITS of GROUPS in the order of group, topic and partition; and what is cached
         (CACHE) without a commit. `cached` is of these groups; `ranges` are LOG_RANGES."""
+
+    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
+        """SOURCE_TOPICS as they are now."""
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
@@ -129,6 +134,9 @@ class StepsHere:
             commits = source_commits(self.flow, self.source, groups, self.competing_flows)
             current = target_commits(asked.result())
         return join_cache(commits, cached, ranges, current)
+
+    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
+        return source_topics(self.source, topics)
 
     def translate(
         self, offsets: pl.DataFrame, partitions: pl.DataFrame
@@ -242,20 +250,22 @@ def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
 
 def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups) -> CycleTables:
     """The steps after the read step, and the result of the cycle."""
-    before = anti_join(carry_over.partitions, found.logs.void, PARTITION)
+    logs = found.logs
+    before = anti_join(carry_over.partitions, logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
-    topics = found.logs.target_topics
+    topics, topics_read = logs.target_topics, empty(SOURCE_TOPICS)
     if not offsets.is_empty():
+        topics_read = _topics_read(steps, offsets, semi_join(before, logs.ranges, PARTITION))
         translations, learned, seen, cost = steps.translate(offsets, before)
         topics = with_one_id(pl.concat([topics, seen]))
     rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
     translated = offsets.select(PARTITION).unique()
-    void = void_partitions(before, found.logs.void, translated, learned)
+    void = void_partitions(before, logs.void, translated, learned)
 
     # Each table of all rows is dropped as soon as the next one is there: they are most of what
     # the driver holds.
-    rest, logs = without_void(found.rest, void, rewriting), found.logs
+    rest = without_void(found.rest, void, rewriting)
     rows = _with_translations(found.commits, translations, rewriting)
     del found, translations
     rows = with_kept_translations(rows, void, rewriting)
@@ -264,7 +274,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     results = _unchanged(rows)
     if rows["is_open"].any():
         work = select(rows, _OPEN_WORK).filter(rows["is_open"])
-        work = _same_logs(steps, work, before)
+        work = _of_topics_read(steps, _same_logs(steps, work, before), topics_read)
         decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK), topics)
         del work
         cost += committing
@@ -376,3 +386,24 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
     return without_changed(work, pl.col("is_cached") & pl.col("is_same").is_null())
+
+
+def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.DataFrame:
+    """SOURCE_TOPICS of TO_TRANSLATE. `same` are the cached partitions (PARTITIONS) that had the
+    same logs before the groups were read; other topics are described now, after it."""
+    known = of_partitions(same)
+    others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
+    if others.is_empty():
+        return known
+    return pl.concat([known, steps.source_topics(others["source_topic"].to_list())])
+
+
+def _of_topics_read(steps: Steps, work: pl.DataFrame, topics_read: pl.DataFrame) -> pl.DataFrame:
+    """The work; rows with a translation of this cycle fail where their source topic is not seen to
+    be the one that it was when the groups were read."""
+    is_new = ~pl.col("is_cached") & pl.col("target_offset").is_not_null()
+    topics = work.filter(is_new)["source_topic"].unique().to_list()
+    if not topics:
+        return work
+    is_same = is_same_source_topic(topics_read, steps.source_topics(topics))
+    return without_changed(work, is_new & ~is_same)

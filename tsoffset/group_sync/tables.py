@@ -178,8 +178,9 @@ TRANSLATIONS: Schema = {
     "source_log_end": pl.Int64,
 }
 
-# The ids that target topics had before translating; null for one that could not be described. A
-# table of its own: in the rows of all group-partitions they would take much memory.
+# The ids that topics had before translating; null for one that could not be described. Tables of
+# their own: in the rows of all group-partitions they would take much memory.
+SOURCE_TOPICS: Schema = {"source_topic": pl.String, "source_topic_id": pl.String}
 TARGET_TOPICS: Schema = {"target_topic": pl.String, "target_topic_id": pl.String}
 
 # A row without a source topic is a group that could not be read as a whole.

@@ -6,7 +6,7 @@ of at once (`spark.driver.maxResultSize`); what is more is the next job's.
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, islice
@@ -83,6 +83,10 @@ class SparkSteps:
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
         """As `Steps.log_ranges`, by the driver."""
         return self._steps.log_ranges(partitions)
+
+    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
+        """As `Steps.source_topics`, by the driver."""
+        return self._steps.source_topics(topics)
 
     def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
         """As `StepsInTask.whole`, in one task."""

@@ -8,7 +8,7 @@ what it was to do becomes failed rows.
 import ctypes
 import gc
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -31,7 +31,14 @@ from tsoffset.group_sync.cycle import (
     untranslated,
 )
 from tsoffset.group_sync.log_ranges import KnownLogs
-from tsoffset.group_sync.tables import BROKEN, PARTITION, TARGET_TOPICS, empty, semi_join
+from tsoffset.group_sync.tables import (
+    BROKEN,
+    PARTITION,
+    SOURCE_TOPICS,
+    TARGET_TOPICS,
+    empty,
+    semi_join,
+)
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
@@ -81,6 +88,15 @@ class StepsInTask:
         except BROKEN:
             log.exception("logs_broke", flow=self.task.flow)
             return KnownLogs.none()
+
+    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
+        """As `Steps.source_topics`; where that breaks no topic is known."""
+        try:
+            with self._here(Stage.READ_COMMITS) as here:
+                return here.source_topics(topics)
+        except BROKEN:
+            log.exception("logs_broke", flow=self.task.flow)
+            return empty(SOURCE_TOPICS)
 
     def read(
         self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame

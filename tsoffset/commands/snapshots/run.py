@@ -23,9 +23,10 @@ from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.commit import commit_groups, with_log_ranges
+from tsoffset.group_sync.commit import commit_groups, with_log_ranges, without_changed
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
+from tsoffset.group_sync.source_topics import is_same_source_topic, source_topics
 from tsoffset.group_sync.target_topics import target_topics
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka import kafka_cluster
@@ -292,9 +293,13 @@ def rewind(
                 f" {flow.source.alias} could not be read again ({whys[0]}); run this command again",
             )
         topics = target_topics(opened.target, {c.target.topic for c in commits if c.target})
+        read = source_topics(opened.source, {c.partition.topic for c in commits if c.partition})
         work = commit_work(opened.translated(commits)).with_columns(
             rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
         )
+        now = source_topics(opened.source, read["source_topic"].to_list())
+        is_changed = ~is_same_source_topic(read, now) & pl.col("target_offset").is_not_null()
+        work = without_changed(work, is_changed)
         # A group may be past the end of the translation: in an open transaction.
         work = with_log_ranges(opened.target, work)
         done = commit_groups(flow, opened.target, work, commit_to=topics)
