@@ -31,10 +31,9 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule req
 def cluster(access: Access, **settings: str) -> KafkaCluster:
     """The adapter as a configuration file has it; `settings` with _ for dots go over those of
     `access`, and those without a value are left out."""
-    short = {"admin.timeout.ms": "10000"}
     named = {name.replace("_", "."): text for name, text in settings.items()}
     lines = []
-    for name, text in {**access.properties(), **short, **named}.items():
+    for name, text in {**access.properties(), **named}.items():
         escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
         place = name if name == "admin.timeout.ms" else f"A.admin.{name}"
         if escaped or name == "ssl.endpoint.identification.algorithm":
