@@ -527,7 +527,7 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     with others.open():
         nodes = [broker(0, brokers.ports[0]), broker(1, others.ports[1])]
         brokers.lies = [(None, METADATA, change(set_to(brokers=nodes)))]
-        failed = read(connect(admin_timeout_ms=2_000), 0)
+        failed = read(connect(admin_timeout_ms=5_000), 0)
     assert failed.kind is FailureKind.UNREACHABLE
     assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
     assert others.requests[FETCH] == 0
