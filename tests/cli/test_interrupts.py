@@ -14,6 +14,18 @@ pytestmark = pytest.mark.usefixtures("heeds_ctrl_c")
 
 # A module in the program's path that waits in its import, as a slow disk does.
 SLOW = "import os, time\nos.write(1, b'loading')\ntime.sleep(60)\n"
+# Python drops an exception that such a callback raises.
+SLOW_CALLBACK = """
+import os, time, weakref
+class Module: pass
+def unload(_):
+    os.write(1, b"loading")
+    time.sleep(60)
+module = Module()
+reference = weakref.ref(module, unload)
+del module
+time.sleep(60)
+"""
 
 
 def load_slowly(folder: Path) -> Command:
@@ -23,10 +35,14 @@ def load_slowly(folder: Path) -> Command:
     return start("topics", "-c", str(file), env={"PYTHONPATH": str(folder)})
 
 
-@pytest.mark.parametrize("module", ["click", "javaproperties"])
-def test_while_modules_are_loaded(module, tmp_path):
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [("click", SLOW), ("javaproperties", SLOW), ("javaproperties", SLOW_CALLBACK)],
+    ids=["before the command", "by the command", "in a callback"],
+)
+def test_while_modules_are_loaded(module, code, tmp_path):
     """`click` is loaded before a command runs, `javaproperties` by the command."""
-    (tmp_path / f"{module}.py").write_text(SLOW)
+    (tmp_path / f"{module}.py").write_text(code)
     with load_slowly(tmp_path) as process:
         assert os.read(process.stdout.fileno(), 7) == b"loading"
         process.send_signal(signal.SIGINT)
