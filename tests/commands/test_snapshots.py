@@ -239,14 +239,16 @@ def test_a_place_has_one_offset_in_a_snapshot(path):
 
 def test_what_was_there_comes_back_also_backwards(estate, path):
     """Offset and metadata, forwards and backwards; a dry run says so and does nothing; what is as
-    it was is left alone; what had no commit then is named, and stays."""
+    it was is left alone; what had no commit then is named, and stays. A group that moves forward
+    may skip records, and is named."""
     estate.commit("billing", "A.orders", 90, on="B", metadata="later")
     estate.commit("shipping", "A.orders", 20, on="B")
     estate.commit("idle", "A.orders", 5, on="B")
     for option, word in (("--dry-run", "would_commit"), ("--yes", "committed")):
         assert estate["B"].commits == []
-        status, rows, _ = restore(estate, path, option)
+        status, rows, said = restore(estate, path, option)
         assert status == 0
+        assert "moves shipping forward in 1 partition, by 50 offsets in all" in said
         assert rows == {
             ("billing", "A.orders"): (word, None, 50),
             ("billing", "own"): ("unchanged", None, None),
@@ -365,14 +367,14 @@ def test_offsets_of_other_records_are_not_restored(estate, path):
 
 def test_a_commit_lies_within_its_log(estate, tmp_path):
     """Below the log's start the group gets that: else consumers that begin at `latest` would skip
-    all that is left. Past its end nothing is set."""
+    all that is left. That skips nothing. Past its end nothing is set."""
     estate.commit("shipping", "A.orders", 101, on="B")
     path = snapshot(estate, tmp_path)
-    for group in ("billing", "shipping"):
-        estate.commit(group, "A.orders", 90, on="B")
+    for group, offset in (("billing", 40), ("shipping", 90)):
+        estate.commit(group, "A.orders", offset, on="B")
     estate["B"].log("A.orders").delete_records(60)
-    status, rows, _ = restore(estate, path, "--topics", r"A\..*", "--yes")
-    assert status == 1
+    status, rows, said = restore(estate, path, "--topics", r"A\..*", "--yes")
+    assert (status, "forward" in said) == (1, False)
     assert rows["billing", "A.orders"] == ("committed", None, 60)
     assert rows["shipping", "A.orders"] == ("skipped", "PAST_LOG_END", None)
 

@@ -122,8 +122,8 @@ def require_terminal(*, yes: bool) -> None:
     """Raise UsageError without `--yes` and without a terminal to ask for confirmation."""
     if not yes and not sys.stdin.isatty():
         raise UsageError(
-            "This moves groups back, and there is no terminal to ask for confirmation. Confirm with"
-            " --yes."
+            "This may move groups back, or past unread records, and there is no terminal to ask for"
+            " confirmation. Confirm with --yes."
         )
 
 

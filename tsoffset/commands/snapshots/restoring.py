@@ -49,6 +49,14 @@ class RestoredCommit:
         return TopicPartition(self.topic, self.partition)
 
     @property
+    def offsets_forward(self) -> int:
+        """By how many offsets the snapshot's offset moves the group forward. A log start in its
+        place does not count: records below it are deleted."""
+        if self.current_offset is None or self.restored_offset != self.snapshot_offset:
+            return 0
+        return max(0, (self.restored_offset or 0) - self.current_offset)
+
+    @property
     def not_restored(self) -> bool:
         stays = self.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED)
         return stays and self.reason is not RestoreReason.NO_COMMIT_THEN

@@ -32,7 +32,7 @@ from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, by_name, counted
+from tsoffset.terminal.output import Format, Output, by_name, counted, few
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.rows import OUTCOME_STYLES
 from tsoffset.terminal.tables import Cell, Column, place, table
@@ -124,6 +124,7 @@ def run_restore(
 
         with notices.progress(f"reading {snapshot.cluster}"):
             rows, moving = planned()
+        _warn_of_moves_forward(moving, notices)
         if not flow.commits and not dry_run:
             notices.warning("flow_only_planned", only_planned(flow))
         elif moving and not is_paused(settings.state_dir, flow.name):
@@ -156,9 +157,26 @@ def run_restore(
                 f"what can be restored on {snapshot.cluster} changed before you answered, so"
                 " nothing was restored yet",
             )
+            _warn_of_moves_forward(moving, notices)
     output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
     only_planned_moves = bool(moving) and not flow.commits and not dry_run
     return int(only_planned_moves or any(row.not_restored for row in rows))
+
+
+def _warn_of_moves_forward(moving: Sequence[RestoredCommit], notices: Notices) -> None:
+    """A group that was moved back after the snapshot skips records if the snapshot's offset is
+    restored before its consumers have read them."""
+    forward = [row for row in moving if row.offsets_forward]
+    if not forward:
+        return
+    groups = sorted({row.group for row in forward})
+    offsets = sum(row.offsets_forward for row in forward)
+    notices.warning(
+        "restore_moves_forward",
+        f"this restore moves {few(groups)} forward in {counted(len(forward), 'partition')}, by"
+        f" {counted(offsets, 'offset')} in all: consumers skip the records in between, unless they"
+        " have read them already. To restore other groups only, use --groups.",
+    )
 
 
 def _matching(option: str, text: str | None) -> Callable[[str], bool]:
