@@ -142,10 +142,6 @@ class LazyRecords(Records):
     def pieces(self) -> Sequence[Piece]:
         """The same as columns, without malformed batches."""
 
-    @abstractmethod
-    def settle(self) -> None:
-        """Decode everything, and keep only offsets, timestamps and digests."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -154,8 +150,7 @@ class Stretch:
     Every data record with start <= offset < end is in `records`, in order. Control records, records
     below the log's start and, with READ_COMMITTED, aborted ones do not exist. At the readable end a
     stretch is empty: start == end. `log_start` is the log's start in the same answer. Records of a
-    real cluster are digested on demand (LazyRecords), so access no more than needed, and settle a
-    stretch that is kept.
+    real cluster are digested on demand (LazyRecords), so access no more than needed.
     """
 
     start: int
@@ -181,28 +176,14 @@ class Stretch:
             return records.timestamps
         return [record.timestamp_ms for record in records]
 
-    def settle(self) -> None:
-        """Drop the bytes that `records` still holds, if any."""
-        if isinstance(self.records, LazyRecords):
-            self.records.settle()
-
     def at_or_after(self, offset: int) -> Record | None:
         """The first data record at or after `offset`; None if the stretch has none."""
-        number = self._number(offset)
-        return self.records[number] if number < len(self.records) else None
-
-    def before(self, offset: int) -> Record | None:
-        """The last data record before `offset`; None if the stretch has none."""
-        number = self._number(offset)
-        return self.records[number - 1] if number else None
-
-    def _number(self, offset: int) -> int:
-        """The number of records before `offset`."""
         records = self.records
         if isinstance(records, LazyRecords):
-            return bisect_left(records.offsets, offset)
-        numbers = range(len(records))
-        return bisect_left(numbers, offset, key=lambda number: records[number].offset)
+            number = bisect_left(records.offsets, offset)
+        else:
+            number = bisect_left(records, offset, key=lambda record: record.offset)
+        return records[number] if number < len(records) else None
 
 
 @dataclass(frozen=True, slots=True)

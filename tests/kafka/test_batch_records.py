@@ -71,11 +71,11 @@ def test_little_is_told_without_all(records, base_offset, data):
     assert found.offsets == range(base_offset, base_offset + len(expected))
     for _ in range(3):
         first = data.draw(st.integers(0, len(expected)))
-        before = found.before(base_offset + first)
-        assert before == (expected[first - 1] if first else None)
+        record = found.at_or_after(base_offset + first)
+        assert record == (expected[first] if first < len(expected) else None)
         assert list(found.timestamps) == [record.timestamp_ms for record in expected]
         if data.draw(st.booleans()):
-            found.settle()
+            assert tuple(found.records) == tuple(expected)
 
 
 @given(
@@ -121,11 +121,9 @@ def test_holes_that_compaction_left_are_passed(left, offset):
     assert list(found.offsets) == sorted(left)
     assert list(found.timestamps) == [1_000 + offset for offset in sorted(left)]
     for _ in ("from the bytes", "from what is settled"):
-        record, before = found.at_or_after(offset), found.before(offset)
+        record = found.at_or_after(offset)
         expected = min((each for each in left if each >= offset), default=None)
         assert (None if record is None else record.offset) == expected
-        expected = max((each for each in left if each < offset), default=None)
-        assert (None if before is None else before.offset) == expected
         assert [record.offset for record in found.records] == sorted(left)
 
 
@@ -181,15 +179,6 @@ def test_bytes_are_let_go_once_all_is_looked_at():
     assert all(isinstance(part, SettledRecords) for part in found.records._parts)
     assert tuple(found.records) == first
     assert [found.records[number] for number in range(7)] == list(first)
-
-
-def test_bytes_are_let_go_where_a_stretch_is_settled():
-    """By whoever keeps it and wants no more than its digests."""
-    found, kept = read(batch(sent(3))), read(batch(sent(3)))
-    kept.settle()
-    assert isinstance(kept.records._parts[0], SettledRecords)
-    assert isinstance(found.records._parts[0], BatchRecords)
-    assert kept == found
 
 
 def test_bytes_of_large_records_are_never_kept():

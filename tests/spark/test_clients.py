@@ -70,7 +70,8 @@ def test_client_of_a_broken_task_is_closed():
     with pytest.raises(RuntimeError), clients.lease(connect, A) as first:
         raise RuntimeError
     assert first.closed
-    assert clients.waiting() == 0
+    with clients.lease(connect, A) as second:
+        assert second is not first
 
 
 def test_client_that_nobody_asks_for_is_closed():
@@ -107,12 +108,14 @@ def test_forked_process_makes_its_own_clients():
     """A connection is never shared with the process that was forked."""
     from tsoffset.kafka.clients import CLIENTS
 
-    with CLIENTS.lease(connect, A):
+    with CLIENTS.lease(connect, A) as of_parent:
         pass
-    assert CLIENTS.waiting() >= 1
+    with CLIENTS.lease(connect, A) as again:
+        assert again is of_parent
     child = os.fork()
     if child == 0:
-        os._exit(CLIENTS.waiting())
+        with CLIENTS.lease(connect, A) as of_child:
+            os._exit(of_child is of_parent)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     CLIENTS.close_idle(all_of_them=True)

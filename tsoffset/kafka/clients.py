@@ -112,11 +112,6 @@ class Clients:
         for client in closing:
             client.close()
 
-    def waiting(self) -> int:
-        """The number of open clients that are not in use."""
-        with self._lock:
-            return sum(map(len, self._idle.values()))
-
     def forget(self) -> None:
         """Start empty in a forked process: the connections belong to its parent."""
         self._lock = threading.Lock()

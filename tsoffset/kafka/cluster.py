@@ -101,11 +101,6 @@ class KafkaCluster(Cluster):
         """Seconds for which no request was sent so far because a broker throttled."""
         return self._connections.throttle_seconds
 
-    @property
-    def bytes_read(self) -> int:
-        """Bytes of record batches received so far, compressed as in the log."""
-        return self._reads.bytes_read
-
     def describe(self) -> ClusterDescription:
         deadline = self._deadline()
 

@@ -44,15 +44,14 @@ FETCH = Api(
 )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reads:
-    """Fetch from all leaders of a cluster. `bytes_read` counts the bytes of batches."""
+    """Fetch from all leaders of a cluster."""
 
     connections: BrokerConnections
     topology: Topology
     poll_timeout_ms: int
     offset_header: OffsetHeader | None = None
-    bytes_read: int = 0
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
@@ -197,7 +196,6 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             readable_end = response.high_watermark
         if readable_end < 0 or response.log_start > response.high_watermark:
             raise KafkaProtocolError("a Fetch answer whose log ends before it begins")
-        self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
         return self._stretch_of(

@@ -97,15 +97,7 @@ class SettledRecords:
         return len(self._stamps)
 
     def __iter__(self) -> Iterator[Record]:
-        digests, others = self._digests, self._others
-        at = 0
-        for number, (offset, stamp, null) in enumerate(
-            zip(self._offsets, self._stamps, self._nulls, strict=True)
-        ):
-            middle, end = at + DIGEST_BYTES, at + _ROW_BYTES
-            other = others.get(number, NO_OTHERS) if others else NO_OTHERS
-            yield record(offset, stamp, digests[at:middle], digests[middle:end], null, other)
-            at = end
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, at: int) -> Record:
         number = range(len(self))[at]

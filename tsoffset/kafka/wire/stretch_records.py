@@ -61,10 +61,6 @@ class StretchRecords(LazyRecords):
                 found.append(part.piece())
         return found
 
-    def settle(self) -> None:
-        """Decode all, and drop their bytes. Raises UnreadableRecords."""
-        self._parts = [part.settled() for part in self._parts]
-
     def __len__(self) -> int:
         if self._ends:
             return self._ends[-1]
@@ -85,9 +81,6 @@ class StretchRecords(LazyRecords):
         if not isinstance(other, tuple | StretchRecords):
             return NotImplemented
         return len(self) == len(other) and tuple(self) == tuple(other)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} records>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (tuple(self),)
