@@ -10,6 +10,7 @@ from tsoffset.records import (
     NO_TIMESTAMP,
     Content,
     Contents,
+    DecodedContents,
     Flags,
     LazyRecords,
     Numbers,
@@ -169,24 +170,11 @@ def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
     return RecordColumns(pieces)
 
 
-class _Decoded:
-    """Contents of records that are decoded already."""
-
-    def __init__(self, records: Records) -> None:
-        self._records = records
-
-    def encoded(self, numbers: Sequence[int]) -> list[None]:
-        return [None] * len(numbers)
-
-    def digests(self, numbers: Sequence[int]) -> list[Content]:
-        return [(record.key, record.value) for record in map(self._records.__getitem__, numbers)]
-
-
 def _piece(records: Records) -> Piece:
     stamps = [NO_TIMESTAMP if one.timestamp_ms is None else one.timestamp_ms for one in records]
     return Piece(
         np.array([record.offset for record in records]),
         np.array(stamps),
         np.arange(len(records)),
-        _Decoded(records),
+        DecodedContents(records),
     )

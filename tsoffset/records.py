@@ -113,6 +113,19 @@ class Records(Protocol):
     def __getitem__(self, number: int, /) -> Record: ...
 
 
+class DecodedContents:
+    """Contents of records that are decoded already."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def encoded(self, numbers: Sequence[int]) -> list[None]:
+        return [None] * len(numbers)
+
+    def digests(self, numbers: Sequence[int]) -> list[Content]:
+        return [(record.key, record.value) for record in map(self._records.__getitem__, numbers)]
+
+
 class LazyRecords(Records):
     """Records that are decoded and digested on demand, one by one.
 

@@ -45,8 +45,6 @@ class Coordinator:
     def leave(self):
         self.said.append("leave")
 
-    def interrupt(self): ...
-
     def close(self):
         self.said.append("close")
 

@@ -226,8 +226,6 @@ class Line:
         self.over(lambda: self.world.coordinator.remove(self.name))
         self.name = ""
 
-    def interrupt(self): ...
-
     def close(self): ...
 
 

@@ -34,8 +34,7 @@ from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
 from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
-from tsoffset.kafka.wire.raw_records import raw_stretch
-from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.records import raw_stretch, stretch
 from tsoffset.kafka.wire.share_offsets_codec import (
     AlterShareOffsetsCodec,
     DescribeShareOffsetsCodec,

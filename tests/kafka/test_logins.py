@@ -7,7 +7,7 @@ import pytest
 
 from tsoffset.kafka.security.failures import LoginFailed
 from tsoffset.kafka.security.kerberos import _exchange
-from tsoffset.kafka.security.scram import SCRAM, scram
+from tsoffset.kafka.security.logins import SCRAM, scram
 
 Login = Generator[bytes, bytes, None]
 

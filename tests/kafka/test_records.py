@@ -16,8 +16,7 @@ from kafka.record.util import calc_crc32c
 
 from tests.producing import CODECS, Written, batch_of
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.kafka.wire.raw_records import raw_stretch
-from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.records import raw_stretch, stretch
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import RawRecord, Record, Stretch
 

@@ -15,7 +15,7 @@ from tsoffset.flow.security import CertificateStore, Tls, TokenFile, TokenLogin
 from tsoffset.flow.security import TokenEndpoint as Endpoint
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable
-from tsoffset.kafka.security.scram import as_saslname
+from tsoffset.kafka.security.logins import as_saslname
 from tsoffset.kafka.security.stores import certificates, client_identity
 from tsoffset.kafka.security.tls import context, new_context
 from tsoffset.kafka.security.tokens import Tokens, fetch

@@ -177,7 +177,7 @@ class Election(Peers):
             # The thread may be waiting for other members to join.
             membership = self._membership
             if membership is not None:
-                membership.interrupt()
+                membership.close()
 
     def _run(self) -> None:
         while not self._ending.is_set():

@@ -103,7 +103,6 @@ class KafkaCluster(Cluster):
 
     def describe(self) -> ClusterDescription:
         deadline = self._deadline()
-
         return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
@@ -120,8 +119,8 @@ class KafkaCluster(Cluster):
             versions[node] = connection.versions.broker_version_str
             unspoken[node] = tuple(api.name for api in _NEEDED if not api.supported_by(connection))
 
-        probe_all = partial(self._connections.at_each, dict.fromkeys(addresses), probe)
-        probing = asyncio.create_task(probe_all())
+        each = self._connections.at_each(dict.fromkeys(addresses), probe)
+        probing = asyncio.create_task(each)
         try:
             metadata = await self._topology.metadata((), deadline, drop_addresses=False)
             brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
@@ -173,13 +172,10 @@ class KafkaCluster(Cluster):
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
-        if within_seconds is None:
-            return self._committed.committed(groups, share_groups, require_stable, self._deadline())
-        deadline = Deadline.after(
-            self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
-        )
+        step_ms = None if within_seconds is None else max(1, int(within_seconds * 1000))
+        deadline = Deadline.after(self._settings.admin_timeout_ms, step_ms=step_ms)
         return self._committed.committed(
-            groups, share_groups, require_stable, deadline, single_attempt=True
+            groups, share_groups, require_stable, deadline, single_attempt=step_ms is not None
         )
 
     def log_ranges(

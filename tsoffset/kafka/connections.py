@@ -29,7 +29,7 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.opening import Opener
 from tsoffset.kafka.pool import Pool, parse_address
-from tsoffset.kafka.rate_limit import Rate, Throttle, Window
+from tsoffset.kafka.rate_limit import UNLIMITED, Rate, Throttle, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.wire.library_codec import LibraryCodec
 
@@ -245,7 +245,7 @@ class BrokerConnections:
         deadline: Deadline,
         *,
         window: int = WINDOW,
-        rate: Rate | None = None,
+        rate: Rate = UNLIMITED,
         split: Callable[[Q], Sequence[Q]] = lambda question: (question,),
     ) -> None:
         """Send one request per question to a node, with the codec for the common version; if
@@ -255,7 +255,6 @@ class BrokerConnections:
         If an answer cannot be decoded, the questions are repeated one by one, each in the parts of
         `split`, so that only the part with the bad answer fails. `take` gets the parts then.
         """
-        pace = Rate() if rate is None else rate
         lost: list[Q] = []
 
         def take_if_known(question: Q, answer: A | KafkaError) -> None:
@@ -265,9 +264,9 @@ class BrokerConnections:
                 take(question, answer)
 
         send = partial(self.stream_once, node, api)
-        await send(questions, codec, take_if_known, deadline, window=window, rate=pace)
+        await send(questions, codec, take_if_known, deadline, window=window, rate=rate)
         for part in chain.from_iterable(map(split, lost)):
-            await send((part,), codec, take, deadline, window=1, rate=pace)
+            await send((part,), codec, take, deadline, window=1, rate=rate)
 
     async def stream_once(
         self,
@@ -279,7 +278,7 @@ class BrokerConnections:
         deadline: Deadline,
         *,
         window: int = WINDOW,
-        rate: Rate | None = None,
+        rate: Rate = UNLIMITED,
         may_send: Callable[[Q], bool] | None = None,
         number: int = 0,
     ) -> None:
@@ -294,14 +293,14 @@ class BrokerConnections:
                 take(question, error)
             return
 
-        pace = Rate() if rate is None else rate
         stream = FrameStream(
             connection,
             deque(questions),
             spoken,
             take,
-            window=self._window(node, api, window, pace),
-            rate=pace,
+            # As the last requests of this kind to the node have left it.
+            window=self._windows.setdefault((node, api.name, window), Window(window, rate)),
+            rate=rate,
             rest=self._rests.setdefault(node, Throttle()),
             deadline=deadline,
             timeout_seconds=deadline.at_most_a_step(self.client.request_timeout_ms) / 1000,
@@ -317,13 +316,6 @@ class BrokerConnections:
             # The next call would end before it may send anything.
             self.pool.drop(node)
             self._rests.pop(node, None)
-
-    def _window(self, node: Node, api: Api, limit: int, rate: Rate) -> Window:
-        """The window as the last requests of this kind to the node have left it."""
-        known = self._windows.get((node, api.name, limit))
-        if known is None:
-            known = self._windows[node, api.name, limit] = Window(limit, rate)
-        return known
 
 
 def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:

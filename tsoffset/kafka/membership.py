@@ -55,7 +55,7 @@ T = TypeVar("T")
 class KafkaMembership:
     """Membership of this process in one group of a cluster; it opens nothing before the first call.
 
-    Use it from one thread at a time, except for `interrupt`. Failures are values; the next call
+    Use it from one thread at a time, except for `close`. Failures are values; the next call
     tries again, and looks up the coordinator again if needed. Raises ConfigurationError for
     addresses that cannot be used.
     """
@@ -145,11 +145,8 @@ class KafkaMembership:
         self._member_id = ""
         self._run(lambda: self._ask(LEAVE_GROUP, deadline, members=[member]), "leave")
 
-    def interrupt(self) -> None:
-        """End a call in another thread, which fails; a later one makes new connections."""
-        self._connections.close()
-
     def close(self) -> None:
+        """A call in another thread ends and fails; a later call makes new connections."""
         self._connections.close()
 
     # --- requests --------------------------------------------------------------------------
@@ -170,7 +167,7 @@ class KafkaMembership:
             return all_failed(error)
         except ClusterUnreachable as error:
             return replace(all_failed(error), retry_seconds=rule(error).retry_seconds)
-        except KafkaError as error:  # after an interrupt
+        except KafkaError as error:  # closed by another thread
             return self._failed(error, verb)
 
     async def _ask(self, api: Api, deadline: Deadline, **fields: Any) -> Any:

@@ -31,6 +31,9 @@ class Rate:
             self.free_at = max(self.free_at, time.monotonic()) + size / self.bytes_per_second
 
 
+UNLIMITED = Rate()
+
+
 @dataclass(slots=True)
 class Throttle:
     """How long a broker throttles all calls to it, and until when."""

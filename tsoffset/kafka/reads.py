@@ -24,8 +24,7 @@ from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire import fetch_codec
 from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
 from tsoffset.kafka.wire.frame_stream import Codec
-from tsoffset.kafka.wire.raw_records import raw_stretch
-from tsoffset.kafka.wire.records import Aborted, stretch
+from tsoffset.kafka.wire.records import Aborted, raw_stretch, stretch
 from tsoffset.model import Failed, Isolation, ReadFrom
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 

@@ -108,7 +108,6 @@ class FrameStream(Generic[Q, A]):
     # --- the call --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Send and receive until every question has its answer."""
         loop = asyncio.get_running_loop()
         self.connection.attach(self)
         try:
@@ -130,7 +129,6 @@ class FrameStream(Generic[Q, A]):
                 self.connection.close(KafkaConnectionError("the call was given up"))
 
     def _ask(self) -> None:
-        """Send what may be sent now."""
         if self._lost is not None:
             self._give_up(self._lost)
         elif self.deadline.over:

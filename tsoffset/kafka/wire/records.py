@@ -25,7 +25,7 @@ from tsoffset.kafka.wire.settled_records import (
 from tsoffset.kafka.wire.stretch_records import StretchRecords
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import OffsetHeader, Stretch, UnreadableRecords
+from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch, UnreadableRecords
 
 # Base offset, length, leader epoch, magic: in the same places in all formats.
 _PREFIX = struct.Struct(">qiib")
@@ -91,7 +91,7 @@ def stretch(
     append_time = 0
     transactions = _Transactions(aborted if isolation is Isolation.READ_COMMITTED else ())
     try:
-        for batch in batches(view, header):
+        for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end or held > _HELD_BYTES:
@@ -121,6 +121,44 @@ def stretch(
         bytes_read=len(view),
         log_start=log_start,
     )
+
+
+def raw_stretch(
+    view: memoryview,
+    offset: int,
+    log_start: int,
+    readable_end: int,
+    isolation: Isolation,
+    aborted: Aborted = (),
+) -> RawStretch | None:
+    """Like `stretch`, with the content of records: for a replicator's own topics.
+
+    `stretch` decides which records exist, and checks every batch. These topics are small, so
+    decompressing them twice is cheap. Raises CorruptRecordError or UnsupportedCodecError if the
+    first batch cannot be read.
+    """
+    found = stretch(view, offset, log_start, readable_end, isolation, aborted)
+    if found is None:
+        return None
+    records: list[RawRecord] = []
+    try:
+        times = {record.offset: record.timestamp_ms for record in found.records}
+        for batch in _batches(view, None):
+            first = found.at_or_after(batch.base_offset)
+            # Other batches were not checked for whether, and to what size, they decompress.
+            if first is not None and first.offset <= batch.last_offset:
+                records += [
+                    RawRecord(offset, times[offset], key, value)
+                    for offset, key, value in _keys_and_values(batch)
+                    if offset in times
+                ]
+            if batch.last_offset + 1 >= found.end:
+                break  # the next one may be damaged
+    except (UnreadableRecords, IndexError, ValueError) as error:
+        raise CorruptRecordError(
+            f"a batch at or after offset {found.start} is malformed"
+        ) from error
+    return RawStretch(found.start, found.end, tuple(records))
 
 
 class _Transactions:
@@ -159,7 +197,7 @@ def _settled(records: BatchRecords) -> SettledRecords:
         raise CorruptRecordError(str(error)) from error
 
 
-def batches(view: memoryview, header: OffsetHeader | None) -> Iterator[Batch]:
+def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[Batch]:
     """The whole batches, each checked. Raises CorruptRecordError or UnsupportedCodecError."""
     position = 0
     while len(view) - position >= _PREFIX.size:
@@ -217,7 +255,7 @@ def _unpacked_content(view: memoryview, attributes: int, offset: int) -> bytes:
     return unpacked(content, compression, offset) if compression else content
 
 
-def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+def _keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
     """Offset, key and value of each record of a batch whose header was checked. Raises IndexError
     or ValueError if one is malformed, CorruptRecordError or UnsupportedCodecError."""
     base_offset, _, _, magic = _PREFIX.unpack_from(batch.view)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tsoffset.digests import DIGEST_BYTES
-from tsoffset.records import NO_TIMESTAMP, Content, Piece, Record
+from tsoffset.records import NO_TIMESTAMP, DecodedContents, Piece, Record
 
 # The value for null in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)
@@ -80,15 +80,8 @@ class SettledRecords:
             np.array(self._offsets, np.int64),
             np.maximum(np.array(self._stamps, np.int64), NO_TIMESTAMP),
             np.arange(len(self)),
-            self,
+            DecodedContents(self),
         )
-
-    def encoded(self, numbers: Sequence[int]) -> list[None]:
-        """Nothing: the bytes are gone."""
-        return [None] * len(numbers)
-
-    def digests(self, numbers: Sequence[int]) -> list[Content]:
-        return [(record.key, record.value) for record in map(self.__getitem__, numbers)]
 
     def settled(self) -> "SettledRecords":
         return self

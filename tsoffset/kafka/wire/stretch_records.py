@@ -30,19 +30,16 @@ class StretchRecords(LazyRecords):
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Ascending; without decoding if none is missing. Raises UnreadableRecords."""
         if self._offsets is None:
             self._offsets = _joined([part.offsets for part in self._parts])
         return self._offsets
 
     @property
     def timestamps(self) -> Sequence[int | None]:
-        """In the order of the offsets, without digests. Raises UnreadableRecords."""
         return list(chain.from_iterable(part.timestamps for part in self._parts))
 
     @classmethod
     def walk(cls, many: Sequence[Self]) -> None:
-        """Locate the records of all their batches, if there are enough to save work."""
         batches = [
             part
             for records in many
@@ -54,7 +51,6 @@ class StretchRecords(LazyRecords):
                 part.walked = walked
 
     def pieces(self) -> list[Piece]:
-        """The same as columns; malformed batches are omitted."""
         found = []
         for part in self._parts:
             with suppress(UnreadableRecords):
