@@ -247,7 +247,7 @@ def _on_spark(
     from tsoffset.spark.flow import FlowTask
 
     task = FlowTask(selection.configuration, flow.name, selection.narrowing, connect)
-    result = run_cycle(spark, task, commit=commit and flow.commits)
+    result = run_cycle(spark, task, commit=commit)
     for warning in result.warnings:
         warnings.warn(warning, stacklevel=4)
     return list(result.rows)

@@ -154,7 +154,6 @@ def _bounded(text: str) -> str:
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """A structlog processor that redacts every event."""
     return redacted(event)
 
 

@@ -297,13 +297,13 @@ def test_where_the_source_may_be_the_replica_no_proof_by_time_is_kept():
     logs = Logs("a@10 b@11 c@12 d@13 e@14 f@15", "x0@0 x1@1 a@10 b@11 c@12 d@13 e@14 f@15")
     clusters = logs.source_cluster, logs.target_cluster
     work = PartitionWork(SOURCE, TARGET, (0, 3), is_remote_topic=False)
-    [left] = translate_with_carry_over(flow(), *clusters, [work]).carry_overs
+    [first] = translate_with_carry_over(flow(), *clusters, [work]).partitions
     content = {message.value: message for _, message in logs.target.messages()}
     logs.source.append([content[name] for name in (b"x0", b"x1", b"a", b"b", b"c", b"d")])
     for committed in (4, 5, 6):
-        again = replace(work, offsets=(committed,), carry_over=left)
-        [position] = translate_with_carry_over(flow(), *clusters, [again]).conversed
-        outcome = position.translation.outcome
+        again = replace(work, offsets=(committed,), carry_over=first.learned.carry_over)
+        [second] = translate_with_carry_over(flow(), *clusters, [again]).partitions
+        outcome = second.conversed[committed].outcome
         assert not isinstance(outcome, Translated) or outcome.target_offset == 0
 
 

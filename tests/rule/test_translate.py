@@ -11,7 +11,7 @@ from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.rule.test_frontier_examples import Logs
 from tests.translating import translated_of
 from tsoffset.cycle import conversations
-from tsoffset.cycle.rounds import _answers
+from tsoffset.cycle.rounds import _ask_cluster
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -287,7 +287,7 @@ def test_a_last_copy_whose_original_is_gone_may_be_of_any_earlier_record():
                 question = asking.send(answer)
             except StopIteration as stop:
                 return cast(T, stop.value)
-            [answer] = _answers(
+            [answer] = _ask_cluster(
                 clusters[question.side], Isolation.READ_UNCOMMITTED, [question]
             ).values()
 

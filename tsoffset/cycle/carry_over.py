@@ -7,10 +7,19 @@ with an answer is never newer than the logs that the answer was read from.
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import Failed, Isolation, Proof, Safety, Side, TopicDescription, TopicPartition
+from tsoffset.model import (
+    Failed,
+    Isolation,
+    LogRange,
+    Proof,
+    Safety,
+    Side,
+    TopicDescription,
+    TopicPartition,
+)
 from tsoffset.rule.carry_over import (
     NOTHING,
     Holds,
@@ -29,6 +38,8 @@ from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
 _WITHOUT_IDS = "none"
+
+Ranges = Mapping[TopicPartition, LogRange | Failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,16 @@ def describe_topics(
         return {}
 
 
+def ranges_of(
+    cluster: Cluster, partitions: Collection[TopicPartition], isolation: Isolation
+) -> Ranges:
+    """The range of each log; a cluster that cannot be reached fails all of them."""
+    try:
+        return cluster.log_ranges(partitions, isolation)
+    except ClusterUnreachable as error:
+        return dict.fromkeys(partitions, all_failed(error))
+
+
 def identities(
     topics: Mapping[str, TopicDescription | Failed], partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, LogIdentity]:
@@ -101,8 +122,7 @@ def ask_for_ranges(
             log_end = yield from inquiry.log_end(Side.SOURCE)
     except Unanswered:
         return  # the translations will say why
-    shorter = LogEnds(source.end, log_end, target.end).behind(carry_over.ends)
-    if shorter:
+    if LogEnds(source.end, log_end, target.end).behind(carry_over.ends):
         return
     evidence.first_from = carry_over.first_from
     if carry_over.frontier is not None and carry_over.frontier[1] >= target.start:

@@ -44,24 +44,19 @@ def _frame_of(stream: bytes) -> pl.DataFrame:
 
 
 class _Pickler(pickle.Pickler):
-    """Compresses tables and frames, which Arrow and Polars do not. It writes only the rows of a
-    slice, where Arrow would write the whole table."""
+    """Compresses frames, which Polars does not."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, pa.Table):
-            return from_bytes, (to_bytes(value),)
         if isinstance(value, pl.DataFrame):
             return _frame_of, (_frame_bytes(value),)
         return NotImplemented
 
 
 def to_cell(value: Any) -> bytes:
-    """A value, with the tables in it, as bytes."""
     cell = io.BytesIO()
     _Pickler(cell, pickle.HIGHEST_PROTOCOL).dump(value)
     return cell.getvalue()
 
 
 def from_cell(cell: bytes) -> Any:
-    """The value of bytes that this program has packed."""
     return pickle.loads(cell)  # noqa: S301 (of our own tasks)

@@ -10,6 +10,7 @@ and answers them, together with those of other partitions.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -21,13 +22,9 @@ from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
 from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
-from tsoffset.cycle.work import AnsweredPartition, PartitionWork, TranslatedPosition
+from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import (
-    ReadFrom,
-    Side,
-    TimestampType,
-)
+from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
 from tsoffset.records import Numbers, Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.evidence import Evidence, Pair
@@ -63,6 +60,21 @@ class _Nothing(Enum):
 _NOTHING = _Nothing.AT_HAND
 
 _Open = ConversationUnderWay | Asking[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPartition:
+    """The translations of a partition: those by conversation, by source offset, and the other
+    answers, with what to cache of all that. `target_range` and `source_log_end` are None where they
+    were not read."""
+
+    work: PartitionWork
+    conversed: Mapping[int, Translation]
+    answers: Answers
+    learned: Learned
+    target_range: LogRange | None = None
+    target_rewrites_timestamps: bool = False
+    source_log_end: int | None = None
 
 
 class _Walk(NamedTuple):
@@ -108,7 +120,9 @@ class Partition:
         self._held: Sequence[int] = work.offsets[1:-1] if observe is None else ()
         self._in_turn: list[ConversationUnderWay] = []
         self._reads = {side: SideReads() for side in Side}
-        self._at_once: AtOnce | None = None
+        # What is to be answered at once with the positions of other partitions, once there are no
+        # questions left.
+        self.at_once: AtOnce | None = None
         self._likely: tuple[Mapping[int, int], AtOnce] | None = None
         self._not_at_once: Sequence[int] = ()
         # Content alone tells: no header, which would have to be believed, and not the other way.
@@ -137,7 +151,7 @@ class Partition:
         """The questions to ask next. Empty if the partition is finished, or if its positions for
         the fast path are ready (`at_once` is not None)."""
         self._go_on_where_covered()
-        while not self._open and self._at_once is None and self._begin_more():
+        while not self._open and self.at_once is None and self._begin_more():
             self._go_on_where_covered()
         asked: set[Question] = set()
         wanted = {side: self._unread(side, ahead) for side, ahead in self._ahead().items()}
@@ -179,13 +193,13 @@ class Partition:
     @property
     def records_at_once(self) -> int | None:
         """About how many records a single position needs in memory; None until a batch was read."""
-        sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
+        sizes = [reads.batch_offsets for reads in self._reads.values() if reads.sizes.known]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
     def _ahead(self) -> Mapping[Side, Numbers]:
         """Offsets, ascending, that the next positions will read; they are read early."""
-        if self._at_once is not None:
-            return self._at_once.looked_at
+        if self.at_once is not None:
+            return self.at_once.looked_at
         if not self._held:
             return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
@@ -199,13 +213,13 @@ class Partition:
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
             for side, reads in self._reads.items():
-                for stretch in prefetch.kept(side):
+                for stretch in prefetch.reads[side].kept:
                     reads.keep(stretch)
 
     def _holding(self, side: Side, offset: int) -> Stretch | None:
         held = self._reads[side].holding(offset)
         if held is None and self._prefetch is not None:
-            held = self._prefetch.holding(side, offset)
+            held = self._prefetch.reads[side].holding(offset)
         return held
 
     def _at_distances(self, distances: Mapping[int, int]) -> AtOnce:
@@ -224,7 +238,7 @@ class Partition:
         if view.range is not None:
             found &= (offsets >= view.start) & (offsets < view.end)
         if self._prefetch is not None:
-            found &= ~self._prefetch.holds(side, offsets)
+            found &= ~self._prefetch.reads[side].holds(offsets)
         return set(offsets[found].tolist()) - reads.failed
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
@@ -328,7 +342,7 @@ class Partition:
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
         if self._pays_at_once([*distances]):
-            self._at_once = self._at_distances(distances)
+            self.at_once = self._at_distances(distances)
             self._not_at_once = outside
         else:
             self._take_in_all()
@@ -407,12 +421,6 @@ class Partition:
     def _note_walk(self, highest: Pair, rereads: int | None) -> None:
         self._walks_asked_of[highest.distance] = _Walk(highest, rereads == 0)
 
-    @property
-    def at_once(self) -> AtOnce | None:
-        """The positions that the fast path answers, together with those of other partitions, once
-        there are no more questions; None if there are none."""
-        return self._at_once
-
     def stretches(self, side: Side) -> Iterator[Stretch]:
         """All that is held of a side's log; a record may be in several of them."""
         reads = self._reads[side]
@@ -424,9 +432,9 @@ class Partition:
     def answer(self, answers: Answers, verify: Collection[int]) -> None:
         """Take the fast path's answers. Positions without one get conversations, and so do those of
         `verify`."""
-        assert self._at_once is not None
-        left = self._answered.take(self._at_once.offsets, answers, verify)
-        self._at_once = None
+        assert self.at_once is not None
+        left = self._answered.take(self.at_once.offsets, answers, verify)
+        self.at_once = None
         for side in Side:
             types = (stretch.timestamp_type for stretch in self.stretches(side))
             if TimestampType.LOG_APPEND_TIME in types:
@@ -459,40 +467,32 @@ class Partition:
             found[offset] = conversation.translation
         return found | self._answered.verified
 
-    def conversed(self) -> Iterator[TranslatedPosition]:
-        """Translations by conversation, in the order of the offsets, when all have ended."""
-        return self._positions(self._conversed())
-
     def positions(self) -> Iterator[TranslatedPosition]:
         """All translations, in the order of the offsets, when all conversations have ended."""
-        return self._positions(self._conversed() | self._answered.as_values())
-
-    def _positions(self, translations: Mapping[int, Translation]) -> Iterator[TranslatedPosition]:
-        target = self._evidence.target
-        for offset, translation in sorted(translations.items()):
+        evidence = self._evidence
+        for offset, translation in sorted((self._conversed() | self._answered.as_values()).items()):
             yield TranslatedPosition(
                 self.work.source,
                 offset,
                 translation,
-                target.range,
-                self._evidence.target_rewrites_timestamps,
-                self._evidence.source_log_end,
+                evidence.target.range,
+                evidence.target_rewrites_timestamps,
+                evidence.source_log_end,
             )
 
-    def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
-        """What the next cycle should know. If the logs could not be identified, that is what was
-        known before."""
-        if blank is None:
-            return Learned(self.work.carry_over)
-        return learned(blank, self._usable, self._evidence, self._conversed())
-
-    def answered(self, left: Learned) -> AnsweredPartition:
-        """The fast path's answers, without the verified ones."""
-        target = self._evidence.target
-        return AnsweredPartition(
+    def translated(self, blank: PartitionCarryOver | None) -> TranslatedPartition:
+        """The same, when all conversations have ended, with what to cache. What is cached of a
+        partition whose logs cannot be recognized now (`blank` is None) stays."""
+        evidence, conversed = self._evidence, self._conversed()
+        left = Learned(self.work.carry_over)
+        if blank is not None:
+            left = learned(blank, self._usable, evidence, conversed)
+        return TranslatedPartition(
+            self.work,
+            conversed,
             self._answered.answers,
-            target.range,
-            self._evidence.target_rewrites_timestamps,
-            left.answers_hold,
-            self._evidence.source_log_end,
+            left,
+            evidence.target.range,
+            evidence.target_rewrites_timestamps,
+            evidence.source_log_end,
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.model import FirstAtTime, Side, TimedOffset
-from tsoffset.records import Flags, Numbers, Stretch, UnreadableRecords
+from tsoffset.records import Numbers, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import Answer, Question
 
@@ -23,17 +23,17 @@ SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 class Prefetch:
     """What is asked early for the conversations about the lowest and the highest of some offsets,
-    and the answers."""
+    and the answers: `reads`, and `found` by time lookups."""
 
     def __init__(
         self, evidence: Evidence, offsets: Sequence[int], reads: Mapping[Side, SideReads]
     ) -> None:
         self._evidence = evidence
         self._offsets = offsets
-        self._reads = {side: SideReads(reads[side].sizes) for side in Side}
-        # The time lookups, once it is known which, and what came of them.
+        self.reads = {side: SideReads(reads[side].sizes) for side in Side}
+        # The time lookups, once it is known which.
         self._lookups: dict[Side, Question] = {}
-        self._found: dict[Question, Answer] = {}
+        self.found: dict[Question, Answer] = {}
         settings = evidence.settings
         # Whether the ends of both logs are looked at, in the usual direction; what is remembered
         # may do.
@@ -48,7 +48,7 @@ class Prefetch:
         """The questions to ask now; `unread` selects the offsets that were not read yet."""
         reads_to_come = {SOURCE: self._of_source(), TARGET: self._of_target()}
         for side, offsets in reads_to_come.items():
-            reads = self._reads[side]
+            reads = self.reads[side]
             asked = np.array(sorted(set(offsets)), np.int64)
             wanted = {offset for offset in unread(side, asked) if offset not in reads.failed}
             partition = self._evidence.view(side).partition
@@ -56,32 +56,14 @@ class Prefetch:
         for side, lookup in ((TARGET, self._lookup_of_lowest), (SOURCE, self._lookup_of_last)):
             if side not in self._lookups and (question := lookup()) is not None:
                 self._lookups[side] = question
-        yield from (one for one in self._lookups.values() if one not in self._found)
+        yield from (one for one in self._lookups.values() if one not in self.found)
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
-        """Keep what was answered."""
-        for reads in self._reads.values():
+        for reads in self.reads.values():
             reads.take(answers)
         for question in self._lookups.values():
             if question in answers:
-                self._found[question] = answers[question]
-
-    def holding(self, side: Side, offset: int) -> Stretch | None:
-        """What was read and holds an offset."""
-        return self._reads[side].holding(offset)
-
-    def holds(self, side: Side, offsets: Numbers) -> Flags:
-        """Which of the offsets were read."""
-        return self._reads[side].holds(offsets)
-
-    @property
-    def found(self) -> Mapping[Question, Answer]:
-        """What was looked up."""
-        return self._found
-
-    def kept(self, side: Side) -> Sequence[Stretch]:
-        """All that was read of a side."""
-        return self._reads[side].kept
+                self.found[question] = answers[question]
 
     # --- what it is -------------------------------------------------------------------------
 
@@ -103,7 +85,7 @@ class Prefetch:
         if target.range is None or not self.seeks_ends:
             return
         yield target.end - 1
-        found = self._found.get(self._lookups[TARGET]) if TARGET in self._lookups else None
+        found = self.found.get(self._lookups[TARGET]) if TARGET in self._lookups else None
         if isinstance(found, TimedOffset):
             yield found.offset
         if len(self._offsets) > 1:
@@ -133,7 +115,7 @@ class Prefetch:
 
     def _lookup_at(self, side: Side, offset: int) -> Question | None:
         """One side's time lookup of the source record at an offset; None if that is not known."""
-        held = self._reads[SOURCE].holding(offset)
+        held = self.reads[SOURCE].holding(offset)
         if held is None:
             return None
         try:

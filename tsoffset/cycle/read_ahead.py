@@ -41,11 +41,6 @@ class SideReads:
         self._fresh: list[Stretch] = []
 
     @property
-    def has_read(self) -> bool:
-        """True once a batch was read."""
-        return self.sizes.known
-
-    @property
     def batch_offsets(self) -> int:
         """Offsets in a batch, on average; as long as none was read, a guess."""
         return self.sizes.offsets if self.sizes.known else _USUAL_BATCH
@@ -73,7 +68,6 @@ class SideReads:
         return question
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
-        """Keep what was read, for whoever asks for it."""
         for offset, question in self._asked.items():
             stretch = answers[question]
             if isinstance(stretch, Stretch):
@@ -133,7 +127,6 @@ class BatchSizes:
         self._bytes = 0
 
     def note(self, offsets: int, read_bytes: int) -> None:
-        """Take notice of a batch that was read: its length in offsets and in bytes."""
         self.batches += 1
         self._offsets += offsets
         self._bytes += read_bytes

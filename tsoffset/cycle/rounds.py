@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from random import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import structlog
@@ -19,15 +19,9 @@ from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
 from tsoffset.cycle.carry_over import Identities, Learned, describe_topics, identities, topic_ids
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
-from tsoffset.cycle.conversations import Partition
+from tsoffset.cycle.conversations import Partition, TranslatedPartition
 from tsoffset.cycle.under_way import Observe
-from tsoffset.cycle.work import (
-    AnsweredPartition,
-    Cost,
-    PartitionWork,
-    TranslatedPosition,
-    TranslatedWork,
-)
+from tsoffset.cycle.work import Cost, PartitionWork, TranslatedPosition
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -35,7 +29,6 @@ from tsoffset.model import (
     FailureKind,
     FirstAtTime,
     Isolation,
-    LogRange,
     ReadFrom,
     Side,
     TopicDescription,
@@ -55,6 +48,15 @@ log = structlog.get_logger(__name__)
 RECORDS_HELD = 500_000
 PARTITIONS_AT_ONCE = 250
 _AT_FIRST = 32
+
+
+class TranslatedWork(NamedTuple):
+    """A batch of partitions in their order, what they took, and the ids of the target's topics,
+    read before everything else: of those that could be described."""
+
+    partitions: Sequence[TranslatedPartition]
+    cost: Cost
+    target_topic_ids: Mapping[str, str]
 
 
 def translate_partitions(
@@ -93,7 +95,7 @@ def translate_with_carry_over(
     logs, not_compacted = _described(flow, source, target, work)
     run = _Run(flow, source, target, work)
     blanks = {one.source: logs.blank(one) for one in work}
-    through = {
+    done = {
         one.source: _refused(flow, one)
         for one in work
         if one.carry_over is not None
@@ -109,20 +111,11 @@ def translate_with_carry_over(
             not_compacted=one.target.topic in not_compacted,
         )
         for one in work
-        if one.source not in through
+        if one.source not in done
     )
     for part in run.converse(parts):
-        left = part.left_to_the_next(blanks[part.work.source])
-        through[part.work.source] = _Through([*part.conversed()], part.answered(left), left)
-    done = [through[one.source] for one in work]
-    return TranslatedWork(
-        tuple(one for conversed, _, _ in done for one in conversed),
-        tuple(left.holds.get(one.offset) for conversed, _, left in done for one in conversed),
-        tuple(answered for _, answered, _ in done),
-        tuple(left.carry_over for _, _, left in done if left.carry_over is not None),
-        run.cost,
-        logs.target_topic_ids,
-    )
+        done[part.work.source] = part.translated(blanks[part.work.source])
+    return TranslatedWork([done[one.source] for one in work], run.cost, logs.target_topic_ids)
 
 
 def _described(
@@ -155,15 +148,7 @@ def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionC
     return carry_over
 
 
-class _Through(NamedTuple):
-    """A partition's translations by conversation, its fast-path answers, and what to cache."""
-
-    conversed: Sequence[TranslatedPosition]
-    answered: AnsweredPartition
-    left: Learned
-
-
-def _refused(flow: FlowSettings, part: PartitionWork) -> _Through:
+def _refused(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
     """For a source partition of which a former leader answers: a broker that is cut off from its
     cluster still takes itself for the leader. Its log lacks what was written since, and groups
     would seem to have read all of it."""
@@ -174,11 +159,8 @@ def _refused(flow: FlowSettings, part: PartitionWork) -> _Through:
         f"brokers of {flow.source.alias} reach their controller; if the cluster was restored from "
         f"a backup, delete the state file of {flow.name} and restart tsoffset",
     )
-    positions = [
-        TranslatedPosition(part.source, offset, Translation(failed)) for offset in part.offsets
-    ]
-    nothing = AnsweredPartition(NO_ANSWERS, None, False, None, None)
-    return _Through(positions, nothing, Learned(part.carry_over))
+    translations = dict.fromkeys(part.offsets, Translation(failed))
+    return TranslatedPartition(part, translations, NO_ANSWERS, Learned(part.carry_over))
 
 
 class _Run:
@@ -203,32 +185,27 @@ class _Run:
     def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
         """Run all conversations to their end, as many partitions at once as have room for their
         records; yields each partition that has ended, and drops its records."""
-        with ThreadPoolExecutor(max_workers=1) as executor:
-            yield from self._converse(parts, executor)
-
-    def _converse(self, parts: Iterator[Partition], executor: Executor) -> Iterator[Partition]:
         under_way: list[Partition] = []
         rounds = 0
-        while True:
-            under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
-            if not under_way:
-                break
-            for part in under_way:
-                part.share = RECORDS_HELD // len(under_way)
-            asked = dict(self._questions(under_way))
-            yield from (part for part in under_way if part not in asked)
-            under_way = list(asked)
-            if not asked:
-                continue
-            rounds += 1
-            answers = self._ask(
-                {one for questions in asked.values() for one in questions}, executor
-            )
-            walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
-            for part, questions in asked.items():
-                part.take({question: answers[question] for question in questions})
-            # What was read is taken in, and no more of it is to be held than that.
-            del part, asked, answers
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            while True:
+                under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
+                if not under_way:
+                    break
+                for part in under_way:
+                    part.share = RECORDS_HELD // len(under_way)
+                asked = dict(self._questions(under_way))
+                yield from (part for part in under_way if part not in asked)
+                under_way = list(asked)
+                if not asked:
+                    continue
+                rounds += 1
+                answers = self._ask({one for some in asked.values() for one in some}, executor)
+                walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
+                for part, questions in asked.items():
+                    part.take({question: answers[question] for question in questions})
+                # What was read is taken in, and no more of it is to be held than that.
+                del part, asked, answers
         self.cost += Cost(rounds=rounds)
         log.debug("partitions_translated", flow=self._flow, rounds=rounds)
 
@@ -276,7 +253,6 @@ class _Run:
             part.answer(answers, self._to_verify(answers))
 
     def _to_verify(self, answers: Answers) -> set[int]:
-        """The offsets of those that are to be verified."""
         chosen: set[int] = set()
         if not self._verify:
             return chosen
@@ -352,29 +328,21 @@ def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
 def _ask_cluster(
     cluster: Cluster, isolation: Isolation, batch: Sequence[Question]
 ) -> dict[Question, Answer]:
+    """The answers to questions of one kind."""
+    items: list[Any] = [question.what for question in batch]
+    ask: Callable[..., Mapping[Any, Answer]]
+    match items[0]:
+        case RangeOf():
+            items = [one.partition for one in items]
+            ask = cluster.log_ranges
+        case ReadFrom():
+            ask = cluster.read
+        case FirstAtTime():
+            ask = cluster.first_at_times
+        case _:
+            ask = cluster.youngest
     try:
-        return _answers(cluster, isolation, batch)
+        found = ask(items, isolation)
     except ClusterUnreachable as error:
         return dict.fromkeys(batch, all_failed(error))
-
-
-def _answers(
-    cluster: Cluster, isolation: Isolation, batch: Sequence[Question]
-) -> dict[Question, Answer]:
-    found: Mapping[TopicPartition, LogRange | Failed]
-    match batch[0].what:
-        case RangeOf():
-            found = cluster.log_ranges([q.what.partition for q in batch], isolation)
-            return {q: found[q.what.partition] for q in batch}
-        case ReadFrom():
-            reads = [q.what for q in batch if isinstance(q.what, ReadFrom)]
-            stretches = cluster.read(reads, isolation)
-            return {q: stretches[q.what] for q in batch if isinstance(q.what, ReadFrom)}
-        case FirstAtTime():
-            times = [q.what for q in batch if isinstance(q.what, FirstAtTime)]
-            offsets = cluster.first_at_times(times, isolation)
-            return {q: offsets[q.what] for q in batch if isinstance(q.what, FirstAtTime)}
-        case Youngest():
-            logs = [q.what for q in batch if isinstance(q.what, Youngest)]
-            newest = cluster.youngest(logs, isolation)
-            return {q: newest[q.what] for q in batch if isinstance(q.what, Youngest)}
+    return {question: found[item] for question, item in zip(batch, items, strict=True)}

@@ -60,7 +60,6 @@ def with_shared_nulls(rows: pa.Table) -> pa.Table:
 
 
 def by_name(rows: pa.Table) -> dict[str, Any]:
-    """The columns of a table by their names."""
     return dict(zip(rows.column_names, rows.columns, strict=True))
 
 

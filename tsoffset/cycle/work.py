@@ -1,14 +1,13 @@
 """The work of translating: partitions with their distinct positions, and what it took."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from operator import add, attrgetter
 
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.model import LogRange, TopicPartition
-from tsoffset.rule.carry_over import Holds, PartitionCarryOver
-from tsoffset.rule.fast_path import Answers
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.translate import Translation
 
 
@@ -78,40 +77,7 @@ class Cost:
 _values = attrgetter(*(each.name for each in fields(Cost)))
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredPartition:
-    """The fast path's answers for one partition, with the readable range of its target log, and how
-    long the answers are valid (None: they are not cached)."""
-
-    answers: Answers
-    target_range: LogRange | None
-    target_rewrites_timestamps: bool
-    holds: Holds | None
-    source_log_end: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TranslatedWork:
-    """The translations of a batch of partitions, and what they cost.
-
-    `conversed` are the positions that had a conversation, and `holds` says for how long each is
-    valid (None: it is not cached). `answered` are the fast path's answers, by partition.
-    `carry_overs` are what the next cycle should know of the partitions. `target_topic_ids` are the
-    ids of the target topics that could be described; they are read before everything else.
-    """
-
-    conversed: tuple[TranslatedPosition, ...]
-    holds: tuple[Holds | None, ...]
-    answered: tuple[AnsweredPartition, ...]
-    carry_overs: tuple[PartitionCarryOver, ...]
-    cost: Cost
-    target_topic_ids: Mapping[str, str]
-
-
-def partition_work(
-    commits: Iterable[SourceCommit],
-    carry_overs: Mapping[TopicPartition, PartitionCarryOver] | None = None,
-) -> list[PartitionWork]:
+def partition_work(commits: Iterable[SourceCommit]) -> list[PartitionWork]:
     """The distinct positions of all commits that need a translation, by partition."""
     offsets: defaultdict[tuple[TopicPartition, TopicPartition, bool, bool], set[int]]
     offsets = defaultdict(set)
@@ -122,10 +88,7 @@ def partition_work(
             assert commit.committed is not None
             key = (commit.partition, commit.target, commit.is_remote_topic, commit.failback)
             offsets[key].add(commit.committed.offset)
-    carry_overs = carry_overs or {}
     return [
-        PartitionWork(
-            source, target, tuple(sorted(found)), is_remote_topic, reverse, carry_overs.get(source)
-        )
+        PartitionWork(source, target, tuple(sorted(found)), is_remote_topic, reverse)
         for (source, target, is_remote_topic, reverse), found in sorted(offsets.items())
     ]

@@ -29,9 +29,6 @@ class AssignedGroups:
     inner: GroupFilter
     groups: frozenset[str]
 
-    def configure(self, settings: dict[str, str]) -> None:
-        self.inner.configure(settings)
-
     def should_replicate_group(self, group: str) -> bool:
         return group in self.groups and self.inner.should_replicate_group(group)
 
@@ -43,9 +40,6 @@ class MatchingNames:
 
     inner: Any
     pattern: re.Pattern[str]
-
-    def configure(self, settings: dict[str, str]) -> None:
-        self.inner.configure(settings)
 
     def should_replicate_group(self, group: str) -> bool:
         return matches(self.pattern, group) and self.inner.should_replicate_group(group)
@@ -96,7 +90,6 @@ def written_groups(chooser: GroupFilter) -> WrittenNames:
 
 
 def written_topics(chooser: TopicFilter) -> WrittenNames:
-    """The same for topics."""
     return _written(chooser, chooser.should_replicate_topic)
 
 

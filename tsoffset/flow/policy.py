@@ -61,17 +61,13 @@ class InternalTopics(Protocol):
 
 
 class GroupFilter(Protocol):
-    """Which groups are synced. Must be picklable or configurable from text."""
-
-    def configure(self, settings: "dict[str, str]") -> None: ...
+    """Which groups are synced. A custom class is configured like a ReplicationPolicy."""
 
     def should_replicate_group(self, group: str) -> bool: ...
 
 
 class TopicFilter(Protocol):
-    """Which topics are synced."""
-
-    def configure(self, settings: "dict[str, str]") -> None: ...
+    """Which topics are synced. A custom class is configured like a ReplicationPolicy."""
 
     def should_replicate_topic(self, topic: str) -> bool: ...
 
@@ -118,7 +114,6 @@ class DefaultReplicationPolicy:
         )
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """`A.orders` for `orders` of A."""
         return f"{source_alias}{self._separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:

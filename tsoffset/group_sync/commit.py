@@ -9,8 +9,7 @@ Three promises:
 """
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -18,8 +17,8 @@ from typing import Protocol
 import polars as pl
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.carry_over import ranges_of
 from tsoffset.cycle.committed_offsets import committed_columns
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
 from tsoffset.group_sync.read import target_commits, with_current
@@ -85,14 +84,11 @@ _DONE: Schema = {"row": pl.Int64, **COMMIT_RESULTS}
 class Time(Protocol):
     """The functions of the `time` module that are used here."""
 
-    def monotonic(self) -> float:
-        """Seconds of a clock that is never set."""
+    def monotonic(self) -> float: ...
 
-    def time(self) -> float:
-        """Seconds since 1970 UTC."""
+    def time(self) -> float: ...
 
-    def sleep(self, seconds: float, /) -> None:
-        """Wait."""
+    def sleep(self, seconds: float, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,9 +423,7 @@ def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
     null for those that cannot be read."""
     places = rows.select("target_topic", "partition").unique(maintain_order=True)
     asked = [TopicPartition(*place) for place in places.iter_rows()]
-    found: Mapping[TopicPartition, LogRange | Failed] = {}
-    with suppress(ClusterUnreachable):
-        found = target.log_ranges(asked, Isolation.READ_UNCOMMITTED)
+    found = ranges_of(target, asked, Isolation.READ_UNCOMMITTED)
     ranges = pl.DataFrame(
         [
             (place.topic, place.partition, log.start, log.end)

@@ -65,12 +65,20 @@ from tsoffset.group_sync.tables import (
     semi_join,
 )
 from tsoffset.group_sync.target_topics import with_one_id
-from tsoffset.group_sync.translate import translate
+from tsoffset.group_sync.translate import TranslatedTables, translate
 from tsoffset.model import Failed, OutcomeKind, Precision, Reason
 from tsoffset.rule.reasons import rewritten
 
 # COMMIT_WORK, and whether a row rests on a cached translation.
 _OPEN_WORK: Schema = {**COMMIT_WORK, "is_cached": pl.Boolean}
+
+
+ReadTables = tuple[pl.DataFrame, pl.DataFrame]
+"""READ_COMMITS in the order of group, topic and partition; and what is cached (CACHE) without a
+commit."""
+
+DecidedTables = tuple[pl.DataFrame, Cost]
+"""COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent."""
 
 
 class Steps(Protocol):
@@ -79,26 +87,18 @@ class Steps(Protocol):
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
         """The logs of cached partitions (PARTITIONS) now."""
 
-    def read(
-        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """READ_COMMITS of GROUPS in the order of group, topic and partition; and what is cached
-        (CACHE) without a commit. `cached` is of these groups; `ranges` are LOG_RANGES."""
+    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
+        """Read GROUPS. `cached` (CACHE) is of these groups; `ranges` are LOG_RANGES."""
 
     def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
         """SOURCE_TOPICS as they are now."""
 
-    def translate(
-        self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
-        """TRANSLATIONS of TO_TRANSLATE, in any order; the new PARTITIONS, based on `partitions`;
-        TARGET_TOPICS; and the cost."""
+    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
+        """Translate TO_TRANSLATE; the new PARTITIONS are based on `partitions`."""
 
-    def decide_and_commit(
-        self, work: pl.DataFrame, topics: pl.DataFrame
-    ) -> tuple[pl.DataFrame, Cost]:
-        """COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent.
-        Nothing is committed to topics other than `topics` (TARGET_TOPICS)."""
+    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
+        """Decide COMMIT_WORK, and commit. Nothing is committed to topics other than `topics`
+        (TARGET_TOPICS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,7 @@ class StepsHere:
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
         return log_ranges(self.flow, self.source, self.target, partitions)
 
-    def read(
-        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         """As `Steps.read`, with both clusters asked at once."""
         names = cached["group"].unique(maintain_order=True).to_list()
         with ThreadPoolExecutor(1) as pool:
@@ -138,14 +136,10 @@ class StepsHere:
     def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
         return source_topics(self.source, topics)
 
-    def translate(
-        self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
+    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         return translate(self.flow, self.source, self.target, offsets, partitions)
 
-    def decide_and_commit(
-        self, work: pl.DataFrame, topics: pl.DataFrame
-    ) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         done = commit_groups(
             self.flow,
             self.target,
@@ -159,7 +153,7 @@ class StepsHere:
 
 def join_cache(
     commits: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame, current: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> ReadTables:
     """SOURCE_COMMITS with what is cached of them as READ_COMMITS, and the rest of what is cached.
     `current` is what the groups have on the target (TARGET_COMMITS)."""
     rows, rest = with_cache(commits, cached, ranges)
@@ -169,9 +163,7 @@ def join_cache(
     return select(rows.with_columns(is_unchanged=is_unchanged), READ_COMMITS), rest
 
 
-def unread(
-    groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def unread(groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed) -> ReadTables:
     """What `Steps.read` returns if none of the groups could be read: everything stays cached."""
     rows = groups.select("group", reason=pl.lit(failed.kind), message=pl.lit(failed.message))
     commits = select(rows, SOURCE_COMMITS)

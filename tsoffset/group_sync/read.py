@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from tsoffset.cluster import Cluster, all_failed
+from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
+from tsoffset.cycle.carry_over import ranges_of
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import (
     CONSUMER_GROUPS,
@@ -15,7 +16,6 @@ from tsoffset.cycle.source_commits import (
     GroupWork,
     renamings_of,
 )
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.tables import (
@@ -31,7 +31,7 @@ from tsoffset.group_sync.tables import (
     select,
     semi_join,
 )
-from tsoffset.model import Failed, GroupType, Isolation, LogRange, Reason, TopicPartition
+from tsoffset.model import GroupType, Isolation, LogRange, Reason, TopicPartition
 from tsoffset.records import Numbers
 
 _CONSUMER_GROUPS = [kind.value for kind in CONSUMER_GROUPS]
@@ -39,7 +39,6 @@ _is_share_group = pl.col("type") == GroupType.SHARE
 
 
 def groups_frame(groups: Sequence[GroupWork]) -> pl.DataFrame:
-    """The groups as GROUPS."""
     rows = [(one.group, one.type, one.target_type, one.target_active) for one in groups]
     return pl.DataFrame(rows, GROUPS, orient="row")
 
@@ -82,12 +81,23 @@ def source_commits(
     entries = _with_several_topics(entries, topics)
     claims = Claims(competing_flows, names_of_groups, share_groups)
     entries = _with_claims(entries, renamings, claims)
-    several_sources = pl.lit(Reason.SEVERAL_SOURCES)
+    is_group = pl.col("source_topic").is_null()
+    is_other_type = pl.col("type_message").is_not_null()
+    several = pl.coalesce("topics_message", "claim_message")
+    # The first thing that stands against a commit.
     entries = entries.with_columns_seq(
-        reason=_first_reason(
-            pl.lit(Reason.UNSUPPORTED_GROUP), several_sources, several_sources, "reason"
-        ),
-        message=_first_reason("type_message", "topics_message", "claim_message", "message"),
+        reason=pl.when(pl.col("naming_reason").is_not_null())
+        .then("naming_reason")
+        .when(is_group)
+        .then("reason")
+        .when(is_other_type)
+        .then(pl.lit(Reason.UNSUPPORTED_GROUP))
+        .when(several.is_not_null())
+        .then(pl.lit(Reason.SEVERAL_SOURCES))
+        .otherwise("reason"),
+        message=pl.when(is_group)
+        .then(pl.coalesce("naming_message", "message"))
+        .otherwise(pl.coalesce("naming_message", "type_message", several, "message")),
     )
     rows = select(_with_acknowledged(entries, source), SOURCE_COMMITS)
     if failures.is_empty():
@@ -98,26 +108,6 @@ def source_commits(
         pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in GROUP_PARTITION
     )
     return rows.filter(is_last | (pl.int_range(pl.len()) == pl.len() - 1))
-
-
-def _first_reason(
-    unsupported: pl.Expr | str, several: pl.Expr | str, claimed: pl.Expr | str, read: str
-) -> pl.Expr:
-    """The first reason against a commit."""
-    name = "naming_reason" if read == "reason" else "naming_message"
-    return (
-        pl.when(pl.col("naming_reason").is_not_null())
-        .then(name)
-        .when(pl.col("source_topic").is_null())
-        .then(read)
-        .when(pl.col("type_message").is_not_null())
-        .then(unsupported)
-        .when(pl.col("topics_message").is_not_null())
-        .then(several)
-        .when(pl.col("claim_message").is_not_null())
-        .then(claimed)
-        .otherwise(read)
-    )
 
 
 def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
@@ -234,11 +224,7 @@ def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
     if share.is_empty():
         return entries
     places = [TopicPartition(*place) for place in share.select(PARTITION).unique().iter_rows()]
-    found: Mapping[TopicPartition, LogRange | Failed]
-    try:
-        found = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
-    except ClusterUnreachable as error:
-        found = dict.fromkeys(places, all_failed(error))
+    found = ranges_of(source, places, Isolation.READ_UNCOMMITTED)
     ends = pl.DataFrame(
         [
             (at.topic, at.partition, log.end, None, None)

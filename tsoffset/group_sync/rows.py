@@ -3,7 +3,7 @@
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.schema import ROWS, TEXT, columns_table
+from tsoffset.cycle.schema import ROWS, TEXT, as_text, by_name, columns_table
 from tsoffset.group_sync.tables import Schema, select
 from tsoffset.model import Precision
 
@@ -17,7 +17,6 @@ _ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The same columns as an Arrow schema."""
     return pa.schema([(name, _ARROW[dtype]) for name, dtype in schema.items()])
 
 
@@ -35,7 +34,6 @@ def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def rows_table(rows: pl.DataFrame) -> pa.Table:
-    """Result rows as the Arrow table ROWS."""
     return as_arrow(rows, ROWS)
 
 
@@ -56,8 +54,5 @@ def as_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
 def as_frame(table: pa.Table, schema: Schema) -> pl.DataFrame:
     """The table as a frame of this schema. Dictionaries become text: Polars never frees its
     categories."""
-    plain = {
-        name: column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+    plain = {name: as_text(column) for name, column in by_name(table).items()}
     return select(pl.DataFrame(pa.table(plain)), schema)

@@ -243,7 +243,6 @@ def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 def empty(schema: Schema) -> pl.DataFrame:
-    """A table of this schema without rows."""
     return pl.DataFrame(schema=schema)
 
 

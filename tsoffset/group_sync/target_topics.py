@@ -14,7 +14,6 @@ from tsoffset.group_sync.tables import TARGET_TOPICS, semi_join
 
 
 def topics_frame(topics: Collection[str], ids: Mapping[str, str]) -> pl.DataFrame:
-    """TARGET_TOPICS of these topics."""
     return pl.DataFrame([(one, ids.get(one)) for one in topics], TARGET_TOPICS, orient="row")
 
 

@@ -1,19 +1,28 @@
 """From tables to the translation rule, and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.conversations import TranslatedPartition
 from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedPosition
+from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.tables import PARTITIONS, TRANSLATIONS, empty, select
+from tsoffset.group_sync.tables import ANSWER, PARTITIONS, TRANSLATIONS, select
 from tsoffset.group_sync.target_topics import topics_frame
 from tsoffset.model import Failed, Precision, Skipped, TopicPartition, Translated
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule.translate import Translation
+
+# Columns of TRANSLATIONS: the answer, and for how long it may be cached.
+ANSWERED = ["reason", "message", "source_timestamp_ms", *ANSWER]
+_HELD = ["holds", "while_source_end", "while_source_log_end", "while_target_end"]
+
+TranslatedTables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]
+"""TRANSLATIONS, in any order; PARTITIONS after translating; TARGET_TOPICS; and what it took."""
 
 
 def translate(
@@ -22,19 +31,18 @@ def translate(
     target: Cluster,
     offsets: pl.DataFrame,
     partitions: pl.DataFrame,
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
-    """TRANSLATIONS of TO_TRANSLATE, in any order; the new PARTITIONS, based on `partitions`;
-    TARGET_TOPICS; and the cost."""
+) -> TranslatedTables:
+    """As `group_sync.cycle.Steps.translate`, in this process."""
     work = work_by_partition(offsets, partitions)
     done = translate_with_carry_over(flow, source, target, work)
-    singly = pl.DataFrame(
-        [_row(one, holds) for one, holds in zip(done.conversed, done.holds, strict=True)],
-        TRANSLATIONS,
-        orient="row",
-    )
-    found = pl.concat([singly, _answered(work, done.answered)])
+    learned = (one.learned.carry_over for one in done.partitions)
     topics = topics_frame({one.target.topic for one in work}, done.target_topic_ids)
-    return found, partitions_frame(done.carry_overs), topics, done.cost
+    return (
+        _translations(done.partitions),
+        partitions_frame(filter(None, learned)),
+        topics,
+        done.cost,
+    )
 
 
 def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[PartitionWork]:
@@ -51,53 +59,65 @@ def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[P
     return found
 
 
-def _row(one: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
-    answer, span = one.translation.outcome, one.target_range
-    ends = None if holds is None else holds.while_ends
-    why: tuple[str | None, str | None] = (None, None)
-    found: tuple[Any, ...] = (None,) * 5
-    match answer:
-        case Translated():
-            found = (answer.target_offset, answer.precision, answer.reread_bound)
-            found += (answer.equivalent_from, answer.equivalent_to)
-        case Skipped(reason, message) | Failed(reason, message):
-            why = (reason, message)
-    return (
-        *(one.partition.topic, one.partition.partition, one.offset),
-        *why,
-        one.translation.source_timestamp_ms,
-        *found,
-        *((None, None) if span is None else (span.start, span.end)),
-        one.target_rewrites_timestamps,
-        holds is not None,
-        *((None, None, None) if ends is None else (ends.source, ends.source_log, ends.target)),
-        one.source_log_end,
-    )
-
-
-def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) -> pl.DataFrame:
-    """The answers of the fast path, of all partitions."""
-    parts = list(answered)
-    sizes = [len(one.answers.offset) for one in parts]
-    if not any(sizes):
-        return empty(TRANSLATIONS)
+def _translations(parts: Sequence[TranslatedPartition]) -> pl.DataFrame:
+    """TRANSLATIONS of these partitions."""
     spans = [one.target_range for one in parts]
-    ends = [None if one.holds is None else one.holds.while_ends for one in parts]
-    columns: dict[str, list[Any]] = {
-        "source_topic": [one.source.topic for one in work],
-        "partition": [one.source.partition for one in work],
-        "target_start": [None if span is None else span.start for span in spans],
-        "target_end": [None if span is None else span.end for span in spans],
-        "rewrites_timestamps": [one.target_rewrites_timestamps for one in parts],
-        "holds": [one.holds is not None for one in parts],
-        "while_source_end": [None if each is None else each.source for each in ends],
-        "while_source_log_end": [None if each is None else each.source_log for each in ends],
-        "while_target_end": [None if each is None else each.target for each in ends],
-        "source_log_end": [one.source_log_end for one in parts],
-    }
-    of_each = pl.DataFrame(columns, {name: TRANSLATIONS[name] for name in columns})
+    of_each = _frame(
+        source_topic=[one.work.source.topic for one in parts],
+        partition=[one.work.source.partition for one in parts],
+        target_start=[None if span is None else span.start for span in spans],
+        target_end=[None if span is None else span.end for span in spans],
+        rewrites_timestamps=[one.target_rewrites_timestamps for one in parts],
+        source_log_end=[one.source_log_end for one in parts],
+    )
+    numbers = np.arange(len(parts))
+    conversed = pl.DataFrame(
+        [
+            (offset, *answer_columns(translation), *_held(one.learned.holds.get(offset)))
+            for one in parts
+            for offset, translation in one.conversed.items()
+        ],
+        {name: TRANSLATIONS[name] for name in ("source_offset", *ANSWERED, *_HELD)},
+        orient="row",
+    )
+    rows = of_each[np.repeat(numbers, [len(one.conversed) for one in parts])]
+    found = [select(rows.hstack(conversed), TRANSLATIONS)]
+    sizes = [len(one.answers.offset) for one in parts]
+    if any(sizes):
+        held = zip(*(_held(one.learned.answers_hold) for one in parts), strict=True)
+        of_each = of_each.hstack(_frame(**dict(zip(_HELD, held, strict=True))))
+        found.append(_answered(parts, of_each[np.repeat(numbers, sizes)]))
+    return pl.concat(found)
+
+
+def _frame(**columns: Sequence[Any]) -> pl.DataFrame:
+    """Columns of TRANSLATIONS."""
+    return pl.DataFrame(columns, {name: TRANSLATIONS[name] for name in columns})
+
+
+def answer_columns(translation: Translation) -> tuple[Any, ...]:
+    """The values of ANSWERED, a row's columns that say where it resumes, or why not."""
+    stamp = translation.source_timestamp_ms
+    match translation.outcome:
+        case Translated() as answer:
+            equivalent = answer.equivalent_from, answer.equivalent_to
+            bound = answer.reread_bound
+            return (None, None, stamp, answer.target_offset, answer.precision, bound, *equivalent)
+        case Skipped(reason, message) | Failed(reason, message):
+            return (reason, message, stamp, *(None,) * len(ANSWER))
+
+
+def _held(holds: Holds | None) -> tuple[bool, int | None, int | None, int | None]:
+    ends = None if holds is None else holds.while_ends
+    if ends is None:
+        return holds is not None, None, None, None
+    return True, ends.source, ends.source_log, ends.target
+
+
+def _answered(parts: Sequence[TranslatedPartition], rows: pl.DataFrame) -> pl.DataFrame:
+    """The answers of the fast path, of all partitions; `rows` say of which each is."""
     copy = np.concatenate([one.answers.copy for one in parts])
-    rows = of_each[np.repeat(np.arange(len(sizes)), sizes)].with_columns_seq(
+    rows = rows.with_columns_seq(
         source_offset=np.concatenate([one.answers.offset for one in parts]),
         source_timestamp_ms=np.concatenate([one.answers.timestamp for one in parts]),
         target_offset=copy,
@@ -112,8 +132,12 @@ def _answered(work: list[PartitionWork], answered: Iterable[AnsweredPartition]) 
 # --- partitions -------------------------------------------------------------------------
 
 
-def carry_overs_of(partitions: pl.DataFrame) -> dict[TopicPartition, PartitionCarryOver]:
-    """The rows of PARTITIONS, by source partition."""
+def carry_overs_of(
+    partitions: pl.DataFrame, *, with_pairs: bool = True
+) -> dict[TopicPartition, PartitionCarryOver]:
+    """The rows of PARTITIONS, by source partition; if asked for, with all record pairs."""
+    if not with_pairs:
+        partitions = partitions.drop("pair_sources", "pair_targets")
     found = {}
     for row in partitions.iter_rows(named=True):
         source = TopicPartition(row["source_topic"], row["partition"])
@@ -125,7 +149,7 @@ def carry_overs_of(partitions: pl.DataFrame) -> dict[TopicPartition, PartitionCa
             LogIdentity(row["source_topic_id"], row["source_leader_epoch"]),
             LogIdentity(row["target_topic_id"], row["target_leader_epoch"]),
             LogEnds(row["source_end"], row["source_log_end"], row["target_end"]),
-            tuple(zip(row["pair_sources"], row["pair_targets"], strict=True)),
+            tuple(zip(row.get("pair_sources", ()), row.get("pair_targets", ()), strict=True)),
             None if frontier[1] is None else frontier,
             row["first_from"],
         )
@@ -133,7 +157,6 @@ def carry_overs_of(partitions: pl.DataFrame) -> dict[TopicPartition, PartitionCa
 
 
 def partitions_frame(carry_overs: Iterable[PartitionCarryOver]) -> pl.DataFrame:
-    """PARTITIONS of these values."""
     return pl.DataFrame([_partition(one) for one in carry_overs], PARTITIONS, orient="row")
 
 

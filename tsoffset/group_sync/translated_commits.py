@@ -11,12 +11,12 @@ from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import TranslatedPosition
 from tsoffset.group_sync.rows import rows_table, with_acknowledged
 from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, select
+from tsoffset.group_sync.translate import ANSWERED, answer_columns
 from tsoffset.model import (
     Basis,
     CommittedOffset,
     Failed,
     FailureKind,
-    Outcome,
     Reason,
     Row,
     Skipped,
@@ -24,6 +24,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.rule.reasons import rewritten
+from tsoffset.rule.translate import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,6 @@ def _work(one: TranslatedCommit) -> dict[str, object]:
         "target_active": commit.target_active,
         "is_share_group": commit.is_share_group,
         "acknowledged": commit.acknowledged,
-        **_reason(commit.verdict),
     }
     if commit.partition is not None and commit.target is not None:
         found |= {
@@ -130,30 +130,13 @@ def _work(one: TranslatedCommit) -> dict[str, object]:
             "source_offset": commit.committed.offset,
             "metadata": commit.committed.metadata,
         }
-    if position is None:
-        return found
-    outcome, log = position.translation.outcome, position.target_range
-    found |= _reason(outcome)
-    found["source_timestamp_ms"] = position.translation.source_timestamp_ms
-    if log is not None:
-        found |= {"target_start": log.start, "target_end": log.end}
-    if isinstance(outcome, Translated):
-        found |= {
-            "target_offset": outcome.target_offset,
-            "precision": outcome.precision.value,
-            "reread_bound": outcome.reread_bound,
-            "equivalent_from": outcome.equivalent_from,
-            "equivalent_to": outcome.equivalent_to,
-        }
+    if commit.verdict is not None:
+        found |= zip(ANSWERED, answer_columns(Translation(commit.verdict)), strict=True)
+    if position is not None:
+        found |= zip(ANSWERED, answer_columns(position.translation), strict=True)
+        if (log := position.target_range) is not None:
+            found |= {"target_start": log.start, "target_end": log.end}
     return found
-
-
-def _reason(outcome: Outcome | None) -> dict[str, object]:
-    match outcome:
-        case Skipped(reason, message) | Failed(reason, message):
-            return {"reason": reason.value, "message": message}
-        case _:
-            return {}
 
 
 def result_rows(flow: str, work: pl.DataFrame, results: pl.DataFrame) -> Iterator[Row]:

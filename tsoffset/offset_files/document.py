@@ -58,7 +58,6 @@ def malformed(place: str, line: int | None, found: str, expected: str) -> UsageE
 
 
 def is_partition(value: object) -> bool:
-    """Whether this is a partition's number."""
     return type(value) is int and 0 <= value <= LARGEST_PARTITION
 
 
@@ -67,7 +66,6 @@ def is_offset(value: object) -> bool:
 
 
 def is_topic(value: object) -> bool:
-    """Whether this can be a topic's name."""
     return isinstance(value, str) and _TOPIC.fullmatch(value) is not None
 
 

@@ -17,7 +17,13 @@ from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.commit_rule import decide
-from tsoffset.group_sync.cycle import StepsHere, cycle_tables, join_cache
+from tsoffset.group_sync.cycle import (
+    DecidedTables,
+    ReadTables,
+    StepsHere,
+    cycle_tables,
+    join_cache,
+)
 from tsoffset.group_sync.read import groups_frame, source_commits, with_current
 from tsoffset.group_sync.rows import rows_table
 from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
@@ -106,15 +112,11 @@ class _FileSteps(StepsHere):
 
     commits: pl.DataFrame = field(kw_only=True)
 
-    def read(
-        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         """As `Steps.read`, from the file."""
         return join_cache(self.commits, cached, ranges, empty(TARGET_COMMITS))
 
-    def decide_and_commit(
-        self, work: pl.DataFrame, topics: pl.DataFrame
-    ) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         """As `Steps.decide_and_commit`, as if the target had no offset of the application."""
         rows = with_current(work, empty(TARGET_COMMITS))
         decided = decide(rows, self.flow.translation.floor)

@@ -4,7 +4,6 @@ from tsoffset.model import Reason, Skipped, TopicPartition
 
 
 def rewritten(target_topic: str) -> Skipped:
-    """For a topic whose records the target timestamps itself."""
     return Skipped(
         Reason.TARGET_REWRITES_TIMESTAMPS,
         f"the target's brokers set the timestamps of {target_topic}; set message.timestamp.type="
@@ -13,7 +12,6 @@ def rewritten(target_topic: str) -> Skipped:
 
 
 def expired(offset: int, log_start: int) -> Skipped:
-    """For a committed offset below the source's log start."""
     return Skipped(
         Reason.EXPIRED,
         f"the committed offset {offset} is below the source's log start {log_start}; on both "
@@ -22,7 +20,6 @@ def expired(offset: int, log_start: int) -> Skipped:
 
 
 def past_log_end(offset: int, log_end: int) -> Skipped:
-    """For a committed offset past the source's log end."""
     return Skipped(
         Reason.PAST_LOG_END,
         f"the committed offset {offset} is past the source's log end {log_end}: the log was "
@@ -31,7 +28,6 @@ def past_log_end(offset: int, log_end: int) -> Skipped:
 
 
 def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
-    """For a committed offset near which no record has a timestamp to look up."""
     return Skipped(
         Reason.NO_TIMESTAMP,
         f"the records at offset {offset} of {source} have no "
@@ -40,7 +36,6 @@ def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
 
 
 def not_mirrored(source: TopicPartition, offset: int) -> Skipped:
-    """For a committed offset that the mirror has not reached."""
     return Skipped(
         Reason.NOT_MIRRORED,
         f"the mirror has not reached offset {offset} of {source}; a later cycle will translate it",

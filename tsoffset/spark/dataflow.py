@@ -8,14 +8,17 @@ next one needs, once, in packed tables.
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
+from tsoffset.cycle.carry_over import describe_topics
 from tsoffset.cycle.replication import replication
 from tsoffset.cycle.schema import joined
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
@@ -32,10 +35,10 @@ from tsoffset.rule.carry_over import binding
 from tsoffset.spark import packing
 from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow, Rows
 from tsoffset.spark.jobs import Jobs, Progress
+from tsoffset.spark.jvm import worker_logs
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.spark.steps import SparkSteps
 from tsoffset.spark.tasks import StepsInTask
-from tsoffset.spark.worker_logs import worker_logs
 
 log = structlog.get_logger(__name__)
 
@@ -59,26 +62,23 @@ def run_cycle(
     CycleFailed where Spark gave up and CycleOverLimit; a cluster that cannot be reached is a failed
     row.
     """
-    started = time.perf_counter()
     # Arrow keeps the memory that the rows of the cycle before took.
     pa.default_memory_pool().release_unused()
-    carry_over = FlowCarryOver() if carry_over is None else carry_over
-    resolved = task.resolve()
-    flow, spent = resolved.flow, Spent()
-    jobs = Jobs(session, flow.name, progress)
+    cycle = _Cycle.of(task, carry_over, progress)
+    jobs = Jobs(session, task.flow, progress)
 
     def whole() -> tuple[Preflight, CycleTables]:
-        start = _listed(task, flow, carry_over, spent, progress)
-        steps = _on_spark(session, jobs, task, flow, carry_over, spent, commit, other_flows)
-        return start, _spread(flow, steps, start.groups, carry_over)
+        start = cycle.list_groups()
+        steps = cycle.on_spark(session, jobs, commit=commit, other_flows=other_flows)
+        return start, cycle.spread(steps, start.groups)
 
     if limit_seconds is not None:
-        limit_seconds -= time.perf_counter() - started
+        limit_seconds -= cycle.seconds
     try:
         start, done = jobs.run(whole, limit_seconds)
     except ClusterUnreachable as error:
-        return unreachable_cycle(flow, error, time.perf_counter() - started, spent)
-    return _result(resolved, carry_over, start, done, spent, started)
+        return unreachable_cycle(cycle.flow, error, cycle.seconds, cycle.spent)
+    return cycle.result(start, done)
 
 
 def plan_cycle(
@@ -93,30 +93,19 @@ def plan_cycle(
 
     The rest is as in `run_cycle`.
     """
-    started = time.perf_counter()
-    carry_over = FlowCarryOver() if carry_over is None else carry_over
-    resolved = task.resolve()
-    flow, spent = resolved.flow, Spent()
+    cycle = _Cycle.of(task, carry_over, progress)
     try:
-        start = _listed(task, flow, carry_over, spent, progress)
-        groups = start.groups
-        done: CycleTables | ReadGroups | None = None
-        if packing.fits(len(groups), carry_over.rows, packing.PAIRS_HERE):
-            notify = progress or _silent
-            notify("sync groups", 0, 1)
-            remembered = CarryOver(carry_over.pairs, carry_over.partitions)
-            here = _in_tasks(task, spent, commit=False)
-            done = here.whole(groups, remembered, packing.PAIRS_HERE, packing.POSITIONS_HERE)
-            notify("sync groups", 1, 1)
+        start = cycle.list_groups()
+        done = cycle.whole_here(start.groups)
         if not isinstance(done, CycleTables):
-            (progress or _silent)("start Spark", 0, 1)
+            cycle.notify("start Spark", 0, 1)
             spark = session()
-            jobs = Jobs(spark, flow.name, progress)
-            steps = _on_spark(spark, jobs, task, flow, carry_over, spent, False, 0)
-            done = jobs.run(lambda: _spread(flow, steps, groups, carry_over))
+            jobs = Jobs(spark, task.flow, progress)
+            steps = cycle.on_spark(spark, jobs, commit=False)
+            done = jobs.run(lambda: cycle.spread(steps, start.groups))
     except ClusterUnreachable as error:
-        return unreachable_cycle(flow, error, time.perf_counter() - started, spent)
-    return _result(resolved, carry_over, start, done, spent, started)
+        return unreachable_cycle(cycle.flow, error, cycle.seconds, cycle.spent)
+    return cycle.result(start, done)
 
 
 def unreachable_cycle(
@@ -130,187 +119,184 @@ def unreachable_cycle(
     return CycleResult(flow.name, rows, (), True, seconds, 0, 0, spent=spent or Spent())
 
 
-def _listed(
-    task: FlowTask,
-    flow: FlowSettings,
-    carry_over: FlowCarryOver,
-    spent: Spent,
-    progress: Progress | None,
-) -> Preflight:
-    started = time.perf_counter()
-    notify = progress or _silent
-    notify("list groups", 0, 1)
-    with (
-        spent.on(Stage.LIST_GROUPS),
-        spent.lease(Side.SOURCE, task.connect, flow.source) as source,
-        spent.lease(Side.TARGET, task.connect, flow.target) as target,
-    ):
-        start = _preflight(flow, source, target, carry_over)
-    notify("list groups", 1, 1)
-    log.debug("groups_listed", flow=flow.name, groups=len(start.groups), seconds=_since(started))
-    return start
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """The driver's part of one cycle."""
 
+    task: FlowTask
+    resolved: ResolvedFlow
+    carry_over: FlowCarryOver
+    notify: Progress
+    started: float
+    spent: Spent = field(default_factory=Spent)
 
-def _result(
-    resolved: ResolvedFlow,
-    carry_over: FlowCarryOver,
-    start: Preflight,
-    done: CycleTables,
-    spent: Spent,
-    started: float,
-) -> CycleResult:
-    """What the cycle came to; `carry_over` learns of it."""
-    flow = resolved.flow
-    carry_over.learn(done.carry_over)
-    carry_over.rows = len(done.rows)
-    rows = frames.rows_table(done.rows)
-    failures = rows_table(failed_row(flow.name, failure) for failure in start.failures)
-    return CycleResult(
-        flow=flow.name,
-        rows=Rows(joined([failures, rows])),
-        warnings=start.warnings
-        + _standing_warnings(flow)
-        + _loop_warnings(flow, resolved.reverse, rows),
-        unreachable=False,
-        seconds=time.perf_counter() - started,
-        groups=len(start.groups),
-        positions=done.positions,
-        cost=done.cost,
-        spent=spent,
-        replication=replication(carry_over.partitions),
-        share_groups=frozenset(g.group for g in start.groups if g.type is GroupType.SHARE),
-    )
+    @classmethod
+    def of(
+        cls, task: FlowTask, carry_over: FlowCarryOver | None, progress: Progress | None
+    ) -> "_Cycle":
+        """Raises ConfigurationError and UsageError."""
+        started = time.perf_counter()
+        if carry_over is None:
+            carry_over = FlowCarryOver()
+        return cls(task, task.resolve(), carry_over, progress or _silent, started)
 
+    @property
+    def flow(self) -> FlowSettings:
+        return self.resolved.flow
 
-def _in_tasks(task: FlowTask, spent: Spent, *, commit: bool) -> StepsInTask:
-    return StepsInTask(task, uuid.uuid4().hex, commit, *worker_logs(), spent=spent)
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
 
+    # --- groups -----------------------------------------------------------------------------
 
-def _on_spark(
-    session: SparkSession,
-    jobs: Jobs,
-    task: FlowTask,
-    flow: FlowSettings,
-    carry_over: FlowCarryOver,
-    spent: Spent,
-    commit: bool,
-    other_flows: int,
-) -> SparkSteps:
-    return SparkSteps(
-        session,
-        jobs,
-        _in_tasks(task, spent, commit=commit and flow.commits),
-        coordinators=_coordinators(carry_over),
-        leaders=lambda topics: _leaders(task, flow, topics, spent),
-        most_tasks=flow.tasks_max,
-        most_reads=flow.source.fetch_max_in_flight,
-        other_flows=other_flows,
-    )
+    def list_groups(self) -> Preflight:
+        started = time.perf_counter()
+        self.notify("list groups", 0, 1)
+        with (
+            self.spent.on(Stage.LIST_GROUPS),
+            self._lease(Side.SOURCE) as source,
+            self._lease(Side.TARGET) as target,
+        ):
+            start = self._preflight(source, target)
+        self.notify("list groups", 1, 1)
+        seconds = round(time.perf_counter() - started, 3)
+        log.debug("groups_listed", flow=self.flow.name, groups=len(start.groups), seconds=seconds)
+        return start
 
+    def _lease(self, side: Side) -> AbstractContextManager[Cluster]:
+        settings = self.flow.source if side is Side.SOURCE else self.flow.target
+        return self.spent.lease(side, self.task.connect, settings)
 
-def _spread(
-    flow: FlowSettings, steps: SparkSteps, groups: Sequence[GroupWork], carry_over: FlowCarryOver
-) -> CycleTables:
-    """The cycle of these groups, in one task or in many."""
-    remembered = CarryOver(carry_over.pairs, carry_over.partitions)
-    if not groups:
-        return after_read(flow.name, steps, CarryOver(), ReadGroups.nothing())
-    if not packing.fits(len(groups), carry_over.rows, packing.PAIRS_IN_ONE_TASK):
-        return cycle_tables(flow.name, steps, groups, remembered)
-    done = steps.whole(groups, remembered)
-    if isinstance(done, CycleTables):
+    def _preflight(self, source: Cluster, target: Cluster) -> Preflight:
+        """The groups to sync; the source is asked for its groups once per refresh interval, the
+        target for the state of its own every time."""
+        flow = self.flow
+        start = preflight(flow, source, target, list_groups=partial(self._listing, source))
+        if not self.carry_over.bind(binding(flow, start.cluster_ids)):
+            start = self._preflight(source, target)
+            warning = (
+                f"flow {flow.name}: the cached translations are from other clusters or settings, "
+                "or from another version of tsoffset; they are dropped, and this cycle translates "
+                "every offset again"
+            )
+            return replace(start, warnings=(*start.warnings, warning))
+        return start
+
+    def _listing(self, source: Cluster) -> GroupListings:
+        flow, known = self.flow, self.carry_over
+        now = time.monotonic()
+        if known.listing is not None and not known.listing.failures and known.listed_at is not None:
+            age = now - known.listed_at
+            if not flow.refresh_groups_enabled or age < flow.refresh_groups_interval_seconds:
+                return known.listing
+        return known.keep_listing(source.groups(), now)
+
+    # --- steps ------------------------------------------------------------------------------
+
+    @property
+    def _remembered(self) -> CarryOver:
+        return CarryOver(self.carry_over.pairs, self.carry_over.partitions)
+
+    def _in_tasks(self, *, commit: bool) -> StepsInTask:
+        return StepsInTask(
+            self.task,
+            uuid.uuid4().hex,
+            commit and self.flow.commits,
+            *worker_logs(),
+            spent=self.spent,
+        )
+
+    def whole_here(self, groups: Sequence[GroupWork]) -> CycleTables | ReadGroups | None:
+        """The cycle of these groups in this process, without commits; only what was read, or None,
+        if that is too much work here."""
+        if not packing.fits(len(groups), self.carry_over.rows, packing.PAIRS_HERE):
+            return None
+        self.notify("sync groups", 0, 1)
+        done = self._in_tasks(commit=False).whole(
+            groups, self._remembered, packing.PAIRS_HERE, packing.POSITIONS_HERE
+        )
+        self.notify("sync groups", 1, 1)
         return done
-    return after_read(flow.name, steps, remembered, done)
+
+    def on_spark(
+        self, session: SparkSession, jobs: Jobs, *, commit: bool, other_flows: int = 0
+    ) -> SparkSteps:
+        listing = self.carry_over.listing
+        listed = () if listing is None else listing.groups.values()
+        return SparkSteps(
+            session,
+            jobs,
+            self._in_tasks(commit=commit),
+            coordinators={one.group: one.coordinator for one in listed},
+            leaders=self._leaders,
+            most_tasks=self.flow.tasks_max,
+            most_reads=self.flow.source.fetch_max_in_flight,
+            other_flows=other_flows,
+        )
+
+    def _leaders(self, topics: set[str]) -> Mapping[TopicPartition, int | None]:
+        """Where the source's partitions lead, as far as it says so: it only groups the work."""
+        with self._lease(Side.SOURCE) as source:
+            described = describe_topics(source, topics)
+        return {
+            TopicPartition(topic, number): partition.leader
+            for topic, description in described.items()
+            if isinstance(description, TopicDescription)
+            for number, partition in description.partitions.items()
+        }
+
+    def spread(self, steps: SparkSteps, groups: Sequence[GroupWork]) -> CycleTables:
+        """The cycle of these groups, in one task or in many."""
+        name = self.flow.name
+        if not groups:
+            return after_read(name, steps, CarryOver(), ReadGroups.nothing())
+        if not packing.fits(len(groups), self.carry_over.rows, packing.PAIRS_IN_ONE_TASK):
+            return cycle_tables(name, steps, groups, self._remembered)
+        done = steps.whole(groups, self._remembered)
+        if isinstance(done, ReadGroups):
+            done = after_read(name, steps, self._remembered, done)
+        return done
+
+    # --- result -----------------------------------------------------------------------------
+
+    def result(self, start: Preflight, done: CycleTables) -> CycleResult:
+        """What the cycle came to; `carry_over` learns of it."""
+        carry_over = self.carry_over
+        carry_over.learn(done.carry_over)
+        carry_over.rows = len(done.rows)
+        rows = frames.rows_table(done.rows)
+        failures = rows_table(failed_row(self.flow.name, failure) for failure in start.failures)
+        return CycleResult(
+            flow=self.flow.name,
+            rows=Rows(joined([failures, rows])),
+            warnings=(*start.warnings, *self._warnings(rows)),
+            unreachable=False,
+            seconds=self.seconds,
+            groups=len(start.groups),
+            positions=done.positions,
+            cost=done.cost,
+            spent=self.spent,
+            replication=replication(carry_over.partitions),
+            share_groups=frozenset(g.group for g in start.groups if g.type is GroupType.SHARE),
+        )
+
+    def _warnings(self, rows: pa.Table) -> Iterator[str]:
+        flow, reverse = self.resolved.flow, self.resolved.reverse
+        if flow.translation.proof == "timestamps":
+            yield (
+                f"flow {flow.name}: translation.proof = timestamps proves nothing, so re-reads "
+                "have no bound and records can be skipped; content is the default"
+            )
+        topics = set(rows["source_topic"].unique().to_pylist()) - {None}
+        looped = looped_topics(flow, reverse, topics)
+        if reverse is not None and looped:
+            yield (
+                f"flows {flow.name} and {reverse.name} both select {', '.join(looped[:3])}"
+                f"{' and others' if len(looped) > 3 else ''} under the same name: a replicator in "
+                f"both directions copies each record endlessly; {REMEDY}"
+            )
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
     """Progress that is not shown."""
-
-
-def _since(start: float) -> float:
-    return round(time.perf_counter() - start, 3)
-
-
-def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
-    if flow.translation.proof != "timestamps":
-        return ()
-    return (
-        f"flow {flow.name}: translation.proof = timestamps proves nothing, so re-reads have no "
-        "bound and records can be skipped; content is the default",
-    )
-
-
-def _loop_warnings(
-    flow: FlowSettings, reverse: FlowSettings | None, rows: pa.Table
-) -> tuple[str, ...]:
-    if reverse is None:
-        return ()
-    topics = set(rows["source_topic"].unique().to_pylist()) - {None}
-    looped = looped_topics(flow, reverse, topics)
-    if not looped:
-        return ()
-    return (
-        f"flows {flow.name} and {reverse.name} both select {', '.join(looped[:3])}"
-        f"{' and others' if len(looped) > 3 else ''} under the same name: a replicator in both "
-        f"directions copies each record endlessly; {REMEDY}",
-    )
-
-
-# --- the driver's part ------------------------------------------------------------------
-
-
-def _preflight(
-    flow: FlowSettings, source: Cluster, target: Cluster, carry_over: FlowCarryOver
-) -> Preflight:
-    """The groups to sync; the source is asked for its groups once per refresh interval, the
-    target for the state of its own every time."""
-
-    def list_groups() -> GroupListings:
-        listing = _remembered_listing(flow, carry_over)
-        if listing is None:
-            now = time.monotonic()
-            listing = carry_over.keep_listing(source.groups(), now)
-        return listing
-
-    start = preflight(flow, source, target, list_groups=list_groups)
-    if not carry_over.bind(binding(flow, start.cluster_ids)):
-        start = _preflight(flow, source, target, carry_over)
-        warning = (
-            f"flow {flow.name}: the cached translations are from other clusters or settings, or "
-            "from another version of tsoffset; they are dropped, and this cycle translates every "
-            "offset again"
-        )
-        return replace(start, warnings=(*start.warnings, warning))
-    return start
-
-
-def _remembered_listing(flow: FlowSettings, carry_over: FlowCarryOver) -> GroupListings | None:
-    if carry_over.listing is None or carry_over.listing.failures or carry_over.listed_at is None:
-        return None
-    age = time.monotonic() - carry_over.listed_at
-    if flow.refresh_groups_enabled and age >= flow.refresh_groups_interval_seconds:
-        return None
-    return carry_over.listing
-
-
-def _coordinators(carry_over: FlowCarryOver) -> Mapping[str, int | None]:
-    if carry_over.listing is None:
-        return {}
-    return {g.group: g.coordinator for g in carry_over.listing.groups.values()}
-
-
-def _leaders(
-    task: FlowTask, flow: FlowSettings, topics: set[str], spent: Spent
-) -> Mapping[TopicPartition, int | None]:
-    """Where the source's partitions lead, as far as it says so: it only groups the work."""
-    try:
-        with spent.lease(Side.SOURCE, task.connect, flow.source) as source:
-            described = source.topics(topics)
-    except ClusterUnreachable:
-        return {}
-    return {
-        TopicPartition(topic, number): partition.leader
-        for topic, description in described.items()
-        if isinstance(description, TopicDescription)
-        for number, partition in description.partitions.items()
-    }

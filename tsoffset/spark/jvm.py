@@ -21,8 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tsoffset.logs import LogFormat, hide_secrets
-from tsoffset.spark.worker_logs import worker_logs
+from tsoffset.logs import LogFormat, LogLevel, hide_secrets
 from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
@@ -156,6 +155,14 @@ def _settings_in_a_file(conf: SparkConf) -> Iterator[None]:
         given = os.environ.get(_ARGUMENTS, "pyspark-shell")
         with environment({_ARGUMENTS: f"{shlex.join(words)} {given}"}):
             yield
+
+
+def worker_logs() -> tuple[LogFormat, LogLevel]:
+    """How workers log: in the format of this process, and warnings alone, because their lines come
+    through Spark."""
+    processors = structlog.get_config()["processors"]
+    is_json = any(isinstance(step, structlog.processors.JSONRenderer) for step in processors)
+    return (LogFormat.JSON if is_json else LogFormat.CONSOLE), LogLevel.WARNING
 
 
 def pass_on(line: str) -> None:

@@ -20,9 +20,10 @@ from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.group_sync.cycle import CycleTables, ReadGroups
+from tsoffset.group_sync.cycle import CycleTables, DecidedTables, ReadGroups, ReadTables
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import PARTITION, semi_join
+from tsoffset.group_sync.translate import TranslatedTables
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
 from tsoffset.spark import packing
@@ -96,9 +97,7 @@ class SparkSteps:
         (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
         return found
 
-    def read(
-        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         known = groups.select("group").join(
             cached.group_by("group").len(),
             on="group",
@@ -130,9 +129,7 @@ class SparkSteps:
             rows = rows.sort("group", maintain_order=True)
         return rows, rest
 
-    def translate(
-        self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
+    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         rows_of = _by_partition(offsets)
         distinct = {partition: len(rows) for partition, rows in rows_of.items()}
         # A task has at least one fetch under way, so the user's limit on these limits tasks, too.
@@ -153,9 +150,7 @@ class SparkSteps:
         found, learned, topics = (pl.concat(each) for each in tables)
         return found, learned, topics, cost
 
-    def decide_and_commit(
-        self, work: pl.DataFrame, topics: pl.DataFrame
-    ) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         """As `Steps.decide_and_commit`: whole groups in each task."""
         sizes = work["group"].rle().struct.field("len").to_list()
         # As in `whole`.

@@ -23,7 +23,9 @@ from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.commit import failed_results
 from tsoffset.group_sync.cycle import (
     CycleTables,
+    DecidedTables,
     ReadGroups,
+    ReadTables,
     StepsHere,
     after_read,
     read_groups,
@@ -39,6 +41,7 @@ from tsoffset.group_sync.tables import (
     empty,
     semi_join,
 )
+from tsoffset.group_sync.translate import TranslatedTables
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
@@ -98,9 +101,7 @@ class StepsInTask:
             log.exception("logs_broke", flow=self.task.flow)
             return empty(SOURCE_TOPICS)
 
-    def read(
-        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         try:
             with self._here(Stage.READ_COMMITS) as here:
                 return here.read(groups, cached, ranges)
@@ -109,9 +110,7 @@ class StepsInTask:
             failed = self._broken("read_broke", f"read committed offsets of {names}", error)
             return unread(groups, cached, failed)
 
-    def translate(
-        self, offsets: pl.DataFrame, partitions: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]:
+    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         try:
             with self._here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
@@ -125,9 +124,7 @@ class StepsInTask:
             kept = semi_join(partitions, offsets, PARTITION)
             return untranslated(offsets, failed), kept, empty(TARGET_TOPICS), Cost()
 
-    def decide_and_commit(
-        self, work: pl.DataFrame, topics: pl.DataFrame
-    ) -> tuple[pl.DataFrame, Cost]:
+    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         try:
             with self._here(Stage.SETTLE) as here:
                 return here.decide_and_commit(work, topics)
