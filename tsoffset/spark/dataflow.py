@@ -1,9 +1,8 @@
 """One cycle of a flow on Spark, from groups to commits.
 
-The driver lists and filters the groups and reads the ranges of cached logs;
-tasks do the rest, as `tsoffset.group_sync.cycle` says. A small cycle is one task. In a larger one
-each step is a job of its own, and between two the driver sees to it that what travels is what the
-next one needs, once, in packed tables.
+The driver lists and filters the groups, and reads the log ranges of cached partitions. Tasks run
+the other steps (`tsoffset.group_sync.cycle`). A small cycle is one task. In a larger one, each step
+is a job: the driver joins the results of the previous step, and sends each task only its own rows.
 """
 
 import time
@@ -53,14 +52,11 @@ def run_cycle(
     limit_seconds: float | None = None,
     other_flows: int = 0,
 ) -> CycleResult:
-    """Run one cycle of a flow; with `commit` (and unless the flow's syncing is turned off)
-    target groups are moved.
+    """Run one cycle of a flow. It commits only with `commit`, and only if the flow's sync is on.
 
-    `carry_over` is brought up to date. `progress` is told the stage, and how many of how many
-    tasks are done. The cycle ends after `limit_seconds`. `other_flows` run in the session at
-    the same time. Raises ConfigurationError and UsageError for what cannot be run at all,
-    CycleFailed where Spark gave up and CycleOverLimit; a cluster that cannot be reached is a failed
-    row.
+    `carry_over` is updated in place. `other_flows` is the number of other flows that use the
+    session. Raises ConfigurationError and UsageError if the flow cannot be resolved, CycleFailed if
+    Spark fails, and CycleOverLimit after `limit_seconds`. An unreachable cluster is a failed row.
     """
     # Arrow keeps the memory that the rows of the cycle before took.
     pa.default_memory_pool().release_unused()
@@ -88,10 +84,9 @@ def plan_cycle(
     carry_over: FlowCarryOver | None = None,
     progress: Progress | None = None,
 ) -> CycleResult:
-    """One cycle that commits nothing, by the steps of a task in this process; on Spark, which
-    `session` starts, only where so much is to be done that it pays (`packing.POSITIONS_HERE`).
-
-    The rest is as in `run_cycle`.
+    """Run one cycle that commits nothing. It runs in this process, without Spark, unless it has
+    more than `packing.PAIRS_HERE` group-partitions or `packing.POSITIONS_HERE` source offsets to
+    translate. `session` starts Spark. Otherwise as `run_cycle`.
     """
     cycle = _Cycle.of(task, carry_over, progress)
     try:
@@ -169,8 +164,8 @@ class _Cycle:
         return self.spent.lease(side, self.task.connect, settings)
 
     def _preflight(self, source: Cluster, target: Cluster) -> Preflight:
-        """The groups to sync; the source is asked for its groups once per refresh interval, the
-        target for the state of its own every time."""
+        """The groups to sync. The source's groups are listed once per refresh interval, those of
+        the target in each cycle."""
         flow = self.flow
         start = preflight(flow, source, target, list_groups=partial(self._listing, source))
         if not self.carry_over.bind(binding(flow, start.cluster_ids)):
@@ -208,8 +203,8 @@ class _Cycle:
         )
 
     def whole_here(self, groups: Sequence[GroupWork]) -> CycleTables | ReadGroups | None:
-        """The cycle of these groups in this process, without commits; only what was read, or None,
-        if that is too much work here."""
+        """The cycle of these groups in this process, without commits. None if there are too many
+        group-partitions for it; only what was read if there are too many offsets to translate."""
         if not packing.fits(len(groups), self.carry_over.rows, packing.PAIRS_HERE):
             return None
         self.notify("sync groups", 0, 1)
@@ -236,7 +231,8 @@ class _Cycle:
         )
 
     def _leaders(self, topics: set[str]) -> Mapping[TopicPartition, int | None]:
-        """Where the source's partitions lead, as far as it says so: it only groups the work."""
+        """The leaders of the source's partitions, as far as they are known. They only decide which
+        partitions share a task."""
         with self._lease(Side.SOURCE) as source:
             described = describe_topics(source, topics)
         return {
@@ -261,7 +257,7 @@ class _Cycle:
     # --- result -----------------------------------------------------------------------------
 
     def result(self, start: Preflight, done: CycleTables) -> CycleResult:
-        """What the cycle came to; `carry_over` learns of it."""
+        """The result of the cycle; updates `carry_over`."""
         carry_over = self.carry_over
         carry_over.learn(done.carry_over)
         carry_over.rows = len(done.rows)

@@ -1,4 +1,4 @@
-"""What a cycle is run on, and what comes of one."""
+"""The input of a cycle (`FlowTask`) and its result (`CycleResult`)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ _ROWS_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FlowTask:
-    """Which flow to sync, as it travels to every task: nothing resolved, nothing secret.
+    """The flow of a cycle, as it is sent to every task. References to secrets are not resolved.
 
-    `connect` is a function of an importable module; the workers call it themselves.
+    `connect` is a function of an importable module, which the workers call.
     """
 
     configuration: Configuration
@@ -46,7 +46,8 @@ class FlowTask:
 
 
 class ResolvedFlow(NamedTuple):
-    """A flow's settings, those of the flows into the same target, and of the one back."""
+    """A flow's settings; `competing` are the other flows into its target, `reverse` is the flow
+    from its target to its source, if there is one."""
 
     flow: FlowSettings
     competing: tuple[FlowSettings, ...]
@@ -83,13 +84,13 @@ class Rows(Sequence[Row]):
 
 @dataclass(frozen=True, slots=True)
 class CycleResult:
-    """What a cycle came to.
+    """The result of a cycle.
 
-    `unreachable` is true where a cluster of the flow could not be reached at all: `rows` is
-    then the one failed row. `groups` is how many groups passed the filter, `positions` how
-    many distinct positions they have committed, `cost` what it took to translate them, `spent`
-    what it took in all. `replication` says how far the replicator has come (REPLICATION), in the
-    partitions of which something is remembered. `share_groups` are the groups of that type.
+    If `unreachable`, a cluster of the flow could not be reached, and `rows` is one failed row.
+    `groups` is the number of selected groups, `positions` the number of distinct source offsets
+    that they have committed. `cost` is the cost of translating these, `spent` that of the whole
+    cycle. `replication` (REPLICATION) has the cached partitions. `share_groups` are the groups of
+    that type.
     """
 
     flow: str
@@ -105,8 +106,8 @@ class CycleResult:
     share_groups: frozenset[str] = frozenset()
 
     def facts(self, tally: Tally, *, commits: bool, seconds: float) -> dict[str, Any]:
-        """What a log says of the cycle: the fields of `cycle_finished`. `seconds` is what it took
-        with the handing over of its rows."""
+        """The fields of the log event `cycle_finished`. `seconds` is the duration until the rows
+        are written and the state is saved."""
         done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
         kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
         cost, seconds_of, both = self.cost, self.spent.seconds, self.spent.traffic.values()

@@ -1,4 +1,4 @@
-"""Spark jobs as the driver sees them: their progress, their end before time, their failure."""
+"""Spark jobs, seen from the driver: their progress, cancellation and failure."""
 
 import re
 import threading
@@ -42,15 +42,14 @@ SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
 
 class Interrupted(RuntimeError):
-    """The cycle was ended from outside, and its result is not used."""
+    """The cycle was cancelled, and its result is not used."""
 
 
 class Jobs:
     """The Spark jobs of one cycle.
 
-    They run in a thread of their own. pyspark cannot be interrupted: a signal's exception in
-    the middle of a call waits for the job's end all the same, and leaves the connection to
-    Java with half an answer on it.
+    They run in a thread of their own, because pyspark cannot be interrupted: an exception of a
+    signal handler waits for the job's end, and leaves half an answer on the connection to Java.
     """
 
     def __init__(self, session: SparkSession, flow: str, progress: Progress | None) -> None:
@@ -62,10 +61,10 @@ class Jobs:
         self._interrupted = False
 
     def run(self, work: Callable[[], T], limit_seconds: float | None = None) -> T:
-        """What `work` returns, which uses Spark only by `collect`.
+        """The result of `work`, which must use Spark only through `collect`.
 
-        Whatever ends the wait for it ends its jobs too. Raises CycleFailed for what Spark
-        raises, and CycleOverLimit after so many seconds.
+        If the wait for it ends early, its jobs are cancelled. Raises CycleFailed if Spark fails,
+        and CycleOverLimit after `limit_seconds`.
         """
         outcome = in_thread(partial(self._work, work))
         if self._progress is not None:
@@ -93,7 +92,7 @@ class Jobs:
             raise
 
     def collect(self, stage: str, action: Callable[[], list[bytes]]) -> list[bytes]:
-        """Run the action, once, and return what it collects: what each task gives."""
+        """Run the action once. Returns one result per task."""
         started = time.perf_counter()
         if self._interrupted:
             raise Interrupted(stage)
@@ -143,8 +142,8 @@ class Jobs:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """False where the session's Spark is gone, or says nothing, and a new session is needed. A Java
-    process that says nothing is killed, so that no later step waits for it."""
+    """False if the session's Java has ended or does not answer, so a new session is needed. A Java
+    process that does not answer is killed, so that no later step waits for it."""
 
     def asked() -> bool:
         try:
@@ -161,7 +160,7 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def in_time(work: Callable[[], T]) -> T | None:
-    """What `work` returns, which waits for Java alone; None where Java is hung."""
+    """The result of `work`, which waits for nothing but Java; None if Java hangs."""
     try:
         return in_thread(work).result(_ANSWERS_WITHIN_SECONDS)
     except TimeoutError:
@@ -169,7 +168,7 @@ def in_time(work: Callable[[], T]) -> T | None:
 
 
 def cause(error: BaseException) -> str:
-    """The one sentence that tells in what Spark says, without the stacks around it."""
+    """The sentence of a Spark error that says what failed, without stack traces."""
     try:
         text = str(error)
     except SPARK_ERRORS:
@@ -179,7 +178,8 @@ def cause(error: BaseException) -> str:
 
 
 def sentence(text: str) -> str:
-    """What a worker's Python says last, else why a task failed, else the first Java message."""
+    """The error of a worker's Python, if the text has one; otherwise the reason why a task failed;
+    otherwise the first message of Java."""
     _, traceback, python = text.rpartition("Traceback (most recent call last):\n")
     if traceback:
         said = [line for line in python.splitlines() if line and not line[0].isspace()]
@@ -203,6 +203,7 @@ def _ends_within(outcome: Future[T], seconds: float) -> bool:
 
 @contextmanager
 def _spark_may_be_gone() -> Iterator[None]:
-    """The failure of the cycle itself is the one to tell. A stopped context has no Java object."""
+    """Ignore errors of a Spark that has ended: the cycle's own failure is reported. (A stopped
+    context has no Java object.)"""
     with suppress(AttributeError, *SPARK_ERRORS):
         yield

@@ -1,4 +1,4 @@
-"""The Java process that Spark runs in: started, listened to, ended."""
+"""The Java process of Spark: starting it, reading its output, ending it."""
 
 import json
 import os
@@ -44,8 +44,8 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 class Jvm:
     """A Java process with Spark, which ends with this process at the latest.
 
-    What it writes, and its workers, goes to this process's standard error (`pass_on`), but for
-    the noise of every start; standard output stays the program's own.
+    Its output and that of its workers goes to this process's standard error (`pass_on`), without
+    the lines that every start prints. Nothing goes to standard output.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Jvm:
         self._listener: threading.Thread | None = None
 
     def start(self, conf: SparkConf) -> None:
-        """Start the process. Raises PySparkException where it ends at once, and OSError where its
+        """Start the process. Raises PySparkException if it ends at once, and OSError if its
         settings cannot be written to the directory of temporary files."""
         with _settings_in_a_file(conf):
             reading, writing = os.pipe()
@@ -83,14 +83,14 @@ class Jvm:
             os.close(writing)
 
     def let_it_speak(self) -> None:
-        """Pass on what it wrote while it started, and all that it writes from now on."""
+        """Pass on what it wrote while it started, and its output from now on."""
         with self._lock:
             held, self._held = self._held or [], None
             for line in held:
                 pass_on(line)
 
     def last_words(self) -> str | None:
-        """Why it did not start, in its own words, if it said any."""
+        """The first line of the output of a process that did not start; None if it has none."""
         if self.gateway is None and self._listener is not None:
             self._listener.join(_LAST_WORDS_SECONDS)
         with self._lock:
@@ -145,8 +145,8 @@ def environment(added: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _settings_in_a_file(conf: SparkConf) -> Iterator[None]:
-    """Let a Java that starts in this block read its settings from a file of this user alone:
-    every local user reads command lines, where pyspark would write them."""
+    """Make a Java process that starts in this block read its settings from a file that only this
+    user can read. pyspark would put them on the command line, which every local user can read."""
     # Created with mode 0600.
     with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".conf") as file:
         file.write(javaproperties.dumps(dict(conf.getAll()), timestamp=False))
@@ -158,16 +158,15 @@ def _settings_in_a_file(conf: SparkConf) -> Iterator[None]:
 
 
 def worker_logs() -> tuple[LogFormat, LogLevel]:
-    """How workers log: in the format of this process, and warnings alone, because their lines come
-    through Spark."""
+    """The log format and level of workers: this process's format, and only warnings and errors."""
     processors = structlog.get_config()["processors"]
     is_json = any(isinstance(step, structlog.processors.JSONRenderer) for step in processors)
     return (LogFormat.JSON if is_json else LogFormat.CONSOLE), LogLevel.WARNING
 
 
 def pass_on(line: str) -> None:
-    """Write a line of Spark's or of a worker's to standard error; where logs are JSON, one that
-    is no event already becomes one."""
+    """Write a line of Spark or of a worker to standard error. With JSON logs, a line that is not an
+    event becomes the event `spark_wrote`."""
     if worker_logs()[0] is LogFormat.CONSOLE:
         sys.stderr.write(hide_secrets(line))
     elif _is_event(line):
@@ -185,7 +184,7 @@ def _is_event(line: str) -> bool:
 
 
 def forget_spark() -> None:
-    """Let a new session start a new process: pyspark keeps the first one for ever otherwise."""
+    """Make pyspark start a new process for the next session, and not keep the first one."""
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None

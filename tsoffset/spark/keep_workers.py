@@ -2,8 +2,8 @@
 
 Spark ends idle Python workers after a minute; no setting changes that
 (`PythonWorkerFactory.IDLE_WORKER_TIMEOUT_NS`). The next cycle would start new workers, import
-everything and connect to both clusters: measured 1.2 to 2.1 s, where the cycle takes 0.2 s. One
-task of one row, which takes a few hundredths of a second, keeps all workers of a machine.
+everything and connect to both clusters, which took 1.2 to 2.1 s for a cycle of 0.2 s. One task of
+one row, which takes a few hundredths of a second, keeps all workers of a machine alive.
 """
 
 import threading
@@ -24,7 +24,7 @@ ANSWERS_WITHIN_SECONDS = 10.0
 
 @contextmanager
 def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
-    """Keep the session's workers alive while the block lasts. Gives the thread that does so, which
+    """Keep the session's workers alive while the block lasts. Yields the thread that does it, which
     ends soon after the block."""
     over = threading.Event()
     context = session.sparkContext

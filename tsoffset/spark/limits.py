@@ -1,4 +1,4 @@
-"""What Spark's settings allow for: how many tasks at once, and how much of results."""
+"""The limits that follow from Spark's settings: tasks at once, and bytes of results."""
 
 import os
 import re
@@ -17,10 +17,11 @@ _SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
 
 
 def slots(context: SparkContext, other_flows: int = 0) -> int:
-    """How many tasks Spark runs at once when all executors that it may have are there; several
-    flows share them equally, so flows that wait for silent brokers do not block the others.
+    """The number of tasks that Spark runs at once for one flow, once all executors that it may have
+    are running. Flows share the slots equally, so a flow that waits for silent brokers does not
+    block others.
 
-    Its own default counts those that have come so far, and is 2 before the first.
+    Spark's own default counts only executors that have registered, and is 2 before the first one.
     """
     conf = _settings(context)
     cores = _number(conf, "spark.executor.cores", 1)
@@ -35,7 +36,7 @@ def slots(context: SparkContext, other_flows: int = 0) -> int:
 
 
 def processors() -> int:
-    """How many processors this process may use: what Java takes for `local[*]`."""
+    """The number of processors that this process may use, as Java counts them for `local[*]`."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
@@ -48,8 +49,7 @@ def processors() -> int:
 
 @lru_cache(maxsize=1)
 def _settings(context: SparkContext) -> Mapping[str, str]:
-    """A context's settings, which stay as they are. Each is asked of Java: all of them take some
-    twenty milliseconds."""
+    """A context's settings, which do not change. Reading them all from Java takes 20 ms."""
     return dict(context.getConf().getAll())
 
 
@@ -59,7 +59,7 @@ def _number(conf: Mapping[str, str], key: str, default: int) -> int:
 
 
 def result_bytes(context: SparkContext) -> int | None:
-    """How many bytes of results of one job the driver takes; None where it takes all."""
+    """The bytes of results that the driver accepts from one job; None for no limit."""
     given = _settings(context).get("spark.driver.maxResultSize")
     size = None if given is None else _SIZE.fullmatch(given.strip())
     if size is None:

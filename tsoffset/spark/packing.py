@@ -1,6 +1,6 @@
-"""How much work goes into how many tasks (pure).
+"""Splitting the work of a step into tasks (pure).
 
-A task is bounded, however few cores there are, and with it what a worker holds at once.
+The size of a task has an upper limit, even on few cores, because it bounds a worker's memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,14 @@ T = TypeVar("T")
 
 
 class Size(NamedTuple):
-    """How much a task of one kind has: `least`, that it pays to have it, and `most`."""
+    """The size of a task of one step: less than `least` is not worth a task of its own, and `most`
+    bounds a worker's memory."""
 
     least: int
     most: int
 
     def tasks(self, work: int, slots: int) -> int:
-        """Into how many tasks so much work is cut, where `slots` are run at once."""
+        """The number of tasks for this work, if `slots` tasks run at once."""
         return max(1, min(slots, -(-work // self.least)), -(-work // self.most))
 
 
@@ -45,10 +46,8 @@ PAIRS_HERE = LOOK.most
 
 
 def fits(groups: int, pairs_before: int | None, most: int) -> bool:
-    """True where a cycle has at most so many pairs, as far as can be told before it.
-
-    `pairs_before` is what the last cycle came to.
-    """
+    """True if a cycle is expected to have at most `most` group-partitions. `pairs_before` is the
+    number in the last cycle; None if it is not known."""
     expected = groups * PAIRS_A_GROUP if pairs_before is None else pairs_before
     return max(groups, expected) <= most
 
@@ -56,8 +55,9 @@ def fits(groups: int, pairs_before: int | None, most: int) -> bool:
 def group_tasks(
     coordinators: Sequence[int | None], pairs: Sequence[int], slots: int
 ) -> list[list[int]]:
-    """The places of groups by task: equal work, groups of one coordinator side by side. `pairs` is
-    how many are known of each, 0 where nothing is."""
+    """The indices of the groups of each task. Tasks have about equal work, and groups of one
+    coordinator are in as few tasks as possible. `pairs` is each group's number of cached
+    group-partitions, 0 if none is cached."""
 
     def place(number: int) -> tuple[int, int]:
         coordinator = coordinators[number]
@@ -73,8 +73,8 @@ def partition_tasks(
     leaders: Mapping[TopicPartition, int | None],
     slots: int,
 ) -> list[list[TopicPartition]]:
-    """Partitions by task: equal work, partitions of one leader side by side. `positions` is how
-    many there are of each."""
+    """The partitions of each task. Tasks have about equal work, and partitions of one leader are in
+    as few tasks as possible. `positions` is each partition's number of source offsets."""
 
     def place(partition: TopicPartition) -> tuple[int, TopicPartition]:
         leader = leaders.get(partition)

@@ -1,7 +1,7 @@
-"""The Spark session of this process, with the rules that keep a cycle honest.
+"""The Spark session of this process, with the settings that tsoffset requires.
 
-docs/design.md section 3: adaptive execution and speculation are off, for tasks commit;
-workers run this interpreter where they run on this machine.
+Speculation is off, because it would run a task twice at once, and tasks commit. Workers on this
+machine run the driver's Python interpreter. docs/spark.md lists the settings.
 """
 
 import os
@@ -80,11 +80,10 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session of Spark, on this machine's cores unless `spark.master` says otherwise.
 
-    `spark_settings` are the user's `spark.*` keys. With `keep_workers` worker processes on this
-    machine stay alive between two cycles, however far apart. So many `flows` run side by side in
-    it, each with a part of its own. The session, its Java
-    process and the clients that this process keeps for its cycles end with the block. Raises
-    JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
+    `spark_settings` are the user's `spark.*` keys. With `keep_workers`, worker processes on this
+    machine stay alive while no cycle runs. `flows` is the number of flows that share the session.
+    The session, its Java process and this process's open clients end with the block. Raises
+    JavaMissing and JavaTooOld, and CycleFailed if Spark does not start.
     """
     find_java()
     settings = session_settings(spark_settings, app_name, flows)
@@ -139,8 +138,8 @@ def session_settings(
 ) -> dict[str, str]:
     """The user's settings with those that tsoffset requires, and its defaults.
 
-    `local[N]` becomes `local[N,4]`: Spark gives up at the first lost worker otherwise. Each of
-    several flows has N slots: tasks that wait for a silent broker do not block other flows
+    `local[N]` becomes `local[N,4]`, because Spark would otherwise give up at the first lost worker.
+    Several flows get N slots each, so tasks that wait for a silent broker do not block other flows
     (`tsoffset.spark.limits.slots`).
     """
     settings = {**_UNLESS_SET, "spark.app.name": app_name, **spark_settings, **_ALWAYS}
@@ -163,17 +162,17 @@ def session_settings(
 
 
 def _is_here(settings: Mapping[str, str]) -> bool:
-    """True where all runs in one Java process of this machine."""
+    """True if driver and tasks run in one Java process on this machine."""
     return settings["spark.master"].startswith("local[")
 
 
 @contextmanager
 def _sockets(settings: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Settings that let Java and Python talk over Unix sockets while the block lasts, where the
-    user does not say otherwise.
+    """Settings for Unix sockets between Java and Python, which exist while the block lasts; empty
+    if the user has set one of them.
 
-    Measured: over TCP each job waits 40 ms for an acknowledgement that is held back. Such
-    sockets ask for no secret, so they lie in a folder of this user alone.
+    Over TCP, each job waits 40 ms for a delayed acknowledgement (measured). Unix sockets require no
+    secret, so they are in a folder that only this user can open.
     """
     if not _is_here(settings) or _SOCKETS in settings or _SOCKET_FOLDER in settings:
         yield {}
@@ -200,7 +199,7 @@ def _java_options(given: str, here: bool) -> str:
 
 
 def _user_has_a_name() -> bool:
-    """False for a user id that the system has no name for, as containers have it (OpenShift)."""
+    """False for a user id for which the system has no name, as in containers (OpenShift)."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -215,10 +214,11 @@ def _log_in(jvm: Jvm) -> None:
 
 
 def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """What Spark needs in the environment beside what is `given`.
+    """The environment variables to add to those in `given` before Spark starts.
 
-    Spark takes the PATH's `python3` for its workers, in which a virtual environment's packages
-    are missing; elsewhere than here this interpreter's path means nothing.
+    By default, Spark's workers run the PATH's `python3`, which lacks the packages of a virtual
+    environment. So workers on this machine get this interpreter. On other machines, its path may
+    not exist.
     """
     here = settings["spark.master"].startswith("local")
     added = {}
@@ -238,7 +238,7 @@ def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) ->
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """pyspark puts its own handler of SIGINT in; what a signal ends is the program's to say."""
+    """Restore the handler of SIGINT after the block, because pyspark installs its own."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:

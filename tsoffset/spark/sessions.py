@@ -42,20 +42,21 @@ class Sessions:
 
     @classmethod
     def of(cls, spark_settings: Mapping[str, str], flows: int) -> "Sessions":
-        """Sessions with the user's settings, for so many flows side by side."""
+        """Sessions with the user's settings, each shared by `flows` flows."""
         return cls(lambda: spark_session(spark_settings, keep_workers=True, flows=flows))
 
     def start(self) -> None:
-        """Begin the first session. Raises what keeps Spark from starting."""
+        """Start the first session. Raises as `lease`."""
         with self._lock:
             self._begin()
 
     @contextmanager
     def lease(self) -> Iterator[SparkSession]:
-        """The session for one cycle; a new one if the last has died or kept failing.
+        """The session for one cycle; a new one if the last one has died or failed often.
 
-        Raises what keeps Spark from starting, and CycleFailed while a pause after that lasts, where
-        another flow has been starting it for too long, or still uses one that kept failing.
+        Raises as `spark_session` if Spark does not start. Raises CycleFailed during the pause after
+        such a failure, if another flow takes too long to start a session, and if another flow still
+        uses a session that failed often.
         """
         session = self._taken()
         gave_up = False
@@ -75,7 +76,7 @@ class Sessions:
                     self._failures += gave_up
 
     def ended_well(self) -> None:
-        """Spark did what a cycle asked of it."""
+        """A cycle has ended without a failure of Spark."""
         with self._lock:
             self._failures = 0
 
@@ -110,7 +111,7 @@ class Sessions:
         return self._failures < FAILURES
 
     def cancel(self) -> None:
-        """Cancel all that the session does; waits for nothing but Java."""
+        """Cancel all jobs of the session; waits for nothing but Java."""
         session = self._session
         if session is not None:
             try:
@@ -119,7 +120,7 @@ class Sessions:
                 log.debug("cancel_failed", error=f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
-        """End the session; no other begins."""
+        """End the session, and start no other."""
         with self._lock:
             self._closed = True
             self._end()

@@ -1,6 +1,6 @@
-"""What a cycle takes: seconds of each of its stages, and what goes to its clusters.
+"""The cost of a cycle: seconds of each stage, and traffic to the clusters.
 
-Driver and tasks count for themselves; what a task has spent comes back with what it found.
+The driver and each task count their own cost. A task returns it with its result.
 """
 
 import time
@@ -26,7 +26,7 @@ class Stage(StrEnum):
 
 @dataclass(slots=True)
 class Spent:
-    """What was spent so far: seconds by stage, and what went to source and target."""
+    """The cost so far: seconds by stage, and traffic by side."""
 
     seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
     traffic: dict[Side, Traffic] = field(default_factory=lambda: dict.fromkeys(Side, Traffic()))
@@ -42,7 +42,7 @@ class Spent:
 
     @contextmanager
     def lease(self, side: Side, connect: Connect, settings: ClusterSettings) -> Iterator[Cluster]:
-        """A client of this side, as `Clients.lease`; what it sends meanwhile is counted."""
+        """A client of this side, as `Clients.lease`; its traffic during the block is counted."""
         with CLIENTS.lease(connect, settings) as client:
             before = Traffic.of(client)
             try:

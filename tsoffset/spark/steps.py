@@ -1,7 +1,7 @@
-"""The steps of a cycle on Spark: cut into tasks, run, and put together again.
+"""The steps of a cycle on Spark: split into tasks, run, and their results joined.
 
-A job's results come to the driver as packed tables. It holds as many tasks as Spark takes results
-of at once (`spark.driver.maxResultSize`); what is more is the next job's.
+The results of a job come to the driver as packed tables. If they could exceed
+`spark.driver.maxResultSize`, the tasks of a step are split into several jobs (`waves`).
 """
 
 import sys
@@ -51,8 +51,9 @@ _BYTES_A_ROW = 256
 class SparkSteps:
     """`tsoffset.group_sync.cycle.Steps`, spread over Spark's tasks.
 
-    `coordinators` are those of the source's groups, `leaders` says where the source's partitions
-    lead: both only group the work. `other_flows` run in the same session at the same time.
+    `coordinators` has the coordinator of each source group, and `leaders` returns the leaders of
+    source partitions. Both only decide which work shares a task. `other_flows` is the number of
+    other flows that use the session.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class SparkSteps:
         self._most_tasks = self.slots if other_flows else most_tasks
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        """As `Steps.log_ranges`, by the driver."""
+        """As `Steps.log_ranges`, in the driver."""
         return self._steps.log_ranges(partitions)
 
     def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        """As `Steps.source_topics`, by the driver."""
+        """As `Steps.source_topics`, in the driver."""
         return self._steps.source_topics(topics)
 
     def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
@@ -151,7 +152,7 @@ class SparkSteps:
         return found, learned, topics, cost
 
     def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
-        """As `Steps.decide_and_commit`: whole groups in each task."""
+        """As `Steps.decide_and_commit`; no group is split between tasks."""
         sizes = work["group"].rle().struct.field("len").to_list()
         # As in `whole`.
         size = packing.SETTLE._replace(most=min(packing.SETTLE.most, self._most_rows))
@@ -208,8 +209,8 @@ class SparkSteps:
 
 
 def waves(sizes: Sequence[int], most: int, most_tasks: int) -> Iterator[tuple[int, int]]:
-    """Where each wave of tasks of these sizes begins and ends: at most so many tasks, and no more
-    than `most` in all, but one task at least."""
+    """The range of task numbers of each job, for tasks of these sizes. A job has at most
+    `most_tasks` tasks of together at most `most` rows; a single task may exceed `most`."""
     begin, held = 0, 0
     for number, size in enumerate(sizes):
         if number > begin and (held + size > most or number - begin == most_tasks):
@@ -220,7 +221,7 @@ def waves(sizes: Sequence[int], most: int, most_tasks: int) -> Iterator[tuple[in
 
 
 def _parts(number: Numbers, parts: int) -> list[Numbers]:
-    """For each number below `parts` the places where it stands."""
+    """For each number below `parts`, the indices at which `number` has it."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.searchsorted(number[order], np.arange(1, parts)))
 

@@ -1,8 +1,7 @@
-"""What a Spark task does: a step of a cycle, or all of it, in a worker process.
+"""The work of a Spark task: one step of a cycle, or all steps, in a worker process.
 
-A task takes tables and gives tables, each as bytes (`tsoffset.cycle.cells`), and runs the step of
-the same name in `tsoffset.group_sync.cycle`. It does not raise for what goes wrong with the data:
-what it was to do becomes failed rows.
+A task receives and returns tables as bytes (`tsoffset.cycle.cells`), and runs the step of the same
+name in `tsoffset.group_sync.cycle`. It raises no error of its step: the rows fail instead.
 """
 
 import ctypes
@@ -62,15 +61,15 @@ _KEPT_BYTES = 134_217_728
 
 @dataclass(frozen=True, slots=True)
 class StepsInTask:
-    """The steps of one cycle as they travel to the workers: `tsoffset.group_sync.cycle.Steps`, with
-    failures made values.
+    """`tsoffset.group_sync.cycle.Steps` of one cycle, as they are sent to the workers. An error
+    becomes failed rows.
 
-    `cycle` is unique: a worker resolves the configuration once for each cycle, so that a secret
-    that was changed holds from the next one on. `log_format` and `log_level` are how workers log.
-    From `until` on (seconds since 1970 UTC) nothing is committed: a task that comes so late was
-    given up. `translating` is how many tasks translate at once, and share the limits on what is
-    read from the source. `tasks` is how many translate in all, and share `translation.verify`.
-    `spent` is what these steps have taken so far.
+    `cycle` is a unique id: a worker resolves the configuration once for each cycle, so a changed
+    secret applies from the next cycle on. `log_format` and `log_level` are those of workers. From
+    `until` on (seconds since 1970 UTC), nothing is committed, because Spark may have abandoned the
+    task. `translating` is the number of tasks that translate at once and share the fetch limits of
+    the source; `tasks` is the number that translate in the cycle and share `translation.verify`.
+    `spent` is the cost of these steps so far.
     """
 
     task: FlowTask
@@ -84,7 +83,7 @@ class StepsInTask:
     spent: Spent = field(default_factory=Spent)
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        """As `Steps.log_ranges`; where that breaks nothing is known of any log."""
+        """As `Steps.log_ranges`; after an error, no log is known."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
                 return here.log_ranges(partitions)
@@ -93,7 +92,7 @@ class StepsInTask:
             return KnownLogs.none()
 
     def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        """As `Steps.source_topics`; where that breaks no topic is known."""
+        """As `Steps.source_topics`; after an error, no topic is known."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
                 return here.source_topics(topics)
@@ -139,8 +138,8 @@ class StepsInTask:
         most_rows: int,
         most_positions: int = POSITIONS_IN_ONE_TASK,
     ) -> CycleTables | ReadGroups:
-        """All steps one after the other; only the first where there is more to translate than is
-        good for one task, or are more rows than Spark takes as a result."""
+        """Run all steps. If there are more than `most_positions` source offsets to translate, or
+        more than `most_rows` rows, return what was read, and do no more."""
         found = read_groups(self, groups, carry_over)
         if len(found.to_translate()) > most_positions or len(found) > most_rows:
             return found
@@ -190,7 +189,7 @@ _resolved: dict[tuple[str, str], ResolvedFlow] = {}
 
 
 def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
-    """A step on what lies in a cell: what it comes to, and what it has taken (Spent)."""
+    """Run the step with the arguments in a cell. Returns a cell with its result and its Spent."""
     _keep_what_is_imported()
     keep_freed_memory()
     steps = replace(steps, spent=Spent())
@@ -199,9 +198,9 @@ def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
 
 @cache
 def _keep_what_is_imported() -> None:
-    """pyspark collects garbage after each task. To look each time through all that is imported,
-    which stays, was more than half of a small task (60 ms); and to look for more after every 700
-    objects a sixth of a large one."""
+    """Exclude imported modules from garbage collection, and collect less often. pyspark collects
+    after each task: searching all imported objects took more than half of a small task (60 ms), and
+    collecting after every 700 new objects a sixth of a large one."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
@@ -209,9 +208,9 @@ def _keep_what_is_imported() -> None:
 
 @cache
 def keep_freed_memory() -> None:
-    """The arrays of a task are megabytes each, and soon freed. glibc returns such blocks to the
-    system at once; to get them again, page by page, was two fifths of the processor time of a large
-    task. Other C libraries have no such setting."""
+    """Make glibc keep freed memory for the next arrays, which have megabytes and are soon freed. By
+    default it returns such blocks to the system at once, and getting them back page by page took
+    two fifths of the processor time of a large task. Other C libraries have no such setting."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)

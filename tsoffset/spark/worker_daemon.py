@@ -1,11 +1,12 @@
-"""pyspark's daemon, from which Spark's Python workers on this machine are forked, made quiet.
+"""pyspark's daemon, which forks Spark's Python workers on this machine, without tracebacks of
+closed connections.
 
-Spark ends workers by hanging up: after a minute without work, at its own end, where a task was
-given up. pyspark's worker takes that for a failure, cannot report it any more, and prints the
-traceback of that. Whatever else breaks is printed as ever.
+Spark ends a worker by closing its connection: after a minute without work, when Spark itself ends,
+and when a task is abandoned. pyspark's worker takes this for a failure, cannot report it, and
+prints a traceback. All other errors are still printed.
 
-Nothing else is imported, and `tsoffset.spark` least of all: pyarrow and Polars start threads, which
-must not run before the fork. A child of a process that has used Polars hangs.
+This module imports nothing else, and above all not `tsoffset.spark`: pyarrow and Polars start
+threads, which must not run before the fork. A child of a process that has used Polars hangs.
 """
 
 import os
