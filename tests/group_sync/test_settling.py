@@ -23,13 +23,13 @@ from tsoffset.cycle.source_commits import preflight
 from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.open_flow import OpenFlow
-from tsoffset.group_sync.tables import TARGET_TOPICS
-from tsoffset.group_sync.target_topics import (
+from tsoffset.group_sync.same_topics import (
     is_same_topic,
     target_topics,
     topics_frame,
     with_one_id,
 )
+from tsoffset.group_sync.tables import TARGET_TOPICS
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.model import (
     CommittedOffset,

@@ -22,6 +22,7 @@ from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
 from tsoffset.group_sync.read import target_commits, with_current
+from tsoffset.group_sync.same_topics import is_same_topic, target_topics
 from tsoffset.group_sync.send import send
 from tsoffset.group_sync.tables import (
     ANSWER,
@@ -34,7 +35,6 @@ from tsoffset.group_sync.tables import (
     null_where,
     select,
 )
-from tsoffset.group_sync.target_topics import is_same_topic, target_topics
 from tsoffset.model import (
     Failed,
     FailureKind,

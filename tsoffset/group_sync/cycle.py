@@ -39,7 +39,7 @@ from tsoffset.group_sync.read import (
     with_current,
 )
 from tsoffset.group_sync.rows import with_acknowledged
-from tsoffset.group_sync.source_topics import is_same_source_topic, of_partitions, source_topics
+from tsoffset.group_sync.same_topics import is_same_topic, source_topics, with_one_id
 from tsoffset.group_sync.tables import (
     ANSWER,
     CACHE,
@@ -64,7 +64,6 @@ from tsoffset.group_sync.tables import (
     select,
     semi_join,
 )
-from tsoffset.group_sync.target_topics import with_one_id
 from tsoffset.group_sync.translate import TranslatedTables, translate
 from tsoffset.model import Failed, OutcomeKind, Precision, Reason
 from tsoffset.rule.reasons import rewritten
@@ -263,7 +262,8 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     rows = with_kept_translations(rows, void, rewriting)
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
-    results = _unchanged(rows)
+    # The target group of a row that is not open has the cached translation.
+    results = select(rows.with_columns(outcome=pl.lit(OutcomeKind.UNCHANGED)), COMMIT_RESULTS)
     if rows["is_open"].any():
         work = select(rows, _OPEN_WORK).filter(rows["is_open"])
         work = _of_topics_read(steps, _same_logs(steps, work, before), topics_read)
@@ -363,11 +363,6 @@ def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame
     )
 
 
-def _unchanged(rows: pl.DataFrame) -> pl.DataFrame:
-    """COMMIT_RESULTS of rows whose target group has the cached translation."""
-    return select(rows.with_columns(outcome=pl.lit(OutcomeKind.UNCHANGED)), COMMIT_RESULTS)
-
-
 def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """The work. Rows that rest on cached translations fail unless their logs are known to be the
     same ones still: they may have been recreated since they were read."""
@@ -383,7 +378,7 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
 def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.DataFrame:
     """SOURCE_TOPICS of TO_TRANSLATE. `same` are the cached partitions (PARTITIONS) that had the
     same logs before the groups were read; other topics are described now, after it."""
-    known = of_partitions(same)
+    known = same.select(list(SOURCE_TOPICS)).unique("source_topic", maintain_order=True)
     others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
     if others.is_empty():
         return known
@@ -397,5 +392,5 @@ def _of_topics_read(steps: Steps, work: pl.DataFrame, topics_read: pl.DataFrame)
     topics = work.filter(is_new)["source_topic"].unique().to_list()
     if not topics:
         return work
-    is_same = is_same_source_topic(topics_read, steps.source_topics(topics))
+    is_same = is_same_topic(topics_read, steps.source_topics(topics))
     return without_changed(work, is_new & ~is_same)

@@ -26,8 +26,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups, with_log_ranges, without_changed
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
-from tsoffset.group_sync.source_topics import is_same_source_topic, source_topics
-from tsoffset.group_sync.target_topics import target_topics
+from tsoffset.group_sync.same_topics import is_same_topic, source_topics, target_topics
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
@@ -316,7 +315,7 @@ def rewind(
             rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
         )
         now = source_topics(opened.source, read["source_topic"].to_list())
-        is_changed = ~is_same_source_topic(read, now) & pl.col("target_offset").is_not_null()
+        is_changed = ~is_same_topic(read, now) & pl.col("target_offset").is_not_null()
         work = without_changed(work, is_changed)
         # A group may be past the end of the translation: in an open transaction.
         work = with_log_ranges(opened.target, work)
