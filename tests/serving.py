@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from tests.memory_flows import flow
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.schema import ROWS
-from tsoffset.cycle.schema import table as schema_table
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
 from tsoffset.daemon.status import Board, Cycle, Instance, Lead
@@ -122,7 +121,8 @@ class Daemon:
         table = rows if isinstance(rows, pa.Table) else rows_table(rows)
         groups = len(table["group"].unique())
         result = CycleResult(flow, Rows(table), (), False, self.seconds, groups, len(table))
-        told = {"replication": schema_table(REPLICATION, replication), **(of_result or {})}
+        known = [dict(zip(REPLICATION.names, one, strict=True)) for one in replication]
+        told = {"replication": pa.Table.from_pylist(known, REPLICATION), **(of_result or {})}
         result = replace(result, **told)
         fields: dict[str, Any] = {"result": result, "tally": tally_of(table)}
         return self._ended(flow, **{**fields, "facts": {"flow": flow, "seconds": 1.0}, **more})

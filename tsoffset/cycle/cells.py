@@ -7,8 +7,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.schema import with_shared_nulls
-
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
 
 
@@ -22,11 +20,7 @@ def to_bytes(table: pa.Table) -> bytes:
 
 def from_bytes(stream: bytes) -> pa.Table:
     with pa.ipc.open_stream(stream) as reader:
-        return with_shared_nulls(reader.read_all())
-
-
-def _frame_bytes(frame: pl.DataFrame) -> bytes:
-    return frame.write_ipc(None, compression="lz4").getvalue()
+        return reader.read_all()
 
 
 def _frame_of(stream: bytes) -> pl.DataFrame:
@@ -48,7 +42,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, pl.DataFrame):
-            return _frame_of, (_frame_bytes(value),)
+            return _frame_of, (value.write_ipc(None, compression="lz4").getvalue(),)
         return NotImplemented
 
 

@@ -5,7 +5,7 @@ each costs only a number.
 """
 
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -52,28 +52,8 @@ def columns_table(schema: pa.Schema, rows: int, columns: Mapping[str, Any]) -> p
     )
 
 
-def with_shared_nulls(rows: pa.Table) -> pa.Table:
-    """The same table in less memory: all-null columns of one type share their memory. In rows for
-    which nothing is cached, these are most columns."""
-    there = {name: c for name, c in by_name(rows).items() if c.null_count < len(rows)}
-    return columns_table(rows.schema, len(rows), there)
-
-
 def by_name(rows: pa.Table) -> dict[str, Any]:
     return dict(zip(rows.column_names, rows.columns, strict=True))
-
-
-def table(schema: pa.Schema, values: Iterable[tuple[Any, ...]]) -> pa.Table:
-    """A table of rows given as tuples in the schema's order."""
-    columns = list(zip(*values, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table as tuples of the schema's columns."""
-    columns = [rows.column(name).to_pylist() for name in schema.names]
-    return zip(*columns, strict=True)
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

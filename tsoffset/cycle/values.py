@@ -5,12 +5,15 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from tsoffset.cycle.schema import ROWS, table, tuples
+from tsoffset.cycle.schema import ROWS
 from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason, Row
 
 
 def rows_table(rows: Iterable[Row]) -> pa.Table:
-    return table(ROWS, map(attrgetter(*ROWS.names), rows))
+    values = map(attrgetter(*ROWS.names), rows)
+    columns = list(zip(*values, strict=True)) or [()] * len(ROWS)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ROWS)
 
 
 def failed_row(flow: str, failure: Failed) -> Row:
@@ -21,7 +24,8 @@ def failed_row(flow: str, failure: Failed) -> Row:
 
 
 def rows_of(rows: pa.Table) -> Iterator[Row]:
-    for values in tuples(rows, ROWS):
+    columns = [rows.column(name).to_pylist() for name in ROWS.names]
+    for values in zip(*columns, strict=True):
         row = dict(zip(ROWS.names, values, strict=True))
         outcome, reason, precision = row["outcome"], row["reason"], row["precision"]
         words = FailureKind if outcome == OutcomeKind.FAILED else Reason

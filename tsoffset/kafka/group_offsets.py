@@ -8,7 +8,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -20,7 +19,7 @@ from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import GroupLookup
-from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.rounds import PLACE, Again, answer_to, in_rounds
 from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec, share_offsets_codec
 from tsoffset.kafka.wire.offset_commit_codec import (
     CommitPart,
@@ -75,7 +74,6 @@ _FEWEST_COMMITS_A_CONNECTION, _MOST_CONNECTIONS = 32, 4
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
 
-_PLACE = attrgetter("topic", "partition")
 _Accepted = Mapping[TopicPartition, Failed | None]
 
 # An answer, and the group's index in it.
@@ -252,7 +250,7 @@ class CommittedOffsets:
             for number, (group, offsets, some) in enumerate(
                 (group, offsets, some)
                 for group, offsets in sorted(commits.items())
-                for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
+                for some in in_parts(sorted(offsets, key=PLACE), _PARTITIONS_PER_COMMIT)
             )
         ]
         attempt = partial(

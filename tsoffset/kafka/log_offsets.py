@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 
 from kafka.errors import (
     IncompatibleBrokerVersion,
@@ -18,7 +19,7 @@ from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
-from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
+from tsoffset.kafka.rounds import PLACE, Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
@@ -54,6 +55,8 @@ _NO_OFFSET = 2**63 - 1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
+_PLACE_IN_TIME = attrgetter("partition.topic", "partition.partition", "timestamp_ms")
+
 # Offset and timestamp, as in the broker's answer.
 Found = tuple[int, int]
 
@@ -68,7 +71,7 @@ class LogOffsets:
     ) -> dict[TopicPartition, LogRange | Failed]:
         """Start and readable end of each log. The start is looked up first: so it never lies past
         the end, whatever is deleted meanwhile."""
-        asked = in_order(partitions, _place)
+        asked = in_order(partitions, PLACE)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
         found = self._run("find the log range of", lookups, isolation, deadline).answers()
         ranges: dict[TopicPartition, LogRange | Failed] = {}
@@ -98,7 +101,7 @@ class LogOffsets:
         for request in requests:
             if request.timestamp_ms < 0:
                 raise ValueError(f"look up a negative time: {request}")
-        asked = in_order(requests, _place_in_time)
+        asked = in_order(requests, _PLACE_IN_TIME)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
         found = self._run("look up a time in", lookups, isolation, deadline).answers()
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
@@ -108,7 +111,7 @@ class LogOffsets:
     ) -> dict[Youngest, TimedOffset | Failed | None]:
         """The record with the largest timestamp. A broker before 3.0 is not asked: it would treat
         this as a lookup of a time, and answer the first record."""
-        asked = in_order(requests, lambda request: _place(request.partition))
+        asked = in_order(requests, attrgetter("partition.topic", "partition.partition"))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the record with the largest timestamp of"
         found = self._run(what, lookups, isolation, deadline, _LIST_YOUNGEST).answers()
@@ -239,12 +242,3 @@ def _timed(found: Found | Failed) -> TimedOffset | Failed | None:
         return found
     offset, timestamp_ms = found
     return None if offset < 0 or timestamp_ms < 0 else TimedOffset(offset, timestamp_ms)
-
-
-def _place(partition: TopicPartition) -> tuple[str, int]:
-    return partition.topic, partition.partition
-
-
-def _place_in_time(request: FirstAtTime) -> tuple[str, int, int]:
-    partition = request.partition
-    return partition.topic, partition.partition, request.timestamp_ms

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from kafka.errors import (
@@ -29,6 +30,9 @@ from tsoffset.model import Failed, Isolation, ReadFrom
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 S = TypeVar("S")
+
+# The order of requests: along each log.
+_PLACE = attrgetter("partition.topic", "partition.partition", "offset", "max_bytes")
 
 # A request's number, and the leader epoch of its partition.
 _Question = tuple[int, int]
@@ -92,7 +96,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
-        self._requests = asked = in_order(requests, _place)
+        self._requests = asked = in_order(requests, _PLACE)
         answers: dict[int, S | Failed] = in_rounds(
             self._reads.connections,
             range(len(asked)),
@@ -219,12 +223,6 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             return timed_out
         self._patient.add(number)
         return Again(timed_out)
-
-
-def _place(request: ReadFrom) -> tuple[str, int, int, int]:
-    """The order of requests: along each log."""
-    partition = request.partition
-    return partition.topic, partition.partition, request.offset, request.max_bytes
 
 
 def _what(request: ReadFrom) -> str:

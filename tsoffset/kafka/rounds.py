@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from kafka.errors import KafkaTimeoutError
@@ -28,6 +29,10 @@ LEADERLESS_RETRY_SECONDS = 2.0
 # How often all addresses of a cluster are tried before it counts as unreachable: about two seconds
 # if they refuse connections.
 _UNREACHABLE_ATTEMPTS = 5
+
+
+PLACE = attrgetter("topic", "partition")
+"""The place of a partition (`in_order`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class _Cycle:
         started = time.perf_counter()
         if carry_over is None:
             carry_over = FlowCarryOver()
-        return cls(task, task.resolve(), carry_over, progress or _silent, started)
+        return cls(task, task.resolve(), carry_over, progress or (lambda *_: None), started)
 
     @property
     def flow(self) -> FlowSettings:
@@ -292,7 +292,3 @@ class _Cycle:
                 f"{' and others' if len(looped) > 3 else ''} under the same name: a replicator in "
                 f"both directions copies each record endlessly; {REMEDY}"
             )
-
-
-def _silent(_stage: str, _done: int, _total: int) -> None:
-    """Progress that is not shown."""

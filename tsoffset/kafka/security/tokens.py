@@ -166,7 +166,9 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
             f"no token from {_place(endpoint)}: it answers {answer.status}"
             + (f" ({said})" if named else "")
         )
-    return Token(text, min(_end_of(text), _end_told(fields_found.get("expires_in"))))
+    seconds = fields_found.get("expires_in")
+    ends = time.time() + seconds if isinstance(seconds, int | float) else _FOR_EVER
+    return Token(text, min(_end_of(text), ends))
 
 
 def _place(endpoint: TokenEndpoint) -> str:
@@ -183,10 +185,6 @@ def _body(answer: Any, moment: float) -> bytes:
         if time.monotonic() > moment:
             raise TokenUnavailable("no token: its answer takes too long")
     return body
-
-
-def _end_told(seconds: object) -> float:
-    return time.time() + seconds if isinstance(seconds, int | float) else _FOR_EVER
 
 
 def _end_of(text: str) -> float:

@@ -90,11 +90,6 @@ class BatchRecords:
         self._places: array[int] | None = None
 
     @property
-    def are_large(self) -> bool:
-        """Whether the bytes take more memory than the records made of them."""
-        return len(self.raw.content) > RECORD_BYTES * self.raw.count
-
-    @property
     def held_bytes(self) -> int:
         return len(self.raw.content)
 

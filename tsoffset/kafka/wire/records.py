@@ -10,6 +10,7 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import (
     MOST_RECORDS,
+    RECORD_BYTES,
     SMALLEST_RECORD,
     BatchRecords,
     RawBatch,
@@ -244,7 +245,8 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> B
             last_offset + 1,
         )
         records = BatchRecords(raw, header)
-        return _settled(records) if records.are_large else records
+        # Large records take more memory than what is made of them.
+        return _settled(records) if len(content) > RECORD_BYTES * count else records
 
     return Batch(base_offset, last_offset, attributes, producer_id, view, read)
 
