@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class AcceptedKey(NamedTuple):
-    """What a key that others read is for; `of_checkpoints` if only the checkpoint connector reads
+    """The meaning of such a key. `of_checkpoints` is true if only the checkpoint connector reads
     it."""
 
     meaning: str

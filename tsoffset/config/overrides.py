@@ -56,8 +56,8 @@ class Overrides:
         )
 
     def applied(self, settings: Mapping[str, Setting], file: str) -> Mapping[str, Setting]:
-        """A flow's settings with the changes. `file` is the file named for a list that the
-        configuration does not have."""
+        """A flow's settings with the changes. `file` is the location in messages about a list that
+        the configuration does not have."""
         result = dict(settings)
         for key, change in self.lists.items():
             setting = settings.get(key)
@@ -107,7 +107,7 @@ class KnownLists:
         return {flow: changed for flow, changed in self.found.items() if changed != Overrides()}
 
     def unknown(self, flow: str) -> str | None:
-        """Why the flow's changes are unknown, if it has any; else None."""
+        """Why the flow's changes are unknown; None if they are known, or if it has none."""
         return None if flow in self.found else self.unread.get(flow)
 
 

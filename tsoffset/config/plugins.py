@@ -72,7 +72,8 @@ TOPIC_FILTER_PLUGIN: Plugin[TopicFilter] = Plugin(
 
 
 def check_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
-    """As `load_plugin`, without running code of a user's class: None for one that may be usable."""
+    """As `load_plugin`, but runs no code of a user's class, and returns None for it. Raises
+    UnusablePlugin if its package does not exist."""
     if name in plugin.own:
         return load_plugin(plugin, name, settings)
     if _entry_point(plugin, name) is None:

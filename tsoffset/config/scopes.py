@@ -83,8 +83,8 @@ def has_precedence(later: Entry, earlier: Entry) -> bool:
 
 
 def is_ignored_isolation(place: ScopedKey) -> bool:
-    """True for a consumer's isolation level at the top level, which MirrorMaker 2 ignores: with it,
-    tsoffset would take records that were copied for records that are yet to be copied."""
+    """True for a consumer's isolation level at the top level. MirrorMaker 2 ignores it, so tsoffset
+    must not use it: records of open transactions are copied, and would not count as copied."""
     return place.top and place.name.removeprefix("source.") == ISOLATION.name
 
 

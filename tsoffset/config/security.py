@@ -61,8 +61,8 @@ def security_of(
 ) -> Security:
     """How a cluster's connections are secured by these settings, which have names without prefix.
 
-    `brokers` are its bootstrap addresses. Problems are added to `findings`, those of missing
-    settings by `missing`; after a problem the result must not be used.
+    `brokers` are its bootstrap addresses. Problems are added to `findings`; for a setting that is
+    missing, `missing` is called. After a problem, the result must not be used.
     """
     if not all(setting.usable for setting in settings.values()):
         return Security()  # reported already

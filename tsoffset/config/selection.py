@@ -110,8 +110,8 @@ class Selector:
         return _lists(selection.settings, selection.lists) != selection.lists
 
     def is_being_written(self) -> bool:
-        """True if the file changes in a moment: a part of it may be valid without its excludes.
-        Raises ConfigurationError if the file cannot be read."""
+        """True if the file changes within a moment. A file that is only partly written may be
+        valid, and lack its excludes. Raises ConfigurationError if the file cannot be read."""
         text = Configuration.read(self.config).text
         time.sleep(_WRITTEN_SECONDS)
         return Configuration.read(self.config).text != text

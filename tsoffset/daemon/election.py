@@ -291,7 +291,8 @@ class Election(Peers):
 
 
 def agree(members: Mapping[str, bytes]) -> bytes:
-    """From the metadata of each member to what all are told: the leader and the members (pure)."""
+    """The leader and the members (AGREED), to be sent to every member. `members` has the metadata
+    of each member by its id. (Pure.)"""
     found = [one for one in (_read(MEMBER, metadata) for metadata in members.values()) if one]
     leader = choose_leader([(one.instance, one.leads, one.fails) for one in found])
     instances = sorted((one.instance for one in found), key=lambda one: (one.started_at, one.id))

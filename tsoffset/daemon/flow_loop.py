@@ -137,8 +137,8 @@ class FlowLoop:
         self._thread.join(seconds)
 
     def hung(self) -> bool:
-        """True if a cycle, or a read of the history, still runs long after the time limit, at which
-        it should have stopped: one of this loop, or of that for whose end it waits."""
+        """True if a cycle, or a read of the history, still runs long after the time limit: in this
+        loop, or in the previous loop of the flow, if this one waits for its end."""
         before = self._after
         if before is not None and before.alive() and before.hung():
             return True

@@ -20,8 +20,8 @@ class Schedule:
         that the cycle missed.
 
         After a second failure in a row, one more start is skipped and not counted, so an
-        unreachable cluster is tried half as often. (Unless it is skipped already, after a cycle
-        that was requested meanwhile.)
+        unreachable cluster is tried half as often. (If a cycle was requested before `due`, that
+        start may have been skipped already.)
         """
         times = max(1, -int(-(now - self.due) // self.interval))
         self.due += times * self.interval

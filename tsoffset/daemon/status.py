@@ -63,8 +63,8 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The instance that runs a flow: this one if `here` is true, else `leader`; None if it is
-    unknown. `problem` says why, if something is wrong."""
+    """The instance that runs a flow: this one if `here` is true, otherwise `leader`, which is None
+    if it is unknown. `problem` says why, if something is wrong."""
 
     here: bool = True
     leader: Instance | None = None
@@ -111,17 +111,18 @@ class FlowStatus:
     """A snapshot of one flow.
 
     `messages` say what is wrong and what to do, the most urgent one first. `cycles` is the number
-    of cycles since the start, `failures` those without rows, and `failures_in_a_row` the latest
-    ones of these. `late` counts cycles skipped because the previous one was still running,
-    `over_limit` cycles stopped at their time limit. `last` is the last cycle, `last_reached` the
-    last one with rows of groups, `last_success_at` the end of the last one without failed rows.
-    `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs`
-    (PAIRS_KNOWN) has all group-partitions as of the cycle that ended at `known_at`: `last_reached`,
-    or if that is None a cycle of another process; None before any. `lists` are the changes made by
-    `tsoffset lists`, in words. `others` are the other instances in the election.
-    `records_per_second` is the last known growth rate of the source groups' committed offsets.
-    `began_at` is when this process was given the flow or, if later, last left standby; since then
-    `taken_over` is true until a cycle reaches both clusters.
+    of cycles since the start, `failures` the number of those without rows of groups, and
+    `failures_in_a_row` the number of these since `last_reached`. `late` counts cycles skipped
+    because the previous one was still running, `over_limit` cycles stopped at their time limit.
+    `last` is the last cycle, `last_reached` the last one with rows of groups, `last_success_at` the
+    end of the last one without failed rows. `running_since` is set while a cycle runs; `next_at` is
+    when the next one is due. `pairs` (PAIRS_KNOWN) has all group-partitions as of the cycle that
+    ended at `known_at`. That cycle is `last_reached` or, if there is none, one of another process;
+    if no cycle is known, `known_at` is None. `lists` are the changes made by `tsoffset lists`, in
+    words. `others` are the other instances in the election. `records_per_second` is the last known
+    growth rate of the source groups' committed offsets. `began_at` is when this process was given
+    the flow or, if later, last left standby; since then `taken_over` is true until a cycle reaches
+    both clusters.
     """
 
     flow: FlowSettings

@@ -154,10 +154,10 @@ class Summary:
         *,
         falling: bool = False,
     ) -> pl.DataFrame:
-        """The entries, for `entries`, that meet all conditions that are not empty: the name
-        contains `search` (in any case), the worst outcome and precision are among these, and a row
-        has one of the reasons. They are sorted: unknown values come last in both directions, and
-        equal ones are sorted by name."""
+        """The entries that meet all conditions that are not empty, to be passed to `entries`: the
+        name contains `search` (in any case), the worst outcome and precision are among these, and a
+        row has one of the reasons. They are sorted: unknown values come last in both directions,
+        and equal ones are sorted by name."""
         found = self._entries
         if search:
             text = f"(?i){pl.escape_regex(search)}"
@@ -190,7 +190,7 @@ class Summary:
         ]
 
     def placed(self) -> pl.DataFrame:
-        """The entries that have group-partitions, for `entries`."""
+        """The entries that have group-partitions, to be passed to `entries`."""
         return self._entries.filter(pl.col("pairs") > 0)
 
     def by_outcome(self) -> list[tuple[OutcomeKind, str | None, int]]:

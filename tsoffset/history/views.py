@@ -122,8 +122,8 @@ def open_views(
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException if the
     history cannot be listed.
 
-    With `again`, Spark's tasks call it for the root, and are not sent a store's URI, which may hold
-    credentials.
+    With `again`, Spark's tasks call this function to get the root. Then the URI of a store, which
+    may hold credentials, is not sent to them.
     """
     opened = Opened(session.sparkContext.accumulator(set(), _Union()))
     session.conf.set("spark.sql.session.timeZone", "UTC")

@@ -132,11 +132,11 @@ class BrokerConnections:
             return self._loop
 
     def verify(self, answer: str, cluster_id: str | None) -> None:
-        """Addresses are reused, and two clusters may advertise the same ones: another cluster's
-        offsets and records would be taken for this one's. The first cluster id in each kind of
-        answer counts; None proves nothing.
+        """Raise InconsistentClusterIdError if the broker belongs to another cluster than before.
 
-        Raises InconsistentClusterIdError.
+        Addresses are reused, and two clusters may advertise the same ones. Then another cluster's
+        offsets and records would be taken for this one's. `cluster_id` must be the first one seen
+        in this kind of answer; None, from an answer without an id, passes.
         """
         if cluster_id and cluster_id != (first := self._cluster_ids.setdefault(answer, cluster_id)):
             raise InconsistentClusterIdError(f"it is {cluster_id}, and was {first}")
@@ -224,8 +224,8 @@ class BrokerConnections:
         take: Callable[[Sequence[Q], A | KafkaError], None],
         deadline: Deadline,
     ) -> None:
-        """`stream` with as many items in each question as the version allows, and one item in each
-        that is repeated."""
+        """`stream` with as many items in each question as the version allows. A question that is
+        repeated is split into questions of one item."""
         try:
             version = api.version(await self.pool.open(node, deadline))
         except KafkaError as error:

@@ -35,8 +35,8 @@ class Rule:
     """The meaning of one class of errors.
 
     `next_step` may contain `{alias}`. With `detail`, the library's own text is added to the cause:
-    it says which side of a connection failed, and has no content. `retry_seconds` is how long
-    the remedy is tried; without it, until the call's deadline.
+    it says which side of a connection failed, and holds no content of records. `retry_seconds` is
+    how long the remedy is tried; without it, until the call's deadline.
     """
 
     kind: FailureKind

@@ -53,8 +53,8 @@ def answer_to(
 ) -> Failed | Again:
     """The meaning of an error or its code: final, or worth a retry.
 
-    A missing topic may be missing only for a broker that is not responsible for it; with
-    `missing_is_final` the broker was the right one.
+    The error that a topic is missing is retried, because a broker that is not responsible for an
+    existing topic also answers with it. With `missing_is_final`, it is not retried.
     """
     failed = failure(trouble, operation, alias)
     remedy = rule(trouble).remedy

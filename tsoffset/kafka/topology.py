@@ -101,11 +101,11 @@ class Topology:
         """One Metadata response from any broker: connected ones are asked first, the one with the
         latest answer before the others, then known ones, then the bootstrap addresses.
 
-        `topics` None asks for all, an empty collection for the brokers and, where that creates
-        nothing, for `__consumer_offsets`; with `with_rights` also for the rights on each. With
-        `drop_addresses`, connections to bootstrap addresses are closed when no call uses them any
-        more. Raises ClusterUnreachable if none answers, or only brokers of another cluster than
-        before.
+        With `topics` None, the response has all topics. With an empty collection, it has the
+        brokers, and `__consumer_offsets` if naming this topic cannot create it. With `with_rights`,
+        it also has the rights on each topic. With `drop_addresses`, connections to bootstrap
+        addresses are closed when no call uses them any more. Raises ClusterUnreachable if none
+        answers, or only brokers of another cluster than before.
         """
         connections = self._connections
         addresses = await connections.pool.bootstrap_nodes(deadline)

@@ -2,11 +2,13 @@
 
 Decoding all records of a batch takes several times as long as fetching it, and most of them are
 never compared with anything. So a batch whose checksum was verified is kept as it arrived. Its
-header gives the offsets, a walk over the lengths the beginning of each record, and a skim the
-timestamps. Content is digested record by record on demand. That is done only if the bytes are few
-for their records; other batches are settled at once: decoded to digests, without their bytes
-(`tsoffset.kafka.wire.settled_records`). A batch with a correct checksum and malformed records was
-written without the brokers, which verify records: `UnreadableRecords` says so when it is noticed.
+header tells the offsets. The lengths of the records tell where each begins, and the timestamps are
+read there. Keys and values are digested record by record, on demand.
+
+A batch whose bytes take more memory than its records is not kept: it is settled at once, which is
+to say decoded to digests (`tsoffset.kafka.wire.settled_records`). A batch with a correct checksum
+and malformed records was not written through a broker, because brokers verify records: it raises
+`UnreadableRecords` when this is noticed.
 """
 
 from array import array

@@ -1,7 +1,7 @@
 """ListOffsets, versions 4 to 10, encoded and decoded by hand.
 
-Every cycle looks up the ends of each log, and a few times in each partition; the library's general
-encoder and decoder, and its handling of single requests, take several times as long as the broker.
+Every cycle looks up the ends of each log, and some timestamps in it; the library's general encoder
+and decoder, and its handling of single requests, take several times as long as the broker.
 Version 4 added the leader epoch, 6 the flexible encoding, 7 (KIP-734) the lookup of the largest
 timestamp, 10 (KIP-1075) a timeout for tiered storage. `tsoffset.kafka.wire.frame_stream` sends it.
 """

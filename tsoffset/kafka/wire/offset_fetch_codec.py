@@ -103,8 +103,8 @@ class OffsetFetchCodec(Codec[Sequence[str], OffsetFetchAnswer]):
 
 
 class _Reading:
-    """One response. Its entries are joined without the bytes between them, each cut to the length
-    of the shortest, and become columns together."""
+    """One response. Each entry is cut to one length, by leaving out its metadata and tagged fields;
+    all entries are then joined, and decoded as columns."""
 
     def __init__(self, raw: bytes, deadline: Deadline) -> None:
         self._raw = raw

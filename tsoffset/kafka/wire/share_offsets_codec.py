@@ -2,8 +2,8 @@
 
 For each partition of a share group, a broker stores the offset from which records are yet to be
 acknowledged: the share-partition start offset. These two requests correspond to OffsetFetch and
-OffsetCommit, and have their answers. Version 1 of the first also has the group's lag (KIP-1226).
-The fields are those of Kafka's message schemas.
+OffsetCommit, and are decoded to the answers of those. Version 1 of the first also has the group's
+lag (KIP-1226). The fields are those of Kafka's message schemas.
 """
 
 from collections import defaultdict

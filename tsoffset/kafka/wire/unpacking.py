@@ -1,11 +1,11 @@
 """Decompression of batches (gzip, snappy, lz4, zstd) up to a limit.
 
 A broker limits the compressed size of a batch (`message.max.bytes`), not what it decompresses to:
-1.5 kB of zstd may be 50 MB. Most producers limit the uncompressed size to that of a request. Java's
-uses the compression ratio that it observes, so content of one repeated byte shrinks a thousandfold;
-what applications write seldom shrinks twentyfold. So the limit is a hundredfold, at least 32 MiB
-and at most 256 MiB, two and a half times the largest response. A batch beyond it counts as damaged,
-and decompression stops at the limit.
+1.5 kB of zstd may be 50 MB. Most producers limit the uncompressed size to that of a request. The
+Java producer limits the compressed size, estimated from earlier batches, so content of one repeated
+byte shrinks a thousandfold; what applications write seldom shrinks twentyfold. So the limit is a
+hundredfold, at least 32 MiB and at most 256 MiB, two and a half times the largest response. A batch
+beyond it counts as damaged, and decompression stops at the limit.
 """
 
 import struct
