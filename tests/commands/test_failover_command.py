@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -369,18 +370,25 @@ def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):
     assert "1. Follow the message about B" in failing_over.table(status=3)
 
 
+@pytest.mark.parametrize("why", ["state.dir is not set", "state.dir is not a folder", "full"])
 def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
-    failing_over, monkeypatch
+    failing_over, monkeypatch, tmp_path, why
 ):
-    """Without `state.dir`; a failover that does not pause has nothing to say of it."""
-    failing_over.directory = None
+    """Without a usable `state.dir`; a failover that does not pause has nothing to say of it."""
+    failing_over.directory = None if why == "state.dir is not set" else tmp_path / "there"
+    if why == "state.dir is not a folder":
+        failing_over.directory.write_text("a file")
+    if why == "full":
+        why = "the disk of state.dir is full"
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     done: list[str] = []
-    monkeypatch.setattr(Notices, "warning", lambda _, __, told: done.append(told.partition(",")[0]))
+    monkeypatch.setattr(Notices, "warning", lambda _, __, told: done.append(told))
     failing_over.cycles.happen = lambda _: done.append("cycle")
-    for words in ((), ("--dry-run",), ("--no-pause",)):
+    for words, is_told in (((), True), (("--dry-run",), True), (("--no-pause",), False)):
+        done.clear()
         assert failing_over.run(*words) == 0
-    told = "failover A->B: state.dir is not set"
-    assert done == [told, "cycle", told, "cycle", "cycle"]
+        assert done[-1] == "cycle"
+        assert any(f"failover A->B: {why}" in one for one in done) is is_told
 
 
 def test_a_flow_that_only_plans_does_not_fail_over(tmp_path):

@@ -1,6 +1,7 @@
 """The flows that an operator has paused, saved in `state.dir`, so that pauses survive a restart."""
 
 import os
+import shutil
 import threading
 from urllib.parse import quote
 
@@ -95,9 +96,9 @@ class Pauses:
         say(
             "pause_not_written",
             flow=flow,
-            message=f"{place.path(_name(flow))}: {in_words(place, error)}; until it is written,"
-            " this change applies in this process alone: free disk space, or check that this user"
-            " can reach and write the folder",
+            message=f"{place.path(_name(flow))}: {in_words(place, error)}; until it is written, no"
+            " other process applies this change, and a restart of this one forgets it: free disk"
+            " space, or check that this user can reach and write the folder",
         )
 
 
@@ -118,7 +119,11 @@ def why_not_kept(directory: str | None) -> str | None:
     # `Path.exists` raises an error below a folder that this user may not enter.
     folders = (place.folder, *place.folder.absolute().parents)
     there = next(one for one in folders if os.access(one, os.F_OK))
-    return None if os.access(there, os.W_OK) else f"this user cannot write to state.dir ({there})"
+    if not there.is_dir():
+        return f"state.dir is not a folder ({there})"
+    if not os.access(there, os.W_OK):
+        return f"this user cannot write to state.dir ({there})"
+    return "the disk of state.dir is full" if shutil.disk_usage(there).free == 0 else None
 
 
 def _name(flow: str) -> str:
