@@ -252,7 +252,7 @@ def test_configuration_needs_no_kafka_and_no_spark():
     """It is read before anything is connected, and in every worker."""
     code = (
         "import sys, tsoffset.config.loading, tsoffset.flow.narrowing\n"
-        "print({'kafka', 'pyspark', 'structlog'} & set(sys.modules))"
+        "print({'kafka', 'pyspark', 'structlog', 'tenacity'} & set(sys.modules))"
     )
     assert succeeds(sys.executable, "-c", code) == "set()\n"
 

@@ -68,7 +68,7 @@ def test_the_archive_holds_what_is_needed_and_no_more(archive):
     with tarfile.open(archive) as packed:
         names = packed.getnames()
     parts = {name.split("site-packages/", 1)[1].split("/")[0] for name in names if "ages/" in name}
-    assert {"tsoffset", "kafka", "pyarrow", "structlog"} <= parts
+    assert {"tsoffset", "kafka", "pyarrow", "structlog", "tenacity"} <= parts
     assert not {"mypy", "_pytest", "pip"} & parts
     assert not [name for name in names if name.endswith(".jar") and "/pyspark/" in name]
     assert not [name for name in names if "tsoffset" in name and name.endswith(".pth")]

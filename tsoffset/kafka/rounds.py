@@ -5,14 +5,15 @@ A call has many items. Every round asks for those without an answer; an answer t
 sent never is.
 """
 
-import random
-import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from kafka.errors import KafkaTimeoutError
+from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result
+from tenacity.stop import stop_base
+from tenacity.wait import wait_exponential, wait_random
 
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.connections import BrokerConnections
@@ -61,6 +62,22 @@ def answer_to(
     if remedy is Remedy.NONE or (failed.missing and missing_is_final):
         return failed
     return Again(failed, remedy is Remedy.REFRESH, failed.retry_seconds)
+
+
+class _Stop(stop_base):
+    """At the deadline, or after the cluster was unreachable often enough."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._unreachable = 0
+
+    def __call__(self, state: RetryCallState) -> bool:
+        failed = state.outcome is not None and state.outcome.failed
+        self._unreachable = self._unreachable + 1 if failed else 0
+        return (
+            self._unreachable >= _UNREACHABLE_ATTEMPTS
+            or state.upcoming_sleep >= self._deadline.seconds_left
+        )
 
 
 def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
@@ -114,12 +131,12 @@ def in_rounds(
 
     if not waiting:
         return answers
-    unreachable = _repeat(once, connections, deadline)
-    if unreachable is not None and not answers:
+    unreachable = _retrying(connections, deadline)(once)
+    if isinstance(unreachable, ClusterUnreachable) and not answers:
         raise unreachable
+    silence = unreachable if isinstance(unreachable, BaseException) else KafkaTimeoutError()
     for key, otherwise in waiting.items():
         if otherwise is None:
-            silence = unreachable or KafkaTimeoutError()
             otherwise = failure(silence, operation, connections.alias)
         answers[key] = otherwise
     return answers
@@ -132,42 +149,28 @@ def as_a_whole(
 
     Raises ClusterUnreachable.
     """
-    answers: list[V] = []
-
-    def once() -> bool:
-        answers.append(connections.run(work))
-        return False
-
-    unreachable = _repeat(once, connections, deadline)
-    if unreachable is not None:
-        raise unreachable
-    return answers[0]
+    found = _retrying(connections, deadline)(lambda: (connections.run(work),))
+    if isinstance(found, BaseException):
+        raise found
+    answer: V = found[0]
+    return answer
 
 
-def _repeat(
-    once: Callable[[], bool], connections: BrokerConnections, deadline: Deadline
-) -> ClusterUnreachable | None:
-    """Call `once` while it returns that something has no answer yet, or the cluster is unreachable:
-    until the deadline, or until the cluster was unreachable often enough. Returns the error of the
-    last call."""
+def _is_worth_a_retry(error: BaseException) -> bool:
+    """Not after wrong credentials: five attempts may lock an account."""
+    return isinstance(error, ClusterUnreachable) and not isinstance(error, ClusterRefused)
+
+
+def _retrying(connections: BrokerConnections, deadline: Deadline) -> Retrying:
+    """Repeats a function while it returns that something has no answer yet, or raises for an
+    unreachable cluster. If that was the last result, returns the exception."""
     first = connections.client.backoff_ms / 1000
     longest = connections.client.backoff_max_ms / 1000
-    pause = min(first, longest)
-    unreachable = 0
-    while True:
-        error: ClusterUnreachable | None = None
-        try:
-            if not once():
-                return None
-            unreachable = 0
-        except ClusterRefused:
-            raise  # five attempts with wrong credentials may lock an account
-        except ClusterUnreachable as cause:
-            error = cause
-            unreachable += 1
-        wait = pause + random.uniform(0, first)  # noqa: S311  # no secret
-        if unreachable >= _UNREACHABLE_ATTEMPTS or wait >= deadline.seconds_left:
-            return error
-        connections.count_retry()
-        time.sleep(wait)
-        pause = min(2 * pause, longest)
+    return Retrying(
+        stop=_Stop(deadline),
+        wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
+        retry=retry_if_result(lambda open_still: open_still is True)
+        | retry_if_exception(_is_worth_a_retry),
+        before_sleep=lambda _: connections.count_retry(),
+        retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
+    )
