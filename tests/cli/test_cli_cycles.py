@@ -15,7 +15,6 @@ from tests.configured import nowhere, properties_file
 from tests.daemons import Daemon, named
 from tests.invoking import run_process, start
 from tests.producing import Contents, numbered
-from tests.waiting import wait_until
 from tsoffset.model import Row
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -160,7 +159,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(mirrored, tmp_path):
     def wait_for_commit(offset: int, metadata: str) -> None:
         # Not for a cycle: on a machine that is too busy, a cycle leaves the commit to the next one.
         committed = {(f"A.{mirrored.topic}", 0): (offset, metadata)}
-        wait_until(lambda: mirrored.committed() == committed, f"{committed} is committed")
+        daemon.wait_for(lambda _: mirrored.committed() == committed)
 
     with Daemon("-c", file, folder=tmp_path) as daemon:
         wait_for_commit(20, "kept")
