@@ -18,18 +18,13 @@ def row(group: str, source_offset: int) -> Row:
     return Row("A->B", *place, OutcomeKind.UNCHANGED)
 
 
-def test_rows_are_a_sequence():
-    """Rows that lie in an Arrow table can be counted, taken, cut and walked through."""
+def test_rows_are_counted_and_walked_through():
+    """Rows that lie in an Arrow table can be counted, and walked through any number of times."""
     rows = [row(f"g{number}", number) for number in range(5)]
     found = Rows(rows_table(rows))
     assert list(found) == rows
     assert len(found) == 5
-    assert (found[0], found[-1], found[4]) == (rows[0], rows[4], rows[4])
-    assert list(found[1:4:2]) == rows[1:4:2]
-    assert list(found[::-1]) == rows[::-1]
     assert rows[3] in found
-    with pytest.raises(IndexError):
-        found[5]
 
 
 def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path):

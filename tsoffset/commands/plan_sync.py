@@ -1,7 +1,7 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,7 @@ def run_once(
     *,
     commit: bool,
     state: str | None = None,
-    rewinds: "Callable[[FlowSettings, Sequence[Row]], Sequence[Row]] | None" = None,
+    rewinds: "Callable[[FlowSettings, Iterable[Row]], list[Row]] | None" = None,
     outcomes: tuple[str, ...] = (),
     reasons: tuple[str, ...] = (),
 ) -> int:
@@ -143,7 +143,7 @@ def run_once(
     statuses = [0]
     only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path
-    finished: list[tuple[FlowSettings, Sequence[Row]]] = []
+    finished: list[tuple[FlowSettings, Iterable[Row]]] = []
     with flow_cycles(
         selection, notices, only_plan=not commit, state=state, unreachable=unreachable
     ) as cycles_of:

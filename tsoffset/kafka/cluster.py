@@ -19,10 +19,11 @@ from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH, CommittedO
 from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, GroupLookup
 from tsoffset.kafka.log_offsets import LIST_OFFSETS, LogOffsets
 from tsoffset.kafka.preflight import PreflightQueries
-from tsoffset.kafka.reads import FETCH, Reads
+from tsoffset.kafka.reads import FETCH, FetchRun
 from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
 from tsoffset.kafka.security.principal import principal
 from tsoffset.kafka.topology import METADATA, Topology
+from tsoffset.kafka.wire.records import raw_stretch, stretch
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -72,12 +73,7 @@ class KafkaCluster(Cluster):
         self._connections = BrokerConnections(settings)
         self._topology = Topology(self._connections)
         self._log_offsets = LogOffsets(self._connections, self._topology)
-        self._reads = Reads(
-            self._connections,
-            self._topology,
-            settings.poll_timeout_ms,
-            settings.offset_header,
-        )
+        self._fetch = partial(FetchRun, self._connections, self._topology, settings.poll_timeout_ms)
         self._groups = GroupLookup(self._connections, self._topology)
         self._committed = CommittedOffsets(self._connections, self._groups)
         self._preflight = PreflightQueries(self._connections, self._topology, self._groups)
@@ -186,12 +182,14 @@ class KafkaCluster(Cluster):
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, Stretch | Failed]:
-        return self._reads.read(requests, isolation, self._deadline())
+        decode = partial(stretch, header=self._settings.offset_header)
+        return self._fetch(isolation, self._deadline(), Stretch, decode).answers(requests)
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, RawStretch | Failed]:
-        return self._reads.read_raw(requests, isolation, self._deadline())
+        fetch = self._fetch(isolation, self._deadline(), RawStretch, raw_stretch)
+        return fetch.answers(requests)
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation

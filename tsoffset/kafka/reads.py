@@ -2,8 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import Generic, TypeVar
 
@@ -25,9 +23,8 @@ from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire import fetch_codec
 from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
 from tsoffset.kafka.wire.frame_stream import Codec
-from tsoffset.kafka.wire.records import Aborted, raw_stretch, stretch
+from tsoffset.kafka.wire.records import Aborted
 from tsoffset.model import Failed, Isolation, ReadFrom
-from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 S = TypeVar("S")
 
@@ -47,29 +44,8 @@ FETCH = Api(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """Fetch from all leaders of a cluster."""
-
-    connections: BrokerConnections
-    topology: Topology
-    poll_timeout_ms: int
-    offset_header: OffsetHeader | None = None
-
-    def read(
-        self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
-    ) -> dict[ReadFrom, Stretch | Failed]:
-        decode = partial(stretch, header=self.offset_header)
-        return _FetchRun(self, isolation, deadline, Stretch, decode).answers(requests)
-
-    def read_raw(
-        self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
-    ) -> dict[ReadFrom, RawStretch | Failed]:
-        return _FetchRun(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
-
-
-class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
-    """One call of `read` or `read_raw`, which make different values of the batches.
+class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
+    """One call that reads from all leaders of a cluster; `empty` and `stretch_of` make the values.
 
     Requests are referred to by number, which is several times faster than hashing them. `patient`
     has requests with an empty answer below the log's end, which are repeated once with waiting.
@@ -77,28 +53,32 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
 
     def __init__(
         self,
-        reads: Reads,
+        connections: BrokerConnections,
+        topology: Topology,
+        poll_timeout_ms: int,
         isolation: Isolation,
         deadline: Deadline,
         empty: Callable[[int, int], S],
         stretch_of: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
     ) -> None:
-        self._reads = reads
+        self._connections = connections
+        self._topology = topology
+        self._poll_timeout_ms = poll_timeout_ms
         self._empty = empty
         self._stretch_of = stretch_of
-        self._alias = reads.connections.alias
+        self._alias = connections.alias
         self._isolation = isolation
         self._deadline = deadline
         self._requests: list[ReadFrom] = []
         self._patient: set[int] = set()
-        client = reads.connections.client
+        client = connections.client
         self._frames = FetchFrames(client.client_id, ISOLATION_LEVELS[isolation])
-        self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
+        self._wait_ms = min(poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
         self._requests = asked = in_order(requests, _PLACE)
         answers: dict[int, S | Failed] = in_rounds(
-            self._reads.connections,
+            self._connections,
             range(len(asked)),
             self._round,
             "read",
@@ -110,7 +90,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
     async def _round(self, numbers: Collection[int]) -> dict[int, S | Failed | Again]:
         answers: dict[int, S | Failed | Again] = {}
         asked = self._requests
-        leaders = await self._reads.topology.leaders(
+        leaders = await self._topology.leaders(
             {asked[number].partition for number in numbers}, "read", self._deadline
         )
         by_node: dict[Node, list[_Question]] = defaultdict(list)
@@ -125,7 +105,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             number, _ = question
             answers[number] = self._answer(number, response)
 
-        connections = self._reads.connections
+        connections = self._connections
 
         async def ask(node: Node, items: list[_Question]) -> None:
             hasty = [each for each in items if each[0] not in self._patient]
@@ -148,7 +128,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         return answers
 
     def _forget(self, numbers: Collection[int]) -> None:
-        self._reads.topology.forget(self._requests[number].partition.topic for number in numbers)
+        self._topology.forget(self._requests[number].partition.topic for number in numbers)
 
     def encode(self, question: _Question, correlation_id: int) -> bytes:
         number, epoch = question
@@ -217,7 +197,7 @@ class _FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             KafkaTimeoutError,
             _what(self._requests[number]),
             self._alias,
-            f"the log has more records, and none arrived within {self._reads.poll_timeout_ms} ms",
+            f"the log has more records, and none arrived within {self._poll_timeout_ms} ms",
         )
         if number in self._patient:
             return timed_out

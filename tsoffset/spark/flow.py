@@ -1,8 +1,8 @@
 """The input of a cycle (`FlowTask`) and its result (`CycleResult`)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -54,7 +54,7 @@ class ResolvedFlow(NamedTuple):
     reverse: FlowSettings | None
 
 
-class Rows(Sequence[Row]):
+class Rows(Iterable[Row]):
     """A cycle's rows over the Arrow `table` they came in (schema ROWS)."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -66,20 +66,6 @@ class Rows(Sequence[Row]):
     def __iter__(self) -> Iterator[Row]:
         for start in range(0, len(self), _ROWS_AT_ONCE):
             yield from rows_of(self.table.slice(start, _ROWS_AT_ONCE))
-
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Row]: ...
-
-    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
-        if isinstance(at, slice):
-            return Rows(self.table.take(list(range(*at.indices(len(self))))))
-        index = at + len(self) if at < 0 else at
-        if not 0 <= index < len(self):
-            raise IndexError(at)
-        return next(rows_of(self.table.slice(index, 1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -246,7 +246,7 @@ _Key = tuple[str, TopicPartition]
 def rewind(
     selection: Selection,
     flow: FlowSettings,
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     existing: tuple[Snapshot, Path] | None,
     notices: Notices,
     *,
