@@ -277,8 +277,8 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
             Safety(Proof.FRONTIER, (99, 9_500)),
             False,
             "Safe by the frontier: no record after source 99 lies before its copy at 9,500, and on "
-            "the way there from 9,100 the replicator passed every earlier record from the commit "
-            "on.",
+            "the way there from 9,100 the replicator passed every earlier record from the "
+            "committed offset on.",
         ),
         (
             Safety(Proof.FRONTIER, (45, 9_100)),
