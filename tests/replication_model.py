@@ -428,6 +428,7 @@ class World:
         assert self.replicator is not None
         self.replicator.go_back(rng.randrange(15))
         self.replicator.copy_on(rng.randrange(30))
+        self.written.update(self.source.messages())
         self.forget()
 
     def mirror_anew(self, rng: random.Random) -> None:

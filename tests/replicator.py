@@ -259,16 +259,21 @@ class Replicator:
     # --- while somebody asks --------------------------------------------------------------
 
     def go_on(self, rng: random.Random) -> None:
-        """One thing more: some records are copied, or written; a cleaner or retention comes."""
+        """One thing more: some records are copied, or written; the replicator is restarted; a
+        cleaner or retention comes."""
         self.rng = rng
         self.kind = replace(self.kind, two_at_once=False)
         now = self.source.clock.now_ms
-        match rng.choice(("copy", "copy", "write", "clean", "trim")):
+        match rng.choice(("copy", "copy", "write", "clean", "trim", "restart")):
             case "copy":
                 self.copy_on(rng.randrange(1, 12))
+            case "restart":
+                self.go_back(rng.randrange(15))
+                self.copy_on(rng.randrange(30))
             case "write":
+                late = rng.choice((0, 0, 0, rng.randrange(5 * self.kind.records + 1)))
                 new = [
-                    Message(now + n, b"k%d" % rng.randrange(8), b"new %d" % (now + n))
+                    Message(now + n - late, b"k%d" % rng.randrange(8), b"new %d" % (now + n))
                     for n in range(rng.randrange(1, 6))
                 ]
                 self.source.clock.now_ms += len(new)

@@ -198,13 +198,16 @@ def conversation(world: World, committed: int, way: Way) -> list[tuple[Question,
 
 
 class _Names(DefaultReplicationPolicy):
-    """What the names of a world's topics tell."""
+    """What the names of a world's topics tell; nothing under the `same` name."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, name: str) -> None:
         super().__init__()
         self._failback = world.kind.failback
+        self._name = name
 
     def topic_source(self, topic: str) -> str | None:
+        if self._name == "same":
+            return None
         original = SOURCE if self._failback else TARGET
         return ("B" if self._failback else "A") if topic == original.topic else None
 
@@ -215,9 +218,9 @@ class _Names(DefaultReplicationPolicy):
         return TARGET.topic
 
 
-def flow_of(world: World) -> FlowSettings:
-    """The flow of a world, whose names tell which side is the replica."""
-    return replace(_flow(world, Way()), policy=_Names(world))
+def flow_of(world: World, name: str = "replica") -> FlowSettings:
+    """The flow of a world, whose names tell what `Way.name` says."""
+    return replace(_flow(world, Way()), policy=_Names(world, name))
 
 
 def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:

@@ -247,8 +247,9 @@ def test_the_same_holds_where_producers_wrote_stretches_again():
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
 def test_the_same_holds_while_both_logs_change():
-    """Between the questions of a conversation the replicator copies on, applications write,
-    cleaners and retention come: answers hold for the logs as they are at the end."""
+    """Between the questions of a conversation the replicator copies on or is restarted,
+    applications write, cleaners and retention come: answers hold for the logs as they are at the
+    end."""
     assert judged_positions(5_000, changing=True) >= 5_000
 
 
