@@ -345,8 +345,9 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage():
     """None at all, only on topics that are left out, or not on what is asked for."""
     estate = three_partitions()
     estate["A"].group("idle")
-    assert refusal(estate, group="idle").startswith(
-        "flow A->B: group idle has no committed offset on A; "
+    assert refusal(estate, group="idle") == (
+        "flow A->B: group idle has no committed offset on A; it has not committed yet, its offsets"
+        " expired, or this user may not DESCRIBE its topics"
     )
     estate.write("old.replica", 5)
     estate.commit("lone", "old.replica", 3)

@@ -391,6 +391,21 @@ def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
         assert any(f"failover A->B: {why}" in one for one in done) is is_told
 
 
+def test_names_of_the_lists_that_the_source_does_not_show_are_told(failing_over):
+    """A name with a typing error, or without DESCRIBE, has no row, so no verdict tells of it."""
+    estate = failing_over.estate
+    estate.write("secret", 5)
+    denied = Failed(FailureKind.AUTHORIZATION, "describe topic secret: not authorized")
+    estate["A"].fail(denied, verb=Verb.TOPICS, topic="secret")
+    lines = ["A->B.topics = orders, secret, ordrs", "A->B.groups = billing, shippng, .*x"]
+    assert failing_over.run(lines=lines) == 0
+    said = " ".join(failing_over.result.stderr.split())
+    assert "`topics` of flow A->B names secret, ordrs, which cluster A does not have" in said
+    assert "`groups` of flow A->B names shippng, which" in said
+    assert failing_over.run(lines=["A->B.topics = orders", "A->B.groups = billing"]) == 0
+    assert "of flow A->B names" not in failing_over.result.stderr
+
+
 def test_a_flow_that_only_plans_does_not_fail_over(tmp_path):
     """Nothing would have moved. Of several flows one is to be named; without `state.dir` there is
     no pause to end."""

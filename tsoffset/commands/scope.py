@@ -3,15 +3,16 @@ ends as bad usage before it does anything, and names similar groups or topics.""
 
 import difflib
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.narrowing import expression
+from tsoffset.flow.narrowing import expression, written_groups, written_topics
 from tsoffset.flow.patterns import matches
 from tsoffset.kafka import kafka_cluster
-from tsoffset.model import Side
+from tsoffset.model import Failed, FailureKind, GroupListings, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import counted, few
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
@@ -73,6 +74,38 @@ def warn_of_no_match(selection: "Selection", notices: Notices) -> None:
         notices.warning(
             "nothing_matches", f"{error} `tsoffset run` syncs nothing until a match exists."
         )
+
+
+def warn_of_unseen_names(flow: "FlowSettings", notices: Notices) -> None:
+    """Warn of groups and topics that the flow's lists name, but its source does not have, or does
+    not show this user: their offsets have no row. The command itself reports a cluster that cannot
+    be reached."""
+    topics = written_topics(flow.topic_filter).names
+    groups = written_groups(flow.group_filter).names
+    with suppress(ClusterUnreachable), kafka_cluster(flow.source) as source:
+        described = source.topics(topics) if topics else {}
+        listed = source.groups() if groups else GroupListings({})
+        unseen = {
+            "topics": [name for name in topics if _is_unseen(described.get(name))],
+            "groups": [name for name in groups if name not in listed.groups],
+        }
+        if listed.failures:
+            unseen["groups"] = []
+        for key, names in unseen.items():
+            if names:
+                notices.warning(
+                    f"{key}_not_seen",
+                    f"`{key}` of flow {flow.name} names {few(names)}, which cluster"
+                    f" {flow.source.alias} does not have, or does not show this user. Their"
+                    " offsets are not synced, and no verdict takes them into account: run"
+                    " `tsoffset check`.",
+                )
+
+
+def _is_unseen(answer: TopicDescription | Failed | None) -> bool:
+    return isinstance(answer, Failed) and (
+        answer.missing or answer.kind is FailureKind.AUTHORIZATION
+    )
 
 
 def no_match(noun: str, wanted: str, names: Collection[str]) -> str:

@@ -160,7 +160,8 @@ def _selected(
     what = f"flow {opened.settings.name}: group {group} has no committed offset"
     if not present:
         raise _NothingToExplain(
-            f"{what} on {source.alias}; it has not committed yet, or its offsets expired"
+            f"{what} on {source.alias}; it has not committed yet, its offsets expired, or this user"
+            " may not DESCRIBE its topics"
         )
     raise _NothingToExplain(
         f"{what} in {options} that the flow selects (topics, topics.exclude, replication policy);"

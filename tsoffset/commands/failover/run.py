@@ -23,7 +23,7 @@ from tsoffset.commands.failover.verdicts import (
     verdicts,
 )
 from tsoffset.commands.options import only_flow
-from tsoffset.commands.scope import require_match
+from tsoffset.commands.scope import require_match, warn_of_unseen_names
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, is_paused, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
@@ -161,6 +161,7 @@ def _judge(
         source_error, target_error = _errors_of(flow)
     if source_error is None and target_error is None:
         require_match(selection, notices, must_have_groups=True)
+        warn_of_unseen_names(flow, notices)
         only_plan = timeout_seconds is None
         with flow_cycles(selection, notices, only_plan=only_plan) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds)
