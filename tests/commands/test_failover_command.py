@@ -445,6 +445,7 @@ def test_with_the_source_error_history_tells_how_old_the_commits_are(failing_ove
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert 0 < billing["age_seconds"] <= 100
     assert (rows["moved"]["resumes_at"], rows["moved"]["age_seconds"]) == ("A.orders-0:130", None)
+    assert "no past cycle tells of them" in rows["moved"]["message"]
     assert (failing_over.directory / PAUSED).exists()
     assert failing_over.cycles.ran == 0
 
@@ -507,15 +508,22 @@ def test_no_next_step_needs_a_lost_source_at_once(reason):
 
 
 def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
-    """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
-    that the flow does not write are no matter of it. A share group is read by its start offsets."""
+    """Not how old they are. A group that cannot be read, has members there, or is past its last
+    translation, is not ready; topics that the flow does not write are no matter of it. A share
+    group is read by its start offsets. Offsets that no cycle has seen may be past what was read."""
     estate = failing_over.estate
+    for group in ("ahead", "rewound"):
+        estate.commit(group, "orders", 60)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    estate.commit("foreign", "A.orders", 50, on="B")
     for group in ("sharing", "unset"):
         estate.commit(group, "orders", 50, type=GroupType.SHARE)
     for group in ("busy", "unread", "never"):
         estate.commit(group, "orders", 70)
     estate["B"].group("never").state = "Stable"
     carry_over = FlowCarryOver()
+    estate.sync(carry_over=carry_over)
+    estate.commit("rewound", "orders", 50)
     estate.sync(carry_over=carry_over)
     StateFile(str(failing_over.directory), "A->B").save(carry_over)
     estate.commit("other", "own", 5, on="B")
@@ -527,9 +535,12 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert failing_over.run_without_source(None, "--no-pause") == 3
     rows = failing_over.rows
     assert failing_over.verdicts == {
+        "ahead": ("not_ready", "TARGET_AHEAD"),
         "billing": ("unverified", None),
         "busy": ("not_ready", "GROUP_ACTIVE"),
+        "foreign": ("unverified", None),
         "never": ("not_ready", "NO_COMMIT"),
+        "rewound": ("not_ready", "SOURCE_REWOUND"),
         "sharing": ("unverified", None),
         "unread": ("not_ready", "AUTHORIZATION"),
         "unset": ("not_ready", "NO_COMMIT"),
@@ -539,6 +550,8 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     billing = rows["billing"]
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
+    assert "skip" not in billing["message"]
+    assert "no past cycle tells of them: if they lie past what" in rows["foreign"]["message"]
     # A group whose offset was never translated is not in the state.
     missing = "groups that never had an offset there may be missing"
     assert missing in failing_over.result.stderr

@@ -3,7 +3,7 @@
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import structlog
@@ -36,7 +36,8 @@ log = structlog.get_logger(__name__)
 class KnownOffset:
     """What past cycles know of a group-partition: its target offset, the source offset that this
     translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` and
-    `translation` (a target offset) are those of the last cycle."""
+    `translation` (a target offset) are those of the last cycle. The state has no reason, but
+    `translation_to`: up to this target offset, the group resumes at the same record."""
 
     target_offset: int | None
     source: TopicPartition
@@ -44,6 +45,16 @@ class KnownOffset:
     in_sync_at: float | None
     reason: str | None = None
     translation: int | None = None
+    translation_to: int | None = None
+
+    def with_reason(self, committed: int) -> "KnownOffset":
+        """The same, with the reason that the state implies for an offset past the translation."""
+        if self.translation_to is None or committed <= self.translation_to:
+            return self
+        if committed == self.target_offset:
+            return replace(self, reason=Reason.SOURCE_REWOUND)
+        ahead = Reason.TARGET_AHEAD
+        return replace(self, target_offset=committed, source_offset=None, reason=ahead)
 
 
 KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
@@ -90,7 +101,18 @@ def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
         log.warning("state_not_read", flow=flow.name, message=warning)
     for pair in carry_over.pairs.rows(named=True):
         source = TopicPartition(pair["source_topic"], pair["partition"])
-        yield pair["group"], KnownOffset(pair["last_target"], source, pair["last_source"], None)
+        yield (
+            pair["group"],
+            KnownOffset(
+                pair["last_target"],
+                source,
+                pair["last_source"],
+                None,
+                None,
+                pair["known_target"],
+                pair["known_to"],
+            ),
+        )
 
 
 def unverified(
@@ -138,10 +160,13 @@ def unverified(
             without = sorted((of_flow.keys() | known_of.keys()) - commits.keys())
             is_active = group in listings and listings[group].active
             # An offset that another client set since then translates another commit, if any.
-            same = {
-                place: known_of[place]
+            seen = {
+                place: known_of[place].with_reason(offset)
                 for place, offset in commits.items()
-                if place in known_of and known_of[place].target_offset == offset
+                if place in known_of
+            }
+            same = {
+                place: one for place, one in seen.items() if one.target_offset == commits[place]
             }
             found.append(
                 _verdict(flow, group, commits, known_of, same, without, now, is_active=is_active)
@@ -180,6 +205,11 @@ _MESSAGES: Mapping[str | None, str] = {
     None: "it resumes from its {since}; it re-reads the records that it has processed on {source}"
     " since then",
 }
+_FOREIGN = (
+    "it resumes from its last committed offsets, but no past cycle tells of {places}: if they lie"
+    " past what it had read on {source}, its consumers skip records; if not, they re-read the"
+    " records that it has processed there since"
+)
 
 
 def _verdict(
@@ -205,6 +235,10 @@ def _verdict(
     for rewindable in REWINDABLE:
         found[rewindable] = [place for place, one in same.items() if one.reason == rewindable]
     reason = next((one for one in _MESSAGES if found.get(one)), None)
+    foreign = [] if reason else [place for place in commits if place not in same]
+    places = few([*map(str, foreign or found.get(reason, ()))], 3)
+    if foreign:
+        places = f"those in {places}" if same else "them"
     since = "last committed offsets, whose age is not known"
     if oldest is not None:
         since = f"committed offsets of {in_utc(oldest * 1000)}"
@@ -219,10 +253,10 @@ def _verdict(
         None if oldest is None else in_utc(oldest * 1000),
         None if oldest is None else max(0, round(now - oldest)),
         reason,
-        _MESSAGES[reason].format(
+        (_FOREIGN if foreign else _MESSAGES[reason]).format(
             target=flow.target.alias,
             source=flow.source.alias,
-            places=few([*map(str, found.get(reason, ()))], 3),
+            places=places,
             since=since,
         ),
     )
