@@ -12,12 +12,12 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.memory_flows import flow
-from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.schema import ROWS
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
 from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import FlowSettings, ServerSettings
+from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.metrics.table import Declared
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application

@@ -1,11 +1,10 @@
 """Fetching the offsets that groups have committed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import Failed, GroupOffsets
 
 
 def committed_columns(
@@ -31,17 +30,3 @@ def committed_columns(
     except ClusterUnreachable as error:
         failed = all_failed(error)
         return CommittedColumns.of(dict.fromkeys(groups, failed))
-
-
-def committed_offsets(
-    cluster: Cluster,
-    groups: Sequence[str],
-    *,
-    share_groups: Collection[str] = (),
-    require_stable: bool,
-) -> Mapping[str, GroupOffsets | Failed]:
-    """What `committed_columns` returns, by group."""
-    found = committed_columns(
-        cluster, groups, share_groups=share_groups, require_stable=require_stable
-    )
-    return found.by_group()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -236,13 +236,13 @@ class Claims:
         name = competing.flow.name
         if name not in self._offsets:
             groups, failed = selected_groups(competing.flow, self._groups)
-            offsets = committed_offsets(
+            found = committed_columns(
                 competing.source,
                 groups,
                 share_groups=self._share_groups,
                 require_stable=False,
             )
-            self._offsets[name] = {**offsets, **failed}
+            self._offsets[name] = {**found.by_group(), **failed}
         return self._offsets[name]
 
     def _targets(

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.replication import REPLICATION
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.summary import Summary, SummaryKey
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.output import IN_PLACE, Tally, by_name, counted

@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.carry_over import describe_topics
-from tsoffset.cycle.replication import replication
 from tsoffset.cycle.schema import joined
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import failed_row, rows_table
@@ -28,6 +27,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync import rows as frames
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
+from tsoffset.group_sync.replication import replication
 from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import GroupListings, GroupType, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding

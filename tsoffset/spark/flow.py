@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.spent import Spent, Stage

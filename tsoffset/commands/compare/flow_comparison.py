@@ -20,7 +20,7 @@ from tsoffset.commands.compare.judgement import (
 )
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.repeats import Span, check_repeats
-from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import SourceCommit, preflight, renamings_of, selected_groups
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable
@@ -249,7 +249,7 @@ def _without_commits(
     failed = {commit.group for commit in commits if commit.target is None}
     left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
     groups = sorted({key.group for key in left})
-    current = _offsets(committed_offsets(opened.target, groups, require_stable=True))
+    current = _offsets(committed_columns(opened.target, groups, require_stable=True).by_group())
     why = "the group has no committed offset on the source any more: it expired or was deleted"
     for key in left:
         copy = key.target

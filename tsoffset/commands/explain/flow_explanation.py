@@ -7,7 +7,7 @@ from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.trace import Explanation, Trace
 from tsoffset.commands.scope import did_you_mean
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
@@ -152,8 +152,8 @@ def _selected(
     if some:
         return some
     group, source = options.group, opened.source
-    offsets = committed_offsets(source, [group], share_groups=share_groups, require_stable=False)
-    of_group = offsets[group]
+    read = committed_columns(source, [group], share_groups=share_groups, require_stable=False)
+    of_group = read.by_group()[group]
     if isinstance(of_group, Failed):
         raise _NothingToExplain(f"flow {opened.settings.name}: {of_group.message}")
     present = [*map(str, sorted(of_group))]

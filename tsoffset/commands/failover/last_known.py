@@ -10,7 +10,7 @@ import structlog
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import is_written_by, renamings_of, selected_groups
 from tsoffset.flow.security import Security
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
@@ -126,9 +126,9 @@ def unverified(
     listings = listed.groups
     names = {*listings, *known}
     wanted, broken = selected_groups(flow, names)
-    offsets = committed_offsets(
+    offsets = committed_columns(
         target, wanted, share_groups=listed.share_groups, require_stable=False
-    )
+    ).by_group()
     written = {
         group: {
             place: one

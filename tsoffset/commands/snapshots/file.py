@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
@@ -166,8 +166,8 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
         raise _incomplete(target, failed)
     commits = []
     share_groups = listings.share_groups
-    found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)
-    for group, offsets in found.items():
+    found = committed_columns(target, names, share_groups=share_groups, require_stable=False)
+    for group, offsets in found.by_group().items():
         if isinstance(offsets, Failed):
             raise _incomplete(target, offsets)
         for place, commit in sorted(offsets.items()):

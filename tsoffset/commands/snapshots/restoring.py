@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -76,7 +76,9 @@ def plan(
     commits = snapshot.commits
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
     groups = sorted({commit.group for commit in commits} | set(filter(is_group, listed.groups)))
-    found = committed_offsets(target, groups, share_groups=share_groups, require_stable=False)
+    found = committed_columns(
+        target, groups, share_groups=share_groups, require_stable=False
+    ).by_group()
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}
     ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}

@@ -30,17 +30,14 @@ def principal(security: Security) -> str | None:
     if isinstance(login, PasswordLogin):
         return f"User:{login.username}"
     if isinstance(login, KerberosLogin):
-        return None if login.principal is None else f"User:{_first(login.principal)}"
+        # `alice` of `alice/host@REALM`.
+        name = None if login.principal is None else login.principal.partition("@")[0]
+        return None if name is None else f"User:{name.partition('/')[0]}"
     if login is not None:
         return None
     if security.tls is None or security.tls.own is None:
         return "User:ANONYMOUS"
     return _subject(security.tls.own)
-
-
-def _first(kerberos: str) -> str:
-    """`alice` of `alice/host@REALM`."""
-    return kerberos.partition("@")[0].partition("/")[0]
 
 
 def _subject(store: CertificateStore) -> str | None:

@@ -19,7 +19,7 @@ from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection, Selector
-from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.values import rows_table
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
@@ -359,7 +359,7 @@ def _behind(target: KafkaCluster, found: Checkpoints) -> int:
     wanted = {key: one for key, one in found.newest.items() if key.group in _IDLE}
     names = sorted({key.group for key in wanted})
     current: dict[CheckpointKey, int] = {}
-    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+    for group, offsets in committed_columns(target, names, require_stable=False).by_group().items():
         if not isinstance(offsets, Failed):
             for place, commit in offsets.items():
                 if isinstance(commit, CommittedOffset):

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from tsoffset.cycle.schema import TEXT
+from tsoffset.group_sync.rows import as_arrow
 
 REPLICATION = pa.schema(
     [
@@ -25,7 +26,7 @@ records is proven."""
 
 
 def replication(partitions: pl.DataFrame) -> pa.Table:
-    """REPLICATION of what is cached of partitions (`group_sync.tables.PARTITIONS`)."""
+    """REPLICATION of what is cached of partitions (`tables.PARTITIONS`)."""
     pair_source = pl.col("pair_sources").list.last()
     is_later = (pair_source > pl.col("frontier_source")).fill_null(pair_source.is_not_null())
     source = pl.when(is_later).then(pair_source).otherwise("frontier_source")
@@ -38,6 +39,5 @@ def replication(partitions: pl.DataFrame) -> pa.Table:
         "partition",
         lag_records=(bound - arrived).clip(lower_bound=0),
         lag_bound_records=bound,
-    ).to_arrow(compat_level=pl.CompatLevel.oldest())
-    topic = rows["source_topic"].cast(pa.string()).dictionary_encode()
-    return pa.table([topic, *rows.columns[1:]], schema=REPLICATION)
+    )
+    return as_arrow(rows, REPLICATION)

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from tsoffset.cycle.replication import replication
+from tsoffset.group_sync.replication import replication
 from tsoffset.group_sync.tables import PARTITIONS, empty, select
 
 Pair = tuple[int, int]
