@@ -140,7 +140,7 @@ class MemoryStand(Stand):
         given."""
         there = self.cluster.group(group)
         there.pending[partition] = CommittedOffset(offset)
-        yield lambda: there.end_transaction(commit=True)
+        yield lambda: there.end_transaction()
 
     def impatient(self) -> Cluster:
         """The same cluster with a short deadline for calls."""

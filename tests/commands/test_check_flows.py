@@ -4,13 +4,15 @@ commits, Java and Spark."""
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
+from unittest.mock import patch
 
 import pytest
 
 from tests.commands.test_check import checked, filled, found, mirrored, settings, worst
 from tests.commands.test_compare import checkpoint
 from tests.memory_flows import NOW_MS, Estate, flow
-from tsoffset.commands.check.clusters import lacks_max_timestamp, machine
+from tsoffset.commands.check import clusters
+from tsoffset.commands.check.clusters import lacks_max_timestamp
 from tsoffset.commands.check.configs import TopicConfigs, compared_configs, duration
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.groups import checkpoints_seen, other_committer
@@ -271,29 +273,25 @@ def test_groups_that_no_flow_takes_are_named():
 # --- this machine and executors -------------------------------------------------------------
 
 
-def on_machine(spark: Mapping[str, str], java: int | None = 17, pyspark: bool = True) -> set[str]:
+def on_machine(
+    spark: Mapping[str, str], java: int | Exception = 17, pyspark: str | Exception = "4.1"
+) -> set[str]:
     """Severities and subjects that are not ok."""
-
-    def find_java() -> int:
-        if java is None:
-            raise JavaTooOld("use java: it is Java 11; install a newer one")
-        return java
-
-    def find_version(package: str) -> str:
-        if not pyspark:
-            raise PackageNotFoundError(package)
-        return "4.1"
-
-    findings = list(machine(spark, find_java=find_java, find_version=find_version))
+    with (
+        patch.object(clusters, "java_version", side_effect=[java]),
+        patch.object(clusters, "version", side_effect=[pyspark]),
+    ):
+        findings = list(clusters.machine(spark))
     assert all(finding.remedy for finding in findings if finding.severity is not OK)
     return {f"{f.severity} {f.subject}" for f in findings}
 
 
 def test_java_and_spark_are_looked_at():
     """Without either no cycle runs; with both it is one line."""
+    old = JavaTooOld("use java: it is Java 11; install a newer one")
     assert on_machine({}) == {"ok Spark"}
-    assert on_machine({}, java=None) == {"error Java"}
-    assert on_machine({}, pyspark=False) == {"error PySpark"}
+    assert on_machine({}, java=old) == {"error Java"}
+    assert on_machine({}, pyspark=PackageNotFoundError("pyspark")) == {"error PySpark"}
 
 
 def test_executors_elsewhere_need_the_package(tmp_path):

@@ -139,7 +139,7 @@ class Life:
         for place in self.there():
             group = self.estate["B"].group(self.rng.choice(GROUPS))
             group.pending[place] = CommittedOffset(self.rng.randrange(40))
-        self.estate["B"].group(self.rng.choice(GROUPS)).end_transaction(commit=True)
+        self.estate["B"].group(self.rng.choice(GROUPS)).end_transaction()
 
     def faults(self) -> None:
         cluster = self.estate[self.rng.choice("ABC")]

@@ -181,7 +181,7 @@ def test_a_transaction_that_ends_meanwhile_counts(estate, target):
         target.group(group).pending[COPY] = CommittedOffset(offset)
         target.after_looks.append(lambda: None)
     target.after_looks[1] = lambda: [
-        target.group(group).end_transaction(commit=True) for group in ("first", "second")
+        target.group(group).end_transaction() for group in ("first", "second")
     ]
     rows = sync(estate, target)
     assert verdict(row_of(rows, "first")) == skipped(Reason.TARGET_AHEAD)

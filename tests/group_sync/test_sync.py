@@ -372,7 +372,7 @@ def test_commits_of_an_open_transaction_fail_the_row_on_the_target(estate):
     group = estate["B"].group("one")
     group.pending[TopicPartition("A.orders", 0)] = CommittedOffset(90)
     assert failures_of(estate, FailureKind.COORDINATOR) == {("one", 0)}
-    group.end_transaction(commit=True)
+    group.end_transaction()
     assert verdict(row_of(estate.sync(), "one", partition=0)) == skipped(Reason.TARGET_AHEAD)
 
 

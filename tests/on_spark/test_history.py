@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ def session(session) -> SparkSession:
 
 
 def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
-    return open_views(session, place_of(directory), ViewScope(**asked))
+    return open_views(
+        session, place_of(directory), ViewScope(**asked), partial(place_of, directory)
+    )
 
 
 def ask(session: SparkSession, question: HistoryQuery, *, cycles: int = 3) -> list[dict[str, Any]]:

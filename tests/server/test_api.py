@@ -9,10 +9,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.serving import AT, FLOW, PATH, TOKEN, Daemon, bearing, many_rows, problem, row, skipped
+from tsoffset.daemon.points import POINTS_KEPT
 from tsoffset.daemon.status import Board, FlowState, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
-from tsoffset.server.api import MOST_POINTS
 
 TROUBLE = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": "took too long"}
 STRANGE = [
@@ -342,7 +342,7 @@ def test_history_has_a_point_a_cycle(daemon, client):
     assert answered(client, path, **{"from": AT + 1})["points"] == [second]
     assert answered(client, path, to=AT + 1)["points"] == [first]
     assert answered(client, path, limit=1)["points"] == [second]
-    refused(client, f"{path}?limit={MOST_POINTS + 1}", 422)
+    refused(client, f"{path}?limit={POINTS_KEPT + 1}", 422)
 
 
 # --- pause, resume, sync ------------------------------------------------------------------

@@ -132,7 +132,6 @@ for one in _COMMANDS:
 
 
 def main() -> None:
-    """Run the console script."""
     keep_standard_streams()
     log_uncaught_errors()
     words = " ".join(sys.argv[1:]).replace("=", " ").lower()

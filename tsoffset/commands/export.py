@@ -7,7 +7,7 @@ has a header. It moves groups by hand, where tsoffset may not commit.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import structlog
@@ -21,9 +21,6 @@ from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, counted, csv_line
-
-if TYPE_CHECKING:
-    from tsoffset.config.selection import Selection
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +49,9 @@ Examples:
     writes_file=True,
     format=Format.CSV,
 )
-def export(output: Output, notices: Notices, *, group: str | None, **options: Any) -> int:
+def export(
+    output: Output, notices: Notices, *, group: str | None, state: str | None, **options: Any
+) -> int:
     """Write translated offsets as CSV for kafka-consumer-groups.
 
     Writes the offsets that `sync` would commit, in the format that kafka-consumer-groups
@@ -67,25 +66,9 @@ def export(output: Output, notices: Notices, *, group: str | None, **options: An
         )
     if group is not None:
         options["groups"] = whole_name(group)
-    selection = select(options, notices)
-    return run_export(selection, output, notices, with_group=group is None, **options)
-
-
-def run_export(
-    selection: "Selection",
-    output: Output,
-    notices: Notices,
-    *,
-    with_group: bool,
-    state: str | None,
-) -> int:
-    """Plan one cycle of each flow, write what can be exported, and return the exit status.
-
-    `with_group` is the form for several groups. Raises UsageError if the flows have several
-    targets, since the file cannot tell them apart, and if nothing matches.
-    """
     from tsoffset.terminal.row_columns import tally_of
 
+    selection = select(options, notices)
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
         raise UsageError(
@@ -105,7 +88,7 @@ def run_export(
                 statuses.append(error.exit_status)
                 continue
             rows = [(row, left_out(row, result.share_groups)) for row in result.rows]
-            output.encoded(None, lines(rows, with_group=with_group))
+            output.encoded(None, lines(rows, with_group=group is None))
             output.flush()
             _report(flow.name, flow.target.alias, rows, notices)
             tally = tally_of(result.rows.table)

@@ -81,32 +81,27 @@ Exit status:
     ),
     selects=False,
 )
-def history(output: Output, notices: Notices, *, config: Path, strict: bool, **asked: Any) -> int:
+def history(
+    output: Output,
+    notices: Notices,
+    *,
+    config: Path,
+    strict: bool,
+    flows: Sequence[str],
+    groups: str | None,
+    since_seconds: float,
+    cycles: int,
+    limit: int,
+    sql: str | None,
+    question: str | None,
+) -> int:
     """Query the cycles that `run` keeps in history.dir.
 
     Runs in Spark SQL over the last seven days, or the time of --since. Connects to no cluster.
     """
     from tsoffset.config.loading import Configuration
 
-    return run_history(Configuration.read(config, strict=strict), output, notices, **asked)
-
-
-def run_history(
-    configuration: "Configuration",
-    output: Output,
-    notices: Notices,
-    *,
-    question: str | None = None,
-    sql: str | None = None,
-    flows: Sequence[str] = (),
-    groups: str | None = None,
-    since_seconds: float = 604_800.0,
-    cycles: int = 10,
-    limit: int = 100,
-) -> int:
-    """Print the answer to a query (`question`), or to a user's own `sql`, and return the exit
-    status. `cycles` and `limit` are for ready-made queries. Raises ConfigurationError, UsageError,
-    HistoryFailed, and what keeps Spark from starting."""
+    configuration = Configuration.read(config, strict=strict)
     if (question is None) == (sql is None):
         raise UsageError("give one query: stuck, worst or accuracy, or --sql TEXT")
     pattern = expression("--groups", groups)
@@ -163,12 +158,10 @@ def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str
     from tsoffset.history.reading import last_known
 
     assert settings.history.directory is not None
-    found = [
-        last_known(settings.history.directory, name)
-        for name in flows or [flow.name for flow in settings.flows]
-    ]
-    tables = [table for table in found if table is not None]
-    known = {group for table in tables for group in table["group"].drop_null().unique().to_pylist()}
+    known: set[str] = set()
+    for name in flows or [flow.name for flow in settings.flows]:
+        if (last := last_known(settings.history.directory, name)) is not None:
+            known |= {*last[0]["group"].drop_null().unique().to_pylist()}
     pattern = expression("--groups", groups)
     if known and not any(matches(pattern, group) for group in known):
         raise UsageError(no_match("group", groups, known))

@@ -79,15 +79,12 @@ def lists(
     uses the same file. A running `tsoffset run` applies them in its next cycle, and this command
     asks it to confirm that. Commits nothing and connects to no cluster.
     """
-    # Loads pyarrow.
-    from tsoffset.config.overrides import LIST_KEYS
-
     status = 0
     if reset or any(entries.values()):
         selection, status = _change(selection, entries, notices, reset=reset)
     configured = selection.configured()
     rows = [
-        _row(selection, configured, flow.name, key) for flow in selection.flows for key in LIST_KEYS
+        _row(selection, configured, flow.name, key) for flow in selection.flows for key in _KEYS
     ]
     output.show(ListRow, rows, partial(_lines, rows))
     return status
@@ -166,9 +163,9 @@ def _confirm_applied(
 def _changed_lists(
     overrides: "Overrides", entries: Mapping[str, Sequence[str]], configured: "FlowSettings"
 ) -> "Overrides":
-    from tsoffset.config.overrides import LIST_KEYS, ListChange, entry_of
+    from tsoffset.config.overrides import ListChange, entry_of
 
-    for key in LIST_KEYS:
+    for key in _KEYS:
         option, name = f"--{key.replace('.', '-')}", key.replace(".", "_")
         change = overrides.lists.get(key, ListChange())
         for text in map(str.strip, entries[f"{name}_remove"]):

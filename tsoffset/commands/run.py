@@ -76,7 +76,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     from tsoffset.daemon.points import RecentCycles
     from tsoffset.daemon.signals import supervise
     from tsoffset.daemon.status import Board, Instance
-    from tsoffset.history.reading import last_known_and_when
+    from tsoffset.history.reading import last_known
     from tsoffset.history.writing import HistoryWriter
     from tsoffset.metrics.collector import Metrics
     from tsoffset.server.listeners import advertised_url, serve
@@ -98,7 +98,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     past = history or RecentCycles()
 
     def known(flow: str) -> "tuple[pa.Table, float] | None":
-        return None if kept.directory is None else last_known_and_when(kept.directory, flow)
+        return None if kept.directory is None else last_known(kept.directory, flow)
 
     daemon = Daemon(
         selector,

@@ -22,7 +22,6 @@ class Entry:
 
     @property
     def location(self) -> str:
-        """`file:line`, or the file alone."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
@@ -35,7 +34,6 @@ class Findings:
 
     @property
     def problems(self) -> tuple[ConfigurationProblem, ...]:
-        """What makes the configuration unusable, by line."""
         return tuple(sorted(self._problems, key=lambda problem: problem.line or 0))
 
     @property
@@ -44,7 +42,6 @@ class Findings:
         return tuple(self._warnings)
 
     def problem(self, entry: Entry, allowed: str, *, with_value: bool = True) -> None:
-        """Add a problem of an entry; its value is shown unresolved."""
         value = shown_value(entry) if with_value else None
         key = printable(entry.key)
         self._problems[ConfigurationProblem(key, value, allowed, entry.file, entry.line)] = None
@@ -55,7 +52,6 @@ class Findings:
         self._problems[ConfigurationProblem(key, None, allowed, file, line)] = None
 
     def warning(self, entry: Entry, text: str) -> None:
-        """Add a warning of an entry, which works but perhaps not as intended."""
         self._warnings[f"{entry.location}: {printable(entry.key)}: {text}"] = None
 
 

@@ -65,7 +65,6 @@ class FlowSource:
         return f"{self.source}->{self.target}"
 
     def value(self, key: Key[T]) -> T:
-        """The key's value, or its default if it is absent or not usable."""
         return read(key, self.settings.get(key.name))
 
     def fields(self, of: type, side: Side | None = None) -> dict[str, Any]:

@@ -163,13 +163,8 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
 
 
 def _is_strict(entry: Entry | None, resolver: Resolver) -> bool:
-    if entry is None:
-        return False
-    try:
-        return keys.UNKNOWN_KEYS.read(_resolve(entry, resolver, Findings()).value) == "error"
-    except ValueError:
-        # `check_setting` reports the wrong value.
-        return True
+    # `check_setting` reports a wrong value.
+    return entry is not None and _resolve(entry, resolver, Findings()).value.lower() == "error"
 
 
 def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:

@@ -43,7 +43,6 @@ class Overrides:
     lists: Mapping[str, ListChange] = field(default_factory=dict)
 
     def changed(self, key: str, change: ListChange) -> "Overrides":
-        """The same, with this change of one list."""
         lists = {**self.lists, key: change}
         return replace(self, lists={name: c for name, c in lists.items() if c != ListChange()})
 

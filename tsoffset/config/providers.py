@@ -48,7 +48,6 @@ class Resolver:
         self.substituted: set[str] = set()
 
     def resolve(self, text: str) -> str:
-        """`text` with every reference replaced. Raises Unresolved."""
         reasons: list[str] = []
 
         def replacement(reference: re.Match[str]) -> str:

@@ -116,7 +116,6 @@ def merge_settings(
 
 
 def first_of(settings: Mapping[str, Setting], *names: str) -> Setting | None:
-    """The setting of the first of `names` that is set."""
     return next((settings[name] for name in names if name in settings), None)
 
 

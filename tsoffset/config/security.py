@@ -134,7 +134,6 @@ def _is_loopback(broker: str) -> bool:
 
 
 def _of(texts: Mapping[str, str], key: Key[str | None]) -> str | None:
-    """The text; None if it is absent or empty."""
     return texts.get(key.name) or None
 
 

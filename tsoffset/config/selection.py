@@ -58,7 +58,6 @@ class Selection:
         return cls(configuration, settings, chosen, narrowing)
 
     def configured(self) -> Self:
-        """The same flows without changed lists."""
         return self.with_lists(KnownLists(), [flow.name for flow in self.flows])
 
     def require_known_lists(self, flow: FlowSettings) -> None:
@@ -71,10 +70,7 @@ class Selection:
 
     def flow(self, name: str) -> FlowSettings:
         """One of the chosen flows. Raises KeyError."""
-        for flow in self.flows:
-            if flow.name == name:
-                return flow
-        raise KeyError(name)
+        return {flow.name: flow for flow in self.flows}[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,6 @@ class Selector:
 
 
 def only_planned(flow: FlowSettings) -> str:
-    """Why a flow that does not commit is planned instead, as a sentence."""
     return (
         f"flow {flow.name}: sync.group.offsets.enabled is false, so this is a plan and nothing is "
         "committed; set it to true, or remove it, to commit"

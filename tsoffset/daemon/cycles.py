@@ -75,7 +75,6 @@ class CycleLog:
 
 
 def _needing_attention(rows: pa.Table) -> pa.Table:
-    """Failed rows, and skipped ones that an operator has to resolve."""
     outcome, reason = (rows[name].cast(pa.string()) for name in ("outcome", "reason"))
     remedied = pc.is_in(reason, value_set=pa.array(_TO_RESOLVE, pa.string()))
     return rows.filter(pc.or_(pc.equal(outcome, OutcomeKind.FAILED), remedied))

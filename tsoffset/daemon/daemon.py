@@ -85,7 +85,7 @@ class Daemon:
         self._apply(self._selection)
         self._starts_by = None
         while not self._stopping.is_set():
-            self._wake.wait(self._reload_seconds)
+            self._wake.wait(seconds_between_looks(self._selection.settings.state_dir))
             asked = self._wake.is_set()
             self._wake.clear()
             if not self._stopping.is_set():
@@ -122,7 +122,6 @@ class Daemon:
         self._set_paused(flow, True)
 
     def resume(self, flow: str) -> None:
-        """Start the next cycle at once."""
         self._set_paused(flow, False)
 
     def sync_now(self, flow: str) -> None:
@@ -152,10 +151,6 @@ class Daemon:
             loop.look_at_pause()
 
     # --- reloads ----------------------------------------------------------------------------
-
-    @property
-    def _reload_seconds(self) -> float:
-        return seconds_between_looks(self._selection.settings.state_dir)
 
     def _read_pauses(self) -> None:
         self._pauses.look()

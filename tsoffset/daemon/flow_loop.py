@@ -168,7 +168,6 @@ class FlowLoop:
             self._wake.set()
 
     def sync_now(self) -> None:
-        """Start the next cycle as soon as none runs."""
         self._asked = True
         self._wake.set()
 

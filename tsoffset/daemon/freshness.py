@@ -1,7 +1,7 @@
 """How fresh the target's committed offsets are, for each group-partition.
 
 `lag_records` is the most records that a consumer re-reads if it fails over right after the cycle
-(`terminal.output.reread`); null if the target group has no usable offset. `in_sync_at` (seconds
+(`row_columns.reread_of`); null if the target group has no usable offset. `in_sync_at` (seconds
 since 1970 UTC) is when a cycle last found the target group at its translation or past it (yet not
 past the log's end), or committed it: the target offset is `now - in_sync_at` seconds old.
 `synced_source_offset` is the offset that the group had committed on the source at that time.

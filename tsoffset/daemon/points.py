@@ -76,7 +76,6 @@ class RecentCycles:
         self._lock = threading.Lock()
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """Add the cycle's point, and drop the oldest one."""
         point = CyclePoint.of(cycle, status)
         with self._lock:
             self._points.setdefault(cycle.flow, deque(maxlen=self._kept)).append(point)

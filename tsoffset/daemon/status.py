@@ -57,7 +57,6 @@ class Instance:
 
     @classmethod
     def here(cls) -> "Instance":
-        """This process, with a new id."""
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), os.getpid(), time.time())
 
 
@@ -177,7 +176,6 @@ class FlowStatus:
 
     @property
     def name(self) -> str:
-        """`A->B`."""
         return self.flow.name
 
 
@@ -205,12 +203,10 @@ class Board:
         self._attempted = False
 
     def statuses(self) -> tuple[FlowStatus, ...]:
-        """A snapshot of all flows."""
         with self._lock:
             return tuple(self._statuses.values())
 
     def status(self, flow: str) -> FlowStatus | None:
-        """A snapshot of one flow; None if there is no such flow."""
         with self._lock:
             return self._statuses.get(flow)
 

@@ -141,7 +141,6 @@ class Summary:
         return next(iter(self.entries(self._entries.filter(pl.col("name") == name))), None)
 
     def rows(self, name: str) -> pa.Table:
-        """The rows of an entry, in their order."""
         return self._pairs.filter(pc.equal(self._names, pa.scalar(name, pa.string())))
 
     def select(

@@ -32,8 +32,6 @@ _NAME = re.compile(
 
 
 class HistoryTable(StrEnum):
-    """One of the two tables."""
-
     PAIRS = "pairs"
     CYCLES = "cycles"
 
@@ -153,7 +151,6 @@ class DayFiles:
 
 
 def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
-    """The rows of all tables, which have this schema."""
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
 

@@ -28,15 +28,10 @@ _COLUMNS = {"at": "ended_at", "lag_seconds": "lag_seconds_max"}
 _POINT_COLUMNS = tuple(_COLUMNS.get(field.name, field.name) for field in fields(CyclePoint))
 
 
-def last_known(directory: str | Path, flow: str) -> pa.Table | None:
-    """The group-partitions (PAIRS_KNOWN) of the flow's last recorded cycle, of any process; None if
-    there is none. Files that cannot be read are left out and logged."""
-    known = last_known_and_when(directory, flow)
-    return None if known is None else known[0]
-
-
-def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, float] | None:
-    """As `last_known`, with the end of that cycle (seconds since 1970 UTC)."""
+def last_known(directory: str | Path, flow: str) -> tuple[pa.Table, float] | None:
+    """The group-partitions (PAIRS_KNOWN) of the flow's last recorded cycle, of any process, and the
+    end of that cycle (seconds since 1970 UTC); None if there is none. Files that cannot be read are
+    left out and logged."""
     root = place_of(directory)
     try:
         for day in reversed(days(root, HistoryTable.PAIRS, flow)):

@@ -107,8 +107,6 @@ class Opened:
 
 
 class _Union(AccumulatorParam[set[str]]):
-    """Unites sets of sentences."""
-
     def zero(self, value: set[str]) -> set[str]:
         return set()
 
@@ -117,23 +115,21 @@ class _Union(AccumulatorParam[set[str]]):
 
 
 def open_views(
-    session: SparkSession, root: Place, asked: ViewScope, again: Callable[[], Place] | None = None
+    session: SparkSession, root: Place, asked: ViewScope, again: Callable[[], Place]
 ) -> Opened:
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException if the
     history cannot be listed.
 
-    With `again`, Spark's tasks call this function to get the root. Then the URI of a store, which
-    may hold credentials, is not sent to them.
+    Spark's tasks call `again` to get the root. Then the URI of a store, which may hold
+    credentials, is not sent to them.
     """
     opened = Opened(session.sparkContext.accumulator(set(), _Union()))
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # Off for cycles, which it would slow down; on here, as the number of rows is not known.
     session.conf.set("spark.sql.adaptive.enabled", "true")
     for kind in HistoryTable:
-        files = list(_files(root, kind, asked))
+        files = [without_root(file) for file in _files(root, kind, asked)]
         opened.files += len(files)
-        if again is not None:
-            files = [without_root(file) for file in files]
         groups = asked.groups if kind is HistoryTable.PAIRS else None
         rows = _rows(session, kind, files, partial(_read, groups, opened.damaged, again))
         rows.createOrReplaceTempView(f"tsoffset_{kind.value}")
@@ -195,15 +191,13 @@ def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
 def _read(
     groups: re.Pattern[str] | None,
     damaged: Accumulator[set[str]],
-    again: Callable[[], Place] | None,
+    again: Callable[[], Place],
     cells: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Runs in a task: the rows of its files; of a damaged file, the rows before the damage."""
     for batch in cells:
         for cell in batch["file"].to_pylist():
-            file: HistoryFile = from_cell(cell)
-            if again is not None:
-                file = below_root(file, again)
+            file = below_root(from_cell(cell), again)
             try:
                 for rows in file.batches():
                     if groups is not None:

@@ -48,7 +48,6 @@ class HistoryWriter:
         self._recent = RecentCycles()
 
     def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
-        """As `Observer.cycle_ended`. Returns before the cycle is written."""
         with self._lock:
             writer = self._writers.get(cycle.flow)
             if writer is None:

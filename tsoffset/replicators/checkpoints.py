@@ -11,7 +11,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Cluster
-from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    GroupOffsets,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    TopicPartition,
+)
 from tsoffset.records import RawRecord
 
 _BYTES_PER_READ = 1_000_000
@@ -41,6 +49,19 @@ class Checkpoint:
     source_offset: int
     target_offset: int
     timestamp_ms: int | None = None
+
+
+def committed_by_key(
+    committed: Mapping[str, GroupOffsets | Failed],
+) -> dict[CheckpointKey, int]:
+    """The target groups' committed offsets, without those that could not be read."""
+    return {
+        CheckpointKey(group, place): commit.offset
+        for group, offsets in committed.items()
+        if not isinstance(offsets, Failed)
+        for place, commit in offsets.items()
+        if isinstance(commit, CommittedOffset)
+    }
 
 
 def decode_key(content: bytes | None) -> CheckpointKey:

@@ -30,7 +30,6 @@ from tsoffset.server.flows import (
     entry_fields,
     flow_answer,
     flows_answer,
-    no_step,
     replication_lags,
     resumptions,
     row_answers,
@@ -42,9 +41,6 @@ from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
 from tsoffset.terminal.next_step import next_step
 from tsoffset.version import __version__
-
-# As many as this process has in memory: an answer without reading files takes 10 ms.
-MOST_POINTS = POINTS_KEPT
 
 Metrics = Callable[[str], tuple[bytes, str]]
 """From the `Accept` header ("" if absent) to the metrics and their content type."""
@@ -150,8 +146,6 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
 
 
 class _Routes:
-    """The routes below /api/v1."""
-
     def __init__(
         self,
         settings: ServerSettings,
@@ -264,7 +258,8 @@ class _Routes:
         lags = replication_lags(status)
         topics = [
             {
-                **entry_fields(entry, now, no_step),
+                # A command of a next step is for one group.
+                **entry_fields(entry, now, lambda _group, _reason: None),
                 "replication_lag_records": lags.get(entry["name"]),
             }
             for entry in summary.entries(found[paging.part])
@@ -289,7 +284,8 @@ class _Routes:
         ] = None,
         limit: Annotated[
             int,
-            Query(ge=1, le=MOST_POINTS, description="Most points to return; the latest are kept."),
+            # As many as this process has in memory: an answer without reading files takes 10 ms.
+            Query(ge=1, le=POINTS_KEPT, description="Most points to return; the latest are kept."),
         ] = 500,
     ) -> answers.HistoryAnswer:
         """A point for each past cycle of a flow, the oldest first."""
@@ -392,7 +388,6 @@ class _Routes:
         )
 
     def _group(self, status: FlowStatus, group: str) -> tuple[Entry, pa.Table]:
-        """A group's entry and rows."""
         summary = self._board.summary(status, SummaryKey.GROUP)
         if (entry := summary.entry(group)) is not None:
             return entry, summary.rows(group)

@@ -55,10 +55,6 @@ StepOf = Callable[[str | None, str | None], SuggestedCommand | None]
 """From a group and a reason to the next step."""
 
 
-def no_step(_group: str | None, _reason: str | None) -> None:
-    """No next step, for a topic: a command is for one group."""
-
-
 def entry_fields(entry: Entry, now: float, step: StepOf, name: str = "name") -> dict[str, Any]:
     """The fields of an entry, or of a row, whose `name` is its group's."""
     return {

@@ -2,7 +2,6 @@
 installation."""
 
 from collections.abc import Awaitable, Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -11,20 +10,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-_HERE = Path(__file__).parent
-_PAGE = _HERE / "page"
-_SWAGGER = _HERE / "swagger"
+_PAGE = Path(__file__).parent / "page"
 
-_OWN_FILES = "; ".join(
-    [
-        "default-src 'self'",
-        # Swagger UI has its icons in its style sheet.
-        "img-src 'self' data:",
-        "object-src 'none'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
+# Swagger UI has its icons in its style sheet.
+_OWN_FILES = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'"
 )
 
 
@@ -40,16 +31,13 @@ class _Files(StaticFiles):
 def add_pages(app: FastAPI) -> None:
     """Add the routes of both. Call this after adding the API, whose routes have precedence. They
     contain no data, so they need no token."""
-    bundle = find_spec("fastapi_offline")
-    assert bundle is not None
-    assert bundle.origin is not None
-    app.mount("/docs/swagger-ui", _Files(directory=Path(bundle.origin).parent / "static"))
+    app.mount("/docs/swagger-ui", _Files(packages=[("fastapi_offline", "static")]))
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> Response:
         return RedirectResponse("/docs/")
 
-    app.mount("/docs", _Files(directory=_SWAGGER, html=True))
+    app.mount("/docs", _Files(packages=[("tsoffset.server", "swagger")], html=True))
     # One route per file: a mount at `/` would shadow the API.
     page = _Files(directory=_PAGE)
     for name in (file.name for file in _PAGE.iterdir()):

@@ -77,7 +77,6 @@ class EntryChoice:
         self._falling = order is Direction.DESC
 
     def of(self, summary: Summary) -> pl.DataFrame:
-        """The selected entries, sorted."""
         return summary.select(*self._wanted, falling=self._falling)
 
 

@@ -78,17 +78,15 @@ def add_problems(app: FastAPI) -> None:
     """Answer every error with a problem."""
 
     @app.exception_handler(Refused)
-    def refused(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refused)
+    def refused(_request: Request, error: Refused) -> Response:
         return error.response()
 
     @app.exception_handler(Unchanged)
-    def unchanged(_request: Request, error: Exception) -> Response:
+    def unchanged(_request: Request, error: Unchanged) -> Response:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"etag": str(error)})
 
     @app.exception_handler(RequestValidationError)
-    def malformed(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
+    def malformed(_request: Request, error: RequestValidationError) -> Response:
         told = []
         for one in error.errors():
             kind, *parts = map(str, one["loc"])
@@ -102,8 +100,7 @@ def add_problems(app: FastAPI) -> None:
         ).response()
 
     @app.exception_handler(HTTPException)
-    def other(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+    def other(_request: Request, error: HTTPException) -> Response:
         status = HTTPStatus(error.status_code)
         headers = {name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
         return Refused(status, status.description, "see /docs for all paths", **headers).response()

@@ -18,7 +18,7 @@ from typing import Any, TextIO, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import OutcomeKind
 from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
@@ -122,29 +122,6 @@ _WRITER = csv.writer(_Returning(), lineterminator=_LINE_END)
 
 def csv_line(values: Iterable[Any]) -> str:
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
-
-
-def reread(row: Row, *, after_sync: bool = False) -> int | None:
-    """The most records that a consumer of the group-partition re-reads if it moves now, from the
-    target group's offset after the cycle, or after a sync; None if that is missing, past the
-    translation, or without a known bound.
-
-    This is the only definition of a re-read, for commands, page, metrics and `compare`;
-    `row_columns.reread_of` is the same by columns.
-    """
-    if row.reread_bound is None:
-        return None
-    if is_in_place(row.outcome, after_sync=after_sync):
-        return row.reread_bound
-    current = row.current_target_offset
-    if current is None or row.target_offset is None or current > row.target_offset:
-        return None
-    return row.target_offset - current + row.reread_bound
-
-
-def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
-    """Whether the target group has its translation after the cycle, or after a sync."""
-    return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.model import FailureKind, OutcomeKind, Reason
-from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_line, is_in_place
+from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_line
 
 # A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
@@ -69,7 +69,9 @@ def tally_of(rows: pa.Table) -> Tally:
 
 
 def reread_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
-    """What `reread` returns for each of the rows."""
+    """The most records that a consumer of each group-partition re-reads if it moves now, from the
+    target group's offset after the cycle, or after a sync; null if that is missing, past the
+    translation, or without a known bound. The only definition of a re-read."""
     behind = pc.subtract(rows["target_offset"], rows["current_target_offset"])
     behind = pc.if_else(pc.less(behind, 0), None, behind)
     in_place = in_place_of(rows, after_sync=after_sync)
@@ -77,8 +79,8 @@ def reread_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
 
 
 def in_place_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
-    """What `is_in_place` returns for each of the rows."""
-    kinds = [kind for kind in OutcomeKind if is_in_place(kind, after_sync=after_sync)]
+    """Whether the target groups have their translations after the cycle, or after a sync."""
+    kinds = [kind for kind in IN_PLACE if after_sync or kind is not OutcomeKind.WOULD_COMMIT]
     return pc.is_in(rows["outcome"].cast(pa.string()), value_set=pa.array(kinds, pa.string()))
 
 

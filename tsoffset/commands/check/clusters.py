@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -132,22 +132,17 @@ _ARCHIVES = ("spark.archives", "spark.yarn.dist.archives")
 _SCHEME = re.compile(r"(?:file|local):(?://)?(?=/)")
 
 
-def machine(
-    spark: Mapping[str, str],
-    *,
-    find_java: Callable[[], int] = java_version,
-    find_version: Callable[[str], str] = version,
-) -> Iterator[Finding]:
+def machine(spark: Mapping[str, str]) -> Iterator[Finding]:
     """Report Java and Spark on this machine, and whether remote executors can import tsoffset.
     Starts nothing. `spark` are the user's `spark.*` keys."""
     at = Scope(None)
     versions = []
     try:
-        versions.append(f"PySpark {find_version('pyspark')}")
+        versions.append(f"PySpark {version('pyspark')}")
     except PackageNotFoundError:
         yield at.error("PySpark", "is not installed", "pip install tsoffset")
     try:
-        versions.append(f"Java {find_java()}")
+        versions.append(f"Java {java_version()}")
     except EmbeddedError as error:
         cause, step = cause_and_step(str(error))
         yield at.error("Java", f"{cause}: sync, plan and run start Spark, which needs Java", step)

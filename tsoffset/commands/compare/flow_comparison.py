@@ -22,7 +22,7 @@ from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import SourceCommit, preflight, renamings_of, selected_groups
-from tsoffset.cycle.values import failed_row
+from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -32,9 +32,6 @@ from tsoffset.group_sync.read import target_commits, with_current
 from tsoffset.group_sync.tables import COMMIT_RESULTS, select
 from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.model import (
-    CommittedOffset,
-    Failed,
-    GroupOffsets,
     GroupType,
     Isolation,
     LogRange,
@@ -46,11 +43,11 @@ from tsoffset.replicators.checkpoints import (
     Checkpoint,
     CheckpointKey,
     Checkpoints,
+    committed_by_key,
     read_checkpoints,
 )
 from tsoffset.terminal.output import counted
-
-_Current = Mapping[str, GroupOffsets | Failed]
+from tsoffset.terminal.row_columns import reread_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ def _compared(
     names = [work.group for work in start.groups]
     shared = {work.group for work in start.groups if work.type is GroupType.SHARE}
     current = committed_columns(target, names, share_groups=shared, require_stable=True)
-    offsets = _offsets(current.by_group())
+    offsets = committed_by_key(current.by_group())
     if options.against is Against.TIMESTAMPS:
         commits = opened.commits(start.groups)
         checkpoints = _by_timestamps(opened, commits, offsets)
@@ -131,11 +128,12 @@ def _compared(
     translated = opened.translated(commits)
     work = commit_work(translated)
     decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
-    rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
+    rows = [*result_rows(flow.name, work, select(decided, COMMIT_RESULTS))]
+    rereads = reread_of(rows_table(rows)).to_pylist()
     partitions = {commit.partition for commit in commits if commit.partition is not None}
     ends = source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
     unsafe: dict[Span, list[ComparedPair]] = defaultdict(list)
-    for one, row in zip(translated, rows, strict=True):
+    for one, row, reread in zip(translated, rows, rereads, strict=True):
         commit = one.commit
         log = None if commit.partition is None else ends[commit.partition]
         pair = compare_pair(
@@ -146,6 +144,7 @@ def _compared(
             None if commit.target is None else CheckpointKey(commit.group, commit.target),
             source_end=log.end if isinstance(log, LogRange) else None,
             target_range=None if one.position is None else one.position.target_range,
+            reread=reread,
         )
         if (span := _span(one, pair)) is None:
             yield pair
@@ -249,7 +248,8 @@ def _without_commits(
     failed = {commit.group for commit in commits if commit.target is None}
     left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
     groups = sorted({key.group for key in left})
-    current = _offsets(committed_columns(opened.target, groups, require_stable=True).by_group())
+    columns = committed_columns(opened.target, groups, require_stable=True)
+    current = committed_by_key(columns.by_group())
     why = "the group has no committed offset on the source any more: it expired or was deleted"
     for key in left:
         copy = key.target
@@ -257,16 +257,6 @@ def _without_commits(
             at = (key.group, topic, copy.partition, None, None, copy.topic, None, current.get(key))
             row = Row(flow.name, *at, OutcomeKind.SKIPPED, message=why)
             yield compare_pair(at_ms, row, None, checkpoints, key)
-
-
-def _offsets(current: _Current) -> dict[CheckpointKey, int]:
-    return {
-        CheckpointKey(group, place): commit.offset
-        for group, offsets in current.items()
-        if not isinstance(offsets, Failed)
-        for place, commit in offsets.items()
-        if isinstance(commit, CommittedOffset)
-    }
 
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:

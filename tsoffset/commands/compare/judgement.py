@@ -13,7 +13,6 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
-from tsoffset.terminal.output import reread
 
 
 class CheckpointVerdict(StrEnum):
@@ -82,11 +81,13 @@ def compare_pair(
     *,
     source_end: int | None = None,
     target_range: LogRange | None = None,
+    reread: int | None = None,
 ) -> ComparedPair:
     """Compare a plan's row and its translation with the checkpoint of `key` (None: the row has no
     target topic).
 
-    `source_end` is the source's log end, `target_range` the readable range of the target's log.
+    `source_end` is the source's log end, `target_range` the readable range of the target's log, and
+    `reread` the most records that a consumer re-reads from the target group's committed offset.
     """
     checkpoint = None if key is None else checkpoints.newest.get(key)
     current = row.current_target_offset
@@ -117,7 +118,7 @@ def compare_pair(
         records=records,
         target_commit=current,
         target_commit_is=_origin(current, answer, checkpoint, once=key in checkpoints.once),
-        target_commit_reread=reread(row),
+        target_commit_reread=reread,
         message=message,
     )
 

@@ -67,13 +67,13 @@ def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, lis
     it is from the history. The state lacks group-partitions without a translation."""
     found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
     history = settings.history.directory
-    pairs = None if history is None else last_known(history, flow.name)
-    recorded = [*(_of_state(settings, flow) if pairs is None else _of_history(pairs))]
+    last = None if history is None else last_known(history, flow.name)
+    recorded = [*(_of_state(settings, flow) if last is None else _of_history(last[0]))]
     renamings, unnamed = renamings_of(flow, sorted({one.source.topic for _, one in recorded}))
     for group, one in recorded:
         if (renaming := renamings[one.source.topic]) is not None:
             found[group][TopicPartition(renaming.topic, one.source.partition)] = one
-    return found, [*unnamed.values()], pairs is not None
+    return found, [*unnamed.values()], last is not None
 
 
 def _of_history(pairs: pa.Table) -> Iterator[tuple[str, KnownOffset]]:

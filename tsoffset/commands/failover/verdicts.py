@@ -8,10 +8,12 @@ from enum import StrEnum
 
 from rich.text import Text
 
+from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
 from tsoffset.terminal.next_step import SuggestedCommand
-from tsoffset.terminal.output import IN_PLACE, by_name, counted, reread
+from tsoffset.terminal.output import IN_PLACE, by_name, counted
 from tsoffset.terminal.report import RowMessage, head, notes, total
+from tsoffset.terminal.row_columns import reread_of
 from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
 
@@ -53,13 +55,15 @@ class GroupVerdict:
 
 
 def verdicts(
-    flow: str, rows: Iterable[Row], source_active: Collection[str], as_of: str
+    flow: str, rows: Sequence[Row], source_active: Collection[str], as_of: str
 ) -> list[GroupVerdict]:
     """The verdicts on the groups of a cycle's rows. `source_active` are groups that may have had
     members on the source before the cycle: its rows lack what they commit later."""
-    by_group: dict[str | None, list[Row]] = {}
-    for row in rows:
-        by_group.setdefault(row.group, []).append(row)
+    by_group: dict[str | None, list[tuple[Row, int | None]]] = {}
+    # A dry run reports what a failover would leave.
+    again = reread_of(rows_table(rows), after_sync=True).to_pylist()
+    for row, bound in zip(rows, again, strict=True):
+        by_group.setdefault(row.group, []).append((row, bound))
     return [
         _verdict(flow, group, of_group, group in source_active, as_of)
         for group, of_group in by_group.items()
@@ -72,12 +76,16 @@ def words(places: Iterable[tuple[TopicPartition, int | None]]) -> str:
 
 
 def _verdict(
-    flow: str, group: str | None, rows: Sequence[Row], source_active: bool, as_of: str
+    flow: str,
+    group: str | None,
+    found: Sequence[tuple[Row, int | None]],
+    source_active: bool,
+    as_of: str,
 ) -> GroupVerdict:
+    """`found` has the group's rows, each with the most records that are re-read."""
+    rows = [row for row, _ in found]
     obstacles = dict(_obstacles(rows, source_active))
-    # A dry run reports what a failover would leave.
-    again = [reread(row, after_sync=True) for row in rows]
-    known = [bound for bound in again if bound is not None]
+    known = [bound for _, bound in found if bound is not None]
     bound = sum(known) if len(known) == len(rows) else None
     verdict = FailoverVerdict.BOUNDED if bound else FailoverVerdict.READY
     return GroupVerdict(

@@ -31,8 +31,13 @@ from tsoffset.lab.demo.producers import Source
 from tsoffset.lab.demo.story import Story
 from tsoffset.lab.demo.topics import GROUPS, ORDERS, PARTITIONS
 from tsoffset.lab.demo.verdict import GroupResult, conclusion, way
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Row
-from tsoffset.replicators.checkpoints import CheckpointKey, Checkpoints, read_checkpoints
+from tsoffset.model import OutcomeKind, Row
+from tsoffset.replicators.checkpoints import (
+    CheckpointKey,
+    Checkpoints,
+    committed_by_key,
+    read_checkpoints,
+)
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress
@@ -358,10 +363,6 @@ def _behind(target: KafkaCluster, found: Checkpoints) -> int:
     offset."""
     wanted = {key: one for key, one in found.newest.items() if key.group in _IDLE}
     names = sorted({key.group for key in wanted})
-    current: dict[CheckpointKey, int] = {}
-    for group, offsets in committed_columns(target, names, require_stable=False).by_group().items():
-        if not isinstance(offsets, Failed):
-            for place, commit in offsets.items():
-                if isinstance(commit, CommittedOffset):
-                    current[CheckpointKey(group, place)] = commit.offset
+    columns = committed_columns(target, names, require_stable=False)
+    current = committed_by_key(columns.by_group())
     return sum(current.get(key, -1) < one.target_offset for key, one in wanted.items())

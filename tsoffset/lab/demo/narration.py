@@ -54,7 +54,6 @@ class Narrator:
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal; None for a file or a pipe."""
         return self._output.width
 
     def _wrapped(self, sentence: str, first: str, others: str | None = None) -> Iterable[Text]:

@@ -1,18 +1,22 @@
 """Real Kafka brokers on this machine."""
 
+import logging
 import secrets
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self
 
 import javaproperties
+from kafka import KafkaAdminClient
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, TransactionalIdNotFoundError
 
 from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
 from tsoffset.lab.embedded.jars import KAFKA_VERSION
 from tsoffset.lab.embedded.ports import HOST, free_port, is_free
 from tsoffset.lab.embedded.process import JavaProcess
-from tsoffset.lab.embedded.readiness import serving
 from tsoffset.lab.embedded.security import ADMIN, ADMIN_LISTENER, PLAINTEXT, Access, BrokerSecurity
 from tsoffset.lab.embedded.server import Server, write_private
 
@@ -50,6 +54,11 @@ DEFAULTS: Mapping[str, str] = {
 _CONTROLLER = "CONTROLLER"
 _PORT_IN_USE = "Address already in use"
 _ATTEMPTS = 5
+_PATIENCE_SECONDS = 5.0
+
+# The client logs every refused connection. Here that is expected, and without a handler it would be
+# printed.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 
 class EmbeddedBroker(Server):
@@ -78,7 +87,6 @@ class EmbeddedBroker(Server):
         security: BrokerSecurity | None = None,
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
-        start_seconds: float = START_SECONDS,
         joins: "EmbeddedBroker | None" = None,
         node_id: int = 1,
         kafka_version: str = KAFKA_VERSION,
@@ -94,7 +102,7 @@ class EmbeddedBroker(Server):
             name,
             directory,
             java_options=(*JAVA_OPTIONS, *java_options),
-            start_seconds=start_seconds,
+            start_seconds=START_SECONDS,
             kafka_version=kafka_version,
         )
         self.node_id = node_id
@@ -237,9 +245,46 @@ class EmbeddedBroker(Server):
 
     def _missing(self) -> str | None:
         groups = int(self._own_properties["offsets.topic.num.partitions"])
-        return serving(self.admin, self.cluster_id, self.node_id, groups)
+        return _serving(self.admin, self.cluster_id, self.node_id, groups)
 
     def _port_of(self, listener: str) -> int:
         if not self._ports:
             raise EmbeddedError(f"{self.name} has no port before its first start; call start()")
         return self._ports[listener]
+
+
+def _serving(admin: Access, cluster_id: str, node_id: int, group_partitions: int) -> str | None:
+    """Why node `node_id` of cluster `cluster_id` does not serve `admin` yet (clients, groups and
+    transactions); None if it does.
+
+    It queries all partitions of the topic with group offsets, so that no later request of a group
+    meets a coordinator that is still loading. The query also makes the cluster create this topic,
+    and that of the transactions.
+    """
+    host, port = admin.bootstrap.split(":")
+    try:
+        # The client would be slow to retry a broker that does not listen yet.
+        socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS).close()
+        with closing(
+            KafkaAdminClient(
+                **admin.settings(),
+                bootstrap_timeout_ms=_PATIENCE_SECONDS * 1000,
+                request_timeout_ms=_PATIENCE_SECONDS * 1000,
+            )
+        ) as client:
+            # The answer it got when it connected: `describe_cluster` fails on brokers of 2.8.
+            cluster = client._manager.cluster
+            if cluster.cluster_id != cluster_id:
+                return f"{admin.bootstrap} belongs to another cluster, {cluster.cluster_id}"
+            if node_id not in {broker.node_id for broker in cluster.brokers()}:
+                return f"node {node_id} has not joined the cluster yet"
+            # The hash of a group's name determines its partition, and the hash of a name of one
+            # letter is the letter's code: these names cover every partition.
+            client.list_group_offsets([chr(ord("0") + n) for n in range(group_partitions)])
+            # No such transaction exists, and that answer is wanted. Brokers before 3.0 name its
+            # coordinator, and cannot be asked further.
+            with suppress(TransactionalIdNotFoundError, IncompatibleBrokerVersion):
+                client.describe_transactions(["readiness"])
+    except (OSError, KafkaError) as error:
+        return f"node {node_id} at {admin.bootstrap}: {error!r}"
+    return None

@@ -1,6 +1,6 @@
 """MirrorMaker 2 on this machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -97,8 +97,6 @@ class MirrorMaker(Server):
         directory: Path | None = None,
         *,
         name: str = "mirror",
-        java_options: Sequence[str] = (),
-        start_seconds: float = START_SECONDS,
     ) -> None:
         self._wanted = {} if isinstance(properties, Path) else dict(properties)
         super().__init__(
@@ -106,8 +104,8 @@ class MirrorMaker(Server):
             name,
             directory,
             properties_path=properties if isinstance(properties, Path) else None,
-            java_options=(*JAVA_OPTIONS, *java_options),
-            start_seconds=start_seconds,
+            java_options=JAVA_OPTIONS,
+            start_seconds=START_SECONDS,
         )
 
     def wait_for_topic(

@@ -53,8 +53,6 @@ class Fault:
 
 
 class Faults(list[Fault]):
-    """The failures of one cluster, in the order in which they are tried."""
-
     def on(
         self,
         verb: Verb,

@@ -34,7 +34,6 @@ class MemoryGroup:
     acknowledged: dict[TopicPartition, int] = field(default_factory=dict)
 
     def listing(self, coordinator: int | None) -> GroupListing:
-        """The group as ListGroups shows it."""
         return GroupListing(self.group, self.type, self.state, self.protocol_type, coordinator)
 
     def committed(self, alias: str, *, require_stable: bool) -> GroupOffsets:
@@ -73,10 +72,9 @@ class MemoryGroup:
             )
         return None
 
-    def end_transaction(self, *, commit: bool) -> None:
-        """Commit the pending offsets, or drop them."""
-        if commit:
-            self.offsets.update(self.pending)
+    def end_transaction(self) -> None:
+        """Commit the pending offsets."""
+        self.offsets.update(self.pending)
         self.pending.clear()
 
 

@@ -342,8 +342,6 @@ class Transaction:
     producer: int
 
     def append(self, messages: Iterable[Message], *, batch_size: int | None = None) -> int:
-        """Append in batches of `batch_size` messages (None: one batch); returns the first
-        offset."""
         return self.log._append(tuple(messages), batch_size, self.producer)
 
     def commit(self) -> None:

@@ -48,9 +48,7 @@ def mirror(
     topics: Mapping[str, str],
     positions: Mapping[TopicPartition, int] | None = None,
     *,
-    batch_size: int | None = None,
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
-    drop: Callable[[int, Message], bool] | None = None,
 ) -> dict[TopicPartition, int]:
     """Copy whole topics: `topics` maps source topics to target topics.
 
@@ -70,8 +68,6 @@ def mirror(
                 source.log(topic, number),
                 target.log(copy, number),
                 start=known.get(partition),
-                batch_size=batch_size,
                 isolation=isolation,
-                drop=drop,
             )
     return reached
