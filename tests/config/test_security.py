@@ -108,10 +108,17 @@ def test_the_admins_and_the_consumers_must_be_the_same():
     assert "A.security.protocol" in problem.allowed
 
 
-def test_what_the_protocol_does_not_use_is_said():
+@pytest.mark.parametrize(
+    ("prefix", "sentence"),
+    [
+        ("A.", "has no effect with security.protocol = PLAINTEXT"),
+        ("", "has no effect: no cluster's security.protocol uses it"),
+    ],
+)
+def test_what_the_protocol_does_not_use_is_said(prefix, sentence):
     """Whoever configures a login expects one."""
-    (warning,) = two_clusters(f"A.sasl.jaas.config = {PLAIN}").warnings
-    assert "has no effect with security.protocol = PLAINTEXT" in warning
+    (warning,) = two_clusters(f"{prefix}sasl.jaas.config = {PLAIN}").warnings
+    assert sentence in warning
     assert "c4n4ry" not in warning
 
 
@@ -211,6 +218,7 @@ def test_what_is_agreed_on():
 
 
 PEM = ("ssl.truststore.type = PEM", "ssl.truststore.location = /t")
+PEM_KEY = ("ssl.keystore.type = PEM", "ssl.keystore.location = /k")
 
 
 @pytest.mark.parametrize(
@@ -225,6 +233,11 @@ PEM = ("ssl.truststore.type = PEM", "ssl.truststore.location = /t")
         (
             ["ssl.keystore.type = PEM", "ssl.keystore.key = c4n4ry"],
             "certificate.chain: must be set",
+        ),
+        ([*PEM_KEY, "ssl.keystore.password = c4n4ry"], "ssl.keystore.password: must be removed"),
+        (
+            [*PEM_KEY, "ssl.keystore.key = c4n4ry", "ssl.keystore.certificate.chain = c4n4ry"],
+            "ssl.keystore.location: must be removed",
         ),
     ],
 )
@@ -310,6 +323,7 @@ RETRIEVED = (
     f"sasl.oauthbearer.jwt.retriever.class = {KAFKA}.oauthbearer.ClientCredentialsJwtRetriever"
 )
 CLIENT = f'{OAUTH} clientId="i" clientSecret="s"'
+SERVICE = "sasl.kerberos.service.name = kafka"
 
 
 @pytest.mark.parametrize(
@@ -334,8 +348,23 @@ CLIENT = f'{OAUTH} clientId="i" clientSecret="s"'
             *("OAUTHBEARER", f'{CLIENT} ssl.truststore.password="c4n4ry"', [AT_AN_ADDRESS]),
             "sasl.jaas.config: option ssl.truststore.location",
         ),
+        (
+            *("OAUTHBEARER", f'{CLIENT} ssl.truststore.type="c4n4ry"', [AT_AN_ADDRESS]),
+            "sasl.jaas.config: option ssl.truststore.type",
+        ),
+        ("OAUTHBEARER", f'{OAUTH} extension_auth="c4n4ry"', [IN_A_FILE], "whose name is `auth`"),
         ("GSSAPI", KERBEROS, [], "sasl.kerberos.service.name: must be set"),
+        ("GSSAPI", f"{KERBEROS} isInitiator=false", [SERVICE], "must not have isInitiator"),
+        ("GSSAPI", f"{KERBEROS} useKeyTab=true", [SERVICE], "must have the option keyTab"),
+        (
+            *("GSSAPI", f'{KERBEROS} useKeyTab=true keyTab="c4n4ry"', [SERVICE]),
+            "must have the option principal",
+        ),
         ("AWS_MSK_IAM", MSK, [], "must have the option awsStsRegion"),
+        (
+            *("AWS_MSK_IAM", f'{MSK} awsStsRegion="x"', ["security.protocol = SASL_PLAINTEXT"]),
+            "security.protocol: must be SASL_SSL",
+        ),
     ],
 )
 def test_half_a_login_is_an_error(mechanism, jaas, more, sentence):
@@ -378,6 +407,15 @@ def test_host_names_that_nobody_checks_are_a_warning():
         "A.security.protocol = SSL", "A.ssl.endpoint.identification.algorithm ="
     ).warnings
     assert "can pose as" in warning
+
+
+def test_the_secret_of_a_client_that_is_sent_openly_is_a_warning():
+    """Whoever reads it gets tokens, too."""
+    login = sasl(
+        "OAUTHBEARER", f"{ENDPOINT} = http://h.example.com/t", f"sasl.jaas.config = {CLIENT};"
+    )
+    (warning,) = two_clusters(*(f"A.{line}" for line in login)).warnings
+    assert "the client's secret is sent there unencrypted; use https" in warning
 
 
 @pytest.mark.parametrize("key", ["listeners.token", "listeners.read.token"])
