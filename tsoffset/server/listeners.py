@@ -207,26 +207,22 @@ def _bound(url: str, certificate: ListenerCertificate, stack: ExitStack) -> Boun
     return BoundListener(made, host, tls)
 
 
+_STEPS = {
+    errno.EADDRINUSE: "stop the process that uses the port, or set `listeners` to another port (0:"
+    " any free port)",
+    errno.EADDRNOTAVAIL: "set `listeners` to an address of this machine, or to 0.0.0.0 for all its"
+    " addresses",
+    errno.EACCES: "set `listeners` to a port of 1024 or above",
+}
+
+
 def _why(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         return (
             f"the host name cannot be resolved ({error.strerror}); set `listeners` to a host name"
             " or address of this machine"
         )
-    match error.errno:
-        case errno.EADDRINUSE:
-            step = (
-                "stop the process that uses the port, or set `listeners` to another port (0: any"
-                " free port)"
-            )
-        case errno.EADDRNOTAVAIL:
-            step = (
-                "set `listeners` to an address of this machine, or to 0.0.0.0 for all its addresses"
-            )
-        case errno.EACCES:
-            step = "set `listeners` to a port of 1024 or above"
-        case _:
-            step = "set `listeners` to another address"
+    step = _STEPS.get(error.errno or 0, "set `listeners` to another address")
     return f"{os.strerror(error.errno or 0).lower()}; {step}"
 
 

@@ -75,11 +75,7 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
         )
 
 
-def is_same(
-    one: ClusterDescription | ClusterUnreachable, other: ClusterDescription | ClusterUnreachable
-) -> bool:
-    if isinstance(one, ClusterUnreachable) or isinstance(other, ClusterUnreachable):
-        return False
+def is_same(one: ClusterDescription, other: ClusterDescription) -> bool:
     return one.cluster_id is not None and one.cluster_id == other.cluster_id
 
 

@@ -211,7 +211,7 @@ class _FlowCheck:
                 continue
             if competing.target.alias != self.flow.target.alias:
                 answer = self._clusters.of(competing.target).description
-                if not clusters.is_same(answer, target):
+                if isinstance(answer, ClusterUnreachable) or not clusters.is_same(answer, target):
                     continue
             try:
                 written = self._clusters.of(competing.source).topics()

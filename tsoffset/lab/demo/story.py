@@ -12,11 +12,10 @@ from kafka import KafkaConsumer
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import CycleFailed
-from tsoffset.lab.demo.clusters import SOURCE, TARGET, Clusters, remote
+from tsoffset.lab.demo.clusters import MECHANISM, SOURCE, TARGET, USER, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
 from tsoffset.lab.demo.narration import Narrator
 from tsoffset.lab.demo.producers import Source
-from tsoffset.lab.demo.security import MECHANISM, USER
 from tsoffset.lab.demo.topics import (
     ACCOUNTS,
     CLICKS,
