@@ -199,9 +199,9 @@ def test_replaying_gives_each_cycles_rows_back(tmp_path, cycles, full_every, sta
         past.history.write()
         if cycle.reached:
             expected[cycle.number] = cycle.ended_at, pairs_of(status.pairs)
-            last, _ = last_known(directory, FLOW)
+            last, ended_at = last_known(directory, FLOW)
             assert last.schema == PAIRS_KNOWN
-            assert pairs_of(last) == expected[cycle.number][1]
+            assert (ended_at, pairs_of(last)) == expected[cycle.number]
     for _ in range(2):
         for number, (ended_at, pairs) in expected.items():
             day = files_of_day(place_of(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))

@@ -48,7 +48,9 @@ def login_module(text: str) -> LoginModule:
             raise ValueError(f"has an option without a value at column {token.column}")
         options[token.text] = _text(next(tokens, end), "an option's value")
     if token.text != ";":
-        raise ValueError(f"must end in a semicolon, or has an extra character{_at(token, end)}")
+        raise ValueError(
+            f"must end in a semicolon, or has an extra character at column {token.column}"
+        )
     if (further := next(tokens, None)) is not None:
         raise ValueError(f"must name one login module; another begins at column {further.column}")
     return LoginModule(module, options)
@@ -83,7 +85,3 @@ def _text(token: _Token, what: str) -> str:
     if not token.is_text:
         raise ValueError(f"needs {what} at column {token.column}")
     return token.text
-
-
-def _at(token: _Token, end: _Token) -> str:
-    return "" if token is end else f" at column {token.column}"

@@ -74,8 +74,10 @@ def parse(text: str, form: ConfigFormat, file: str, findings: Findings) -> tuple
             continue
         earlier = last.pop(entry.key, None)
         if earlier is not None:
-            where = "before" if earlier.line is None else f"on line {earlier.line}"
-            findings.warning(entry, f"given twice; this value applies, the one {where} does not")
+            findings.warning(
+                entry,
+                f"given twice; this value applies, the one on line {earlier.line} does not",
+            )
         last[entry.key] = entry
     return tuple(last.values())
 
@@ -133,10 +135,8 @@ def _json_entries(members: _Members, file: str, findings: Findings) -> Iterator[
     for key, value, line in members:
         if isinstance(value, str):
             yield Entry(key, value, file, line)
-        elif isinstance(value, bool):
-            yield Entry(key, "true" if value else "false", file, line)
-        elif isinstance(value, int | float):
-            yield Entry(key, str(value), file, line)
+        elif isinstance(value, int | float):  # with true and false
+            yield Entry(key, json.dumps(value), file, line)
         elif value is not None:
             findings.problem(
                 Entry(key, "", file, line),
