@@ -273,8 +273,9 @@ def test_session_is_silent_and_leaves_nothing():
 @pytest.mark.spark
 def test_a_worker_that_is_hung_up_on_ends_without_a_word(tmp_path, capfd):
     """Spark does so where one rested for a minute, at its own end, or where it keeps only one of
-    two; on a busy machine the worker sees it before the daemon ends it. What a worker says itself
-    arrives, in the order in which it was said, and without a secret."""
+    two; on a busy machine the worker sees it before the daemon ends it. Spark's own errors of tasks
+    that an end overtakes are not told either. What a worker says itself arrives, in the order in
+    which it was said, and without a secret; so does the loss of an executor."""
     said = ""
 
     def has_spoken():
@@ -289,10 +290,16 @@ def test_a_worker_that_is_hung_up_on_ends_without_a_word(tmp_path, capfd):
         (first, daemon), (second, _) = folders.map(meet_and_hold_the_daemon).collect()
         wait_until(lambda: runs(first) is not runs(second))
         os.kill(daemon, signal.SIGCONT)
+        loggers = context._jvm.org.slf4j.LoggerFactory
+        loggers.getLogger("org.apache.spark.TaskContextImpl").error("Block does not exist")
+        scheduler = loggers.getLogger("org.apache.spark.scheduler.TaskSchedulerImpl")
+        scheduler.error("Exception in statusUpdate")
         context.parallelize([0], 1).foreach(speak)
         wait_until(has_spoken)
+        scheduler.error("Lost executor 1")
     assert said == "said by a worker: password=[hidden]\n"
-    assert capfd.readouterr().err == ""
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.endswith("TaskSchedulerImpl: Lost executor 1")
 
 
 @pytest.mark.parametrize("format", list(LogFormat))
