@@ -398,13 +398,13 @@ def test_that_a_running_daemon_would_undo_it_is_said(estate, path, tmp_path):
 
 
 def test_a_flow_that_only_plans_restores_nothing(estate, path):
-    """`sync.group.offsets.enabled = false` holds for the operator's own hand, too. The status says
-    that nothing was restored."""
+    """`sync.group.offsets.enabled = false` holds for the operator's own hand, too. The status and a
+    warning say that nothing was restored."""
     estate.commit("billing", "A.orders", 90, on="B")
     lines = ["sync.group.offsets.enabled = false"]
-    status, rows, _ = restore(estate, path, "--yes", lines=lines)
+    status, rows, said = restore(estate, path, "--yes", lines=lines)
     assert rows["billing", "A.orders"] == ("would_commit", None, 50)
-    assert status == 1
+    assert (status, "so this is a plan and nothing is committed" in said) == (1, True)
     assert restore(estate, path, "--dry-run", lines=lines)[0] == 0
     assert estate["B"].commits == []
 
