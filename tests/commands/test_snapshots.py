@@ -423,9 +423,22 @@ def test_a_person_is_asked(typed, answer, monkeypatch):
         assert confirm("Really?", yes=False) is answer
 
 
-def test_an_answer_that_never_comes_is_an_interruption(monkeypatch, capsys):
-    """Ctrl-C and Ctrl-D at the question end the command as Ctrl-C does at any other time."""
-    asking = command("", "", selects=False)(lambda *_: int(confirm("Really?", yes=False)))
+@pytest.mark.parametrize(
+    ("commits", "told"),
+    [
+        (False, "interrupted"),
+        (
+            True,
+            "interrupted; offsets that were committed by then stay committed: run the command again"
+            " to finish",
+        ),
+    ],
+)
+def test_an_answer_that_never_comes_is_an_interruption(commits, told, monkeypatch, capsys):
+    """Ctrl-C and Ctrl-D at the question end the command as Ctrl-C does at any other time. A command
+    that commits may have done a part of it."""
+    made = command("", "", selects=False, commits=commits)
+    asking = made(lambda *_: int(confirm("Really?", yes=False)))
     master, slave = pty.openpty()
     with os.fdopen(slave) as terminal, os.fdopen(master, "w") as keyboard, logging_kept():
         keyboard.write("\x04")
@@ -433,7 +446,7 @@ def test_an_answer_that_never_comes_is_an_interruption(monkeypatch, capsys):
         monkeypatch.setattr("sys.stdin", terminal)
         with pytest.raises(SystemExit, match="130"):
             asking.main([])
-    assert capsys.readouterr().err.endswith("interrupted\n")
+    assert capsys.readouterr().err.endswith(f"{told}\n")
 
 
 def test_nobody_to_ask_is_bad_usage(tmp_path):

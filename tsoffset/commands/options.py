@@ -37,12 +37,19 @@ Exit status:
   130  interrupted by Ctrl-C"""
 
 
+_INTERRUPTED_COMMITS = (
+    "interrupted; offsets that were committed by then stay committed: run the command again to"
+    " finish"
+)
+
+
 def command(
     short_help: str,
     epilog: str,
     *options: Option,
     selects: bool = True,
     writes_file: bool = False,
+    commits: bool = False,
     format: Format = Format.TABLE,
     log_level: LogLevel = LogLevel.WARNING,
 ) -> Callable[[Callable[..., int]], click.Command]:
@@ -52,7 +59,8 @@ def command(
     these options as they are), the output (in `format` if OUTPUT is none of its options), the
     notices, and its other options by name. An error ends it with one sentence; `--debug` adds a
     traceback. With `writes_file` standard output is for a file that others use: the status is 1 if
-    that is incomplete.
+    that is incomplete. With `commits`, Ctrl-C may come after a part of the commits, and a note says
+    so.
     """
     options += (LOG_FORMAT, choice("--log-level", log_level, "Log level."), DEBUG)
 
@@ -70,7 +78,8 @@ def command(
                     chosen = (select(given, notices),) if selects else ()
                     status = work(*chosen, output, notices, **given)
             except (KeyboardInterrupt, click.Abort):
-                notices.note("interrupted")
+                may_commit = commits and not given.get("dry_run")
+                notices.note(_INTERRUPTED_COMMITS if may_commit else "interrupted")
                 status = INTERRUPTED
             except Exception as error:
                 named = name_missing_extra(error)

@@ -84,6 +84,7 @@ Examples:
         " new one is written]",
     ),
     *(YES, OUTCOME, REASON, *OUTPUT, STATE),
+    commits=True,
 )
 def sync(
     selection: "Selection",

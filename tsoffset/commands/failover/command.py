@@ -43,6 +43,7 @@ Exit status:
     flag("--resume", "Only resume the flow that an earlier failover paused."),
     flag("--dry-run", "Report what a failover would do now, and change nothing."),
     *OUTPUT,
+    commits=True,
 )
 def failover(
     selection: "Selection", output: Output, notices: Notices, *, no_pause: bool, **options: Any

@@ -82,6 +82,7 @@ Exit status:
     flag("--dry-run", "Report what would be done, and change nothing."),
     *(YES, *OUTPUT),
     selects=False,
+    commits=True,
 )
 def restore(
     output: Output, notices: Notices, *, config: Path, strict: bool, file: Path, **options: Any
