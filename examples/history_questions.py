@@ -10,6 +10,7 @@ docs/history.md describes the views `cycles` and `pairs`.
 import os
 import sys
 import time
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -38,7 +39,9 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.appName("history questions").getOrCreate()
     asked = ViewScope(start=time.time() - days * 86_400)
-    opened = open_views(session, place_of(directory), asked)
+    history = partial(place_of, directory)
+    # Spark's tasks make the place anew.
+    opened = open_views(session, history(), asked, history)
     for question in (WORST_MOMENT, RESTLESS):
         session.sql(question).show(100, truncate=False)
     # Damaged files are known once they have been read.
