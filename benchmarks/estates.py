@@ -1,7 +1,7 @@
 """Two clusters on this machine, a flow between them, groups, and their true offsets."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,7 +110,7 @@ class Verdict:
         return cls(pairs, synced, exact, reread)
 
 
-def exact_rows(rows: Sequence[Row], shift: int) -> int:
+def exact_rows(rows: Iterable[Row], shift: int) -> int:
     """The number of exact rows; raises AssertionError for a failed or wrong row."""
     exact = 0
     for row in rows:
