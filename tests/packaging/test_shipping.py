@@ -111,7 +111,7 @@ def test_health_check_asks_healthz(status, healthy):
 # Every module but those of extras is there, and Spark hands rows to workers and reads Parquet.
 RUNS_ON_SPARK = """
 import importlib, pkgutil, tsoffset
-from tsoffset.extras import name_missing_extra
+from tsoffset.commands.options import name_missing_extra
 from tsoffset.history.views import map_in_arrow
 from tsoffset.spark.session import spark_session
 for module in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.", onerror=lambda _: None):

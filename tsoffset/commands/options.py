@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tsoffset.errors import UsageError
-from tsoffset.extras import name_missing_extra
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import FailureKind, OutcomeKind, Reason
 from tsoffset.terminal.interrupts import INTERRUPTED, raise_on_interrupt
@@ -41,6 +40,14 @@ _INTERRUPTED_COMMITS = (
     "interrupted; offsets that were committed by then stay committed: run the command again to"
     " finish"
 )
+
+# Packages that only some commands need: the name under which each is imported, and its extra in
+# pyproject.toml.
+_EXTRAS = {
+    "matplotlib": "report",
+    "pooch": "demo",
+    "platformdirs": "demo",
+}
 
 
 def command(
@@ -103,6 +110,18 @@ def command(
         return click.command(short_help=short_help, epilog=epilog)(function)
 
     return decorate
+
+
+def name_missing_extra(error: Exception) -> Exception:
+    """A UsageError that names the extra, if the error is the failed import of one of its packages;
+    else the error itself."""
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or package not in _EXTRAS:
+        return error
+    return UsageError(
+        f"This command needs the Python package {package}, which is not installed here: "
+        f"pip install 'tsoffset[{_EXTRAS[package]}]'"
+    )
 
 
 def select(options: dict[str, Any], notices: Notices | None = None) -> "Selection":
