@@ -22,8 +22,7 @@ from tsoffset.cycle.schema import joined
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.flow.loops import REMEDY, looped_topics
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
 from tsoffset.group_sync import rows as frames
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
@@ -290,5 +289,5 @@ class _Cycle:
             yield (
                 f"flows {flow.name} and {reverse.name} both select {', '.join(looped[:3])}"
                 f"{' and others' if len(looped) > 3 else ''} under the same name: a replicator in "
-                f"both directions copies each record endlessly; {REMEDY}"
+                f"both directions copies each record endlessly; {LOOP_REMEDY}"
             )

@@ -10,9 +10,8 @@ from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
-from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import FlowSettings, reverse_of
 from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row

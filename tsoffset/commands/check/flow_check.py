@@ -32,8 +32,7 @@ from tsoffset.commands.check.survey import (
 from tsoffset.commands.scope import require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.flow.loops import reverse_of
-from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, reverse_of
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import ClusterDescription, Side, TopicDescription
 from tsoffset.terminal.notices import Notices

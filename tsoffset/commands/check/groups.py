@@ -14,9 +14,8 @@ from tsoffset.commands.check.survey import (
     renamed,
 )
 from tsoffset.cycle.source_commits import selected_groups
-from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.policy import internal_topics
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     CommittedOffset,
@@ -141,7 +140,7 @@ def replication_loop(
             f"flow {reverse.name}",
             f"copies {counted(len(looped), 'topic')} ({few(looped)}) back under the same name: a"
             " replicator in both directions copies each record endlessly",
-            REMEDY,
+            LOOP_REMEDY,
         )
 
 
