@@ -431,7 +431,7 @@ CASES = (
         "skipped TARGET_MISSING",
     ),
     metadata("reports a topic with an unknown error code", refused(999), _NO_KAFKA, _NO_KAFKA),
-    metadata("gives another cluster id", change(set_to(cluster_id="another")), _WELL),
+    metadata("gives another cluster id in Metadata", change(set_to(cluster_id="another")), _WELL),
     metadata("stops in the middle of Metadata", half, _ALL),
     metadata("sends only half of Metadata in a complete frame", shortened, _ALL, _ALL),
     metadata("answers Metadata with invalid bytes", nonsense, _ALL),
