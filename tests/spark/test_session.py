@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import jobs, keep_workers
+from tsoffset.spark import jobs
 from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.jvm import Jvm, pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
@@ -378,7 +378,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd)
     and ends without an error, and what keeps its workers says nothing of it; the next session runs
     the cycle. A Java process that is hung counts as dead, and is killed, unless spark-submit has
     started it."""
-    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tsoffset.spark.session.WORKER_IDLE_SECONDS", 0.01)
     with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
         world = World(tmp_path, session)
         world.store(*mirrored())

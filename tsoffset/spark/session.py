@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import py4j.protocol
@@ -25,9 +26,8 @@ from pyspark.sql import SparkSession
 from tsoffset.errors import CycleFailed
 from tsoffset.java import find_java
 from tsoffset.kafka.clients import CLIENTS
-from tsoffset.spark.jobs import cause, in_time
+from tsoffset.spark.jobs import Jobs, cause, in_time
 from tsoffset.spark.jvm import Jvm, environment
-from tsoffset.spark.keep_workers import workers_kept
 from tsoffset.spark.limits import processors
 
 log = structlog.get_logger(__name__)
@@ -68,6 +68,11 @@ _SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 # What a system allows for a socket's path (104 on macOS), less the name that Spark gives it.
 _LONGEST_FOLDER = 60
+
+# Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
+WORKER_IDLE_SECONDS = 45.0
+# A worker that is hung is given up then: it would hold a place that cycles need.
+HUNG_WORKER_SECONDS = 10.0
 
 
 @contextmanager
@@ -131,6 +136,38 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
             in_time(session.stop)
         jvm.close()
         CLIENTS.close_idle(all_of_them=True)
+
+
+@contextmanager
+def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
+    """Keep the session's workers alive while the block lasts. Yields the thread that does it, which
+    ends soon after the block.
+
+    Spark ends idle Python workers after a minute; no setting changes that
+    (`PythonWorkerFactory.IDLE_WORKER_TIMEOUT_NS`). The next cycle would start new workers, import
+    everything and connect to both clusters, which took 1.2 to 2.1 s for a cycle of 0.2 s. One task
+    of one row, which takes a few hundredths of a second, keeps all workers of a machine alive.
+    """
+    over = threading.Event()
+    context = session.sparkContext
+
+    def little() -> list[bytes]:
+        # A lambda, which a worker gets by value: it does not import this module.
+        return context.parallelize([b""], 1).mapPartitions(lambda rows: rows).collect()
+
+    def work() -> None:
+        while not over.wait(WORKER_IDLE_SECONDS):
+            jobs = Jobs(session, "keep workers", None)
+            # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
+            with suppress(CycleFailed):
+                jobs.run(partial(jobs.collect, "keep workers", little), HUNG_WORKER_SECONDS)
+
+    keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
+    keeping.start()
+    try:
+        yield keeping
+    finally:
+        over.set()
 
 
 def session_settings(

@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from tests.processes import runs, stopped
 from tests.spark_functions import process
 from tests.waiting import wait_until
-from tsoffset.spark import keep_workers
-from tsoffset.spark.keep_workers import workers_kept
+from tsoffset.spark.session import workers_kept
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +24,7 @@ def worker(session: SparkSession) -> int:
 
 def test_workers_get_something_to_do_while_they_are_kept(session, monkeypatch):
     """One job after the other, and none any more once nobody wants the workers."""
-    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tsoffset.spark.session.WORKER_IDLE_SECONDS", 0.01)
     with capture_logs() as events, workers_kept(session) as keeping:
         wait_until(lambda: len(events) >= 3)
     wait_until(lambda: not keeping.is_alive())
@@ -34,8 +33,8 @@ def test_workers_get_something_to_do_while_they_are_kept(session, monkeypatch):
 
 def test_a_worker_that_is_hung_is_given_up(session, monkeypatch):
     """What keeps the workers takes them in turn; one that stands still must not hold a place."""
-    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
-    monkeypatch.setattr(keep_workers, "ANSWERS_WITHIN_SECONDS", 1.0)
+    monkeypatch.setattr("tsoffset.spark.session.WORKER_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("tsoffset.spark.session.HUNG_WORKER_SECONDS", 1.0)
     hung = worker(session)
     with stopped(hung), workers_kept(session):
         wait_until(lambda: not runs(hung))
