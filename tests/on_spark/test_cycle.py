@@ -452,6 +452,16 @@ def test_timestamps_alone_draw_a_warning(world):
     assert "translation.proof" in warning
 
 
+def test_a_topic_that_two_flows_mirror_in_a_loop_draws_a_warning(world):
+    """Both flows keep the name of `orders`. There is no loop if they rename it."""
+    both = ("A->B", "B->A")
+    assert world.cycle(world.task(*both)).warnings == ()
+    same_names = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    task = world.task(*both, replication_policy_class=same_names)
+    (warning,) = world.cycle(task, commit=False).warnings
+    assert warning.startswith("flows A->B and B->A both select orders under the same name")
+
+
 def test_progress_is_told(world, monkeypatch):
     spread(monkeypatch)
     hold = world.folder / f"A.{shared.HOLD}"
