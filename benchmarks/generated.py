@@ -106,6 +106,7 @@ class GeneratedCluster(MemoryCluster):
             np.zeros_like(group),
             partition.astype(np.int32),
             offset if self._source else offset - SHIFT,
+            np.full_like(group, -1),
             {},
             {},
             {},

@@ -206,9 +206,10 @@ class Estate:
         partition: int = 0,
         metadata: str = "",
         type: GroupType = GroupType.CLASSIC,
+        leader_epoch: int | None = None,
     ) -> None:
         """Let a group stand at `offset`."""
-        committed = CommittedOffset(offset, metadata)
+        committed = CommittedOffset(offset, metadata, leader_epoch=leader_epoch)
         self[on].group(group, type).offsets[TopicPartition(topic, partition)] = committed
 
     # --- a cycle --------------------------------------------------------------------------

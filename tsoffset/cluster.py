@@ -23,6 +23,7 @@ from tsoffset.model import (
     FirstAtTime,
     GroupListings,
     Isolation,
+    LeaderEpoch,
     LogRange,
     ReadFrom,
     Rights,
@@ -132,6 +133,12 @@ class Cluster(Protocol):
     ) -> Mapping[Youngest, TimedOffset | Failed | None]:
         """The record with the largest timestamp of each log, see `Youngest`; None proves
         nothing."""
+
+    def epoch_ends(
+        self, requests: Collection[LeaderEpoch]
+    ) -> Mapping[LeaderEpoch, int | Failed | None]:
+        """The offset at which each leader epoch ends in its log, see `LeaderEpoch`. A cluster
+        without this request fails all as UNSUPPORTED_VERSION."""
 
     def commit(
         self,

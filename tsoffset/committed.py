@@ -19,10 +19,10 @@ class CommittedColumns:
 
     `groups` are the requested groups, each once and in that order, including those without offsets.
     `topics` names each topic once. The columns are equally long: `group` and `topic` are indices
-    into these two, `partition` is the partition's number, and `offset` the next record to read (>=
-    0). The entries of a group are contiguous. `metadata` and `lag` are by index of entry, for
-    entries that have them. `failed` are groups that could not be read at all, and `failed_entries`
-    single offsets; neither has an entry.
+    into these two, `partition` is the partition's number, `offset` the next record to read (>= 0),
+    and `leader_epoch` the epoch in the commit (-1: none). The entries of a group are contiguous.
+    `metadata` and `lag` are by index of entry, for entries that have them. `failed` are groups that
+    could not be read at all, and `failed_entries` single offsets; neither has an entry.
     """
 
     groups: Sequence[str]
@@ -31,6 +31,7 @@ class CommittedColumns:
     topic: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
     offset: npt.NDArray[np.int64]
+    leader_epoch: npt.NDArray[np.int32]
     metadata: Mapping[int, str]
     failed: Mapping[str, Failed]
     failed_entries: Mapping[GroupPartition, Failed]
@@ -43,7 +44,7 @@ class CommittedColumns:
     def of(cls, answers: Mapping[str, GroupOffsets | Failed]) -> Self:
         """The columns of what `by_group` returns."""
         topics: dict[str, int] = {}
-        entries: list[tuple[int, int, int, int]] = []
+        entries: list[tuple[int, int, int, int, int]] = []
         metadata: dict[int, str] = {}
         lag: dict[int, int] = {}
         failed: dict[str, Failed] = {}
@@ -61,8 +62,11 @@ class CommittedColumns:
                 if commit.lag is not None:
                     lag[len(entries)] = commit.lag
                 number = topics.setdefault(one.topic, len(topics))
-                entries.append((place, number, one.partition, commit.offset))
-        group, topic, partition, offset = np.array(entries, np.int64).reshape(-1, 4).T.copy()
+                epoch = -1 if commit.leader_epoch is None else commit.leader_epoch
+                entries.append((place, number, one.partition, commit.offset, epoch))
+        group, topic, partition, offset, epoch_of = (
+            np.array(entries, np.int64).reshape(-1, 5).T.copy()
+        )
         return cls(
             tuple(answers),
             tuple(topics),
@@ -70,6 +74,7 @@ class CommittedColumns:
             topic.astype(np.int32),
             partition.astype(np.int32),
             offset,
+            epoch_of.astype(np.int32),
             metadata,
             failed,
             failed_entries,
@@ -84,14 +89,15 @@ class CommittedColumns:
         }
         offsets = list(found.values())
         places: dict[tuple[int, int], TopicPartition] = {}
-        columns = (self.group, self.topic, self.partition, self.offset)
+        columns = (self.group, self.topic, self.partition, self.offset, self.leader_epoch)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        for number, (group, topic, partition, offset) in enumerate(rows):
+        for number, (group, topic, partition, offset, epoch) in enumerate(rows):
             one = places.get((topic, partition))
             if one is None:
                 one = places[topic, partition] = TopicPartition(self.topics[topic], partition)
             metadata, lag = self.metadata.get(number, ""), self.lag.get(number)
-            offsets[group][one] = CommittedOffset(offset, metadata, lag)
+            leader_epoch = None if epoch < 0 else epoch
+            offsets[group][one] = CommittedOffset(offset, metadata, lag, leader_epoch)
         for (name, one), failed in self.failed_entries.items():
             found[name][one] = failed
         return {**found, **self.failed}
@@ -118,6 +124,7 @@ def join_columns(parts: Sequence[CommittedColumns]) -> CommittedColumns:
         np.concatenate(topic),
         np.concatenate([part.partition for part in parts]),
         np.concatenate([part.offset for part in parts]),
+        np.concatenate([part.leader_epoch for part in parts]),
         metadata,
         dict(chain.from_iterable(part.failed.items() for part in parts)),
         dict(chain.from_iterable(part.failed_entries.items() for part in parts)),

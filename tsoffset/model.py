@@ -307,11 +307,14 @@ class CommittedOffset:
 
     Of a share group it is the share-partition start offset: the first record that is not yet
     acknowledged. `lag` is how many records up to the log's end are not, where the broker tells it.
+    `leader_epoch` is that of the last record that the group has read, if its client commits it
+    (KIP-320).
     """
 
     offset: int
     metadata: str = ""
     lag: int | None = field(default=None, compare=False)
+    leader_epoch: int | None = field(default=None, compare=False)
 
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]
@@ -373,6 +376,16 @@ class Youngest:
     """
 
     partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LeaderEpoch:
+    """Look up where the records of this leader epoch, and of all earlier ones, end in the log: at
+    the first offset of the next epoch, or at the log's end. None if the log has no such epoch
+    (KIP-101, KIP-320)."""
+
+    partition: TopicPartition
+    epoch: int
 
 
 # --- translations -----------------------------------------------------------------------

@@ -711,8 +711,13 @@ def remake_source(estate: Estate) -> None:
     source = estate["A"]
     source.delete_topic("orders")
     source.create_topic("orders")
+    write_others(estate)
+
+
+def write_others(estate: Estate) -> None:
+    """Two hundred other records, mirrored."""
     other = [Message(NOW_MS + 5_000 + n, b"%d" % n, b"other %d" % n) for n in range(200)]
-    source.log("orders").append(other, batch_size=10)
+    estate["A"].log("orders").append(other, batch_size=10)
     estate["B"].log(COPY.topic).append(other, batch_size=10)
 
 
@@ -743,6 +748,57 @@ def test_a_source_topic_made_anew_in_its_first_cycle_moves_no_group():
     with after_step("translate", lambda: remake_source(world.estate)):
         assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
     assert world.estate.standing("g0", COPY.topic) is None
+
+
+def lose_end(estate: Estate) -> None:
+    """The source's records from 50 on are lost in an unclean election, and others in their
+    place."""
+    estate["A"].elect_leader(ORDERS, 0, log_end=50)
+    write_others(estate)
+
+
+@pytest.mark.parametrize("when", ["before the first cycle", "after a cycle", "during a cycle"])
+def test_a_group_that_has_read_lost_records_is_not_moved_past_new_ones(when):
+    """What it committed lies in the log still, after other records that it has not read. Nothing
+    of it is remembered, so the next cycle says the same; once it goes on it is moved."""
+    world = Remembering.of()
+    world.estate.commit("g0", "orders", 80, leader_epoch=0)
+    if when == "after a cycle":
+        world.sync()
+    if when == "during a cycle":
+        with after_step("translate", lambda: lose_end(world.estate)):
+            assert row_of(world.sync(), "g0").reason is Reason.PAST_LOG_END
+    else:
+        lose_end(world.estate)
+    before = world.estate.standing("g0", COPY.topic)
+    for _ in range(2):
+        row = row_of(world.sync(), "g0")
+        assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.PAST_LOG_END)
+        assert "leader epoch 0, which ends at 50 in the source's log" in (row.message or "")
+    assert row.target_offset is None
+    assert world.estate.standing("g0", COPY.topic) == before
+    world.estate.commit("g0", "orders", 80, leader_epoch=1)
+    assert row_of(world.sync(), "g0").target_offset == 530
+
+
+def test_an_epoch_that_the_log_does_not_have_is_of_another_log():
+    world = Remembering.of()
+    world.estate.commit("g0", "orders", 80, leader_epoch=7)
+    row = row_of(world.sync(), "g0")
+    assert (row.reason, row.target_offset) == (Reason.PAST_LOG_END, None)
+    assert "leader epoch 7, which the source's log does not have" in (row.message or "")
+
+
+def test_epochs_that_cannot_be_read_fail_their_rows_alone():
+    """A cluster that has no such request is not asked for more than Kafka's own consumer does."""
+    world = Remembering.of(20)
+    world.estate.commit("g1", "orders", 80, leader_epoch=0)
+    world.estate["A"].fail(NO, verb=Verb.EPOCH_ENDS, times=1)
+    rows = world.sync()
+    assert verdict(row_of(rows, "g1")) == failed(NO.kind)
+    assert row_of(rows, "g0").target_offset == 420
+    world.estate["A"].fail(Failed(FailureKind.UNSUPPORTED_VERSION, "old"), verb=Verb.EPOCH_ENDS)
+    assert row_of(world.sync(), "g1").target_offset == 480
 
 
 def test_the_log_start_of_a_topic_made_anew_is_not_committed():

@@ -392,11 +392,15 @@ def offset_fetch_response(version: int, number: int, throttle_ms: int, found: li
     )
 
 
-def rows(answer: OffsetFetchAnswer) -> list[tuple[int, str, int, int, str, int]]:
-    columns = (answer.group, answer.topic, answer.partition, answer.offset, answer.error_code)
+def rows(answer: OffsetFetchAnswer) -> list[tuple[int, str, int, int, int, str, int]]:
+    metadata = answer.metadata
+    columns = (
+        *(answer.group, answer.topic, answer.partition, answer.offset),
+        *(answer.leader_epoch, answer.error_code),
+    )
     return [
-        (group, answer.topics[topic], partition, offset, answer.metadata.get(number, ""), code)
-        for number, (group, topic, partition, offset, code) in enumerate(
+        (group, answer.topics[topic], partition, offset, epoch, metadata.get(number, ""), code)
+        for number, (group, topic, partition, offset, epoch, code) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)
         )
     ]
@@ -443,10 +447,10 @@ def test_offset_fetch_answers_are_read_as_the_library_writes_them(
     )
     assert len(set(answer.topics)) == len(answer.topics)
     assert rows(answer) == [
-        (place, topic, partition, offset, metadata or "", code)
+        (place, topic, partition, offset, epoch, metadata or "", code)
         for place, (_, topics, _) in enumerate(found)
         for topic, entries in topics
-        for partition, offset, _, metadata, code in entries
+        for partition, offset, epoch, metadata, code in entries
     ]
 
 
@@ -651,10 +655,10 @@ def test_tagged_fields_that_nobody_asked_for_are_passed_over():
         found = answer_of("OffsetFetch", version, tagged_offset_fetch(version))
         assert found.groups == (("group" if version >= MANY_SINCE else None, 0),)
         assert rows(found) == [
-            (0, "topic", 0, 70, "", 0),
-            (0, "topic", 1, 71, "abc", 0),
-            (0, "topic", 2, -1, "", 3),
-            (0, "topic", 3, 73, "d", 0),
+            (0, "topic", 0, 70, 7, "", 0),
+            (0, "topic", 1, 71, 7, "abc", 0),
+            (0, "topic", 2, -1, -1, "", 3),
+            (0, "topic", 3, 73, 7, "d", 0),
         ]
 
 

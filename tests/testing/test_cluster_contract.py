@@ -26,6 +26,7 @@ from tsoffset.model import (
     FirstAtTime,
     GroupType,
     Isolation,
+    LeaderEpoch,
     LogRange,
     Operation,
     ReadFrom,
@@ -340,6 +341,7 @@ def test_nothing_asked_is_nothing_answered(cluster):
     assert cluster.read([], UNCOMMITTED) == {}
     assert cluster.first_at_times([], UNCOMMITTED) == {}
     assert cluster.youngest([], UNCOMMITTED) == {}
+    assert cluster.epoch_ends([]) == {}
     assert cluster.committed([], require_stable=True).by_group() == {}
     assert cluster.commit({}) == {}
     assert cluster.topic_configs([]) == {}
@@ -816,6 +818,25 @@ def test_a_youngest_record_that_cannot_be_read_is_not_told(log):
         assert log.youngest(COMMITTED) is None
         assert log.youngest(UNCOMMITTED) == TimedOffset(4, NOW_MS + 9)
         transaction.abort()
+
+
+# --- leader epochs ------------------------------------------------------------------------
+
+
+def test_the_records_of_a_leader_epoch_end_where_the_next_one_begins(stand, cluster):
+    """The last one ends with the log; a later one is unknown."""
+    full, empty = stand.partition(), stand.partition()
+    absent = TopicPartition(stand.unique("absent"), 0)
+    stand.append(full, numbered(range(7)), batch_size=3)
+    epoch = cluster.topics([full.topic])[full.topic].partitions[0].leader_epoch
+    now, later, none = (
+        LeaderEpoch(full, epoch),
+        LeaderEpoch(full, epoch + 5),
+        LeaderEpoch(empty, epoch),
+    )
+    answers = cluster.epoch_ends([later, LeaderEpoch(absent, 0), none, now])
+    assert is_missing(answers.pop(LeaderEpoch(absent, 0)))
+    assert answers == {now: 7, later: None, none: 0}
 
 
 # --- groups and commits -------------------------------------------------------------------

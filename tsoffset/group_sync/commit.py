@@ -22,10 +22,9 @@ from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
 from tsoffset.group_sync.read import target_commits, with_current
-from tsoffset.group_sync.same_topics import is_same_topic, target_topics
+from tsoffset.group_sync.same_logs import is_same_topic, target_topics, without_changed
 from tsoffset.group_sync.send import send
 from tsoffset.group_sync.tables import (
-    ANSWER,
     COMMIT_RESULTS,
     COMMIT_WORK,
     TARGET_PARTITION,
@@ -61,11 +60,6 @@ _MAY_BE_WRITTEN = [FailureKind.TIMEOUT.value, FailureKind.INTERNAL.value]
 _NO_METADATA = (
     "committed without the source commit's metadata, which the target refuses as too large; raise "
     "offset.metadata.max.bytes there"
-)
-
-_CHANGED_MEANWHILE = (
-    "the partition was deleted or recreated, lost records at its end, or could not be reached "
-    "while the cycle ran; nothing is committed, the next cycle reads it again"
 )
 
 # Which rows of COMMIT_WORK are still to be decided, and what has happened to each.
@@ -132,15 +126,6 @@ def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
         message=pl.lit(failed.message),
     )
     return select(rows, COMMIT_RESULTS)
-
-
-def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
-    """The work; rows whose logs have changed since they were translated fail."""
-    return work.with_columns_seq(
-        *null_where(is_changed, ["source_timestamp_ms", *ANSWER]),
-        reason=pl.when(is_changed).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
-        message=pl.when(is_changed).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),
-    )
 
 
 def _of_same_topics(work: pl.DataFrame, is_same: pl.Expr) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from tsoffset.group_sync.cache import (
     with_kept_translations,
     without_void,
 )
-from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups, without_changed
+from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
 from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
 from tsoffset.group_sync.read import (
     groups_frame,
@@ -39,12 +39,20 @@ from tsoffset.group_sync.read import (
     with_current,
 )
 from tsoffset.group_sync.rows import with_acknowledged
-from tsoffset.group_sync.same_topics import is_same_topic, source_topics, with_one_id
+from tsoffset.group_sync.same_logs import (
+    is_same_topic,
+    leader_epochs,
+    source_logs,
+    with_one_id,
+    without_changed,
+    without_lost,
+)
 from tsoffset.group_sync.tables import (
     ANSWER,
     CACHE,
     COMMIT_RESULTS,
     COMMIT_WORK,
+    EPOCH_ENDS,
     FAILURES,
     PARTITION,
     PARTITIONS,
@@ -89,8 +97,10 @@ class Steps(Protocol):
     def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         """Read GROUPS. `cached` (CACHE) is of these groups; `ranges` are LOG_RANGES."""
 
-    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        """SOURCE_TOPICS as they are now."""
+    def source_logs(
+        self, topics: Collection[str], epochs: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCH) as they are now."""
 
     def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         """Translate TO_TRANSLATE; the new PARTITIONS are based on `partitions`."""
@@ -132,8 +142,10 @@ class StepsHere:
             current = target_commits(asked.result())
         return join_cache(commits, cached, ranges, current)
 
-    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        return source_topics(self.source, topics)
+    def source_logs(
+        self, topics: Collection[str], epochs: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        return source_logs(self.source, topics, epochs)
 
     def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         return translate(self.flow, self.source, self.target, offsets, partitions)
@@ -259,6 +271,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     rest = without_void(found.rest, void, rewriting)
     rows = _with_translations(found.commits, translations, rewriting)
     del found, translations
+    rows = _of_same_logs(steps, rows, topics_read)
     rows = with_kept_translations(rows, void, rewriting)
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
@@ -266,7 +279,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     results = select(rows.with_columns(outcome=pl.lit(OutcomeKind.UNCHANGED)), COMMIT_RESULTS)
     if rows["is_open"].any():
         work = select(rows, _OPEN_WORK).filter(rows["is_open"])
-        work = _of_topics_read(steps, _same_logs(steps, work, before), topics_read)
+        work = _of_cached_logs(steps, work, before)
         decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK), topics)
         del work
         cost += committing
@@ -363,8 +376,35 @@ def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame
     )
 
 
-def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """The work. Rows that rest on cached translations fail unless their logs are known to be the
+def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.DataFrame:
+    """SOURCE_TOPICS of TO_TRANSLATE. `same` are the cached partitions (PARTITIONS) that had the
+    same logs before the groups were read; other topics are described now, after it."""
+    known = same.select(list(SOURCE_TOPICS)).unique("source_topic", maintain_order=True)
+    others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
+    if others.is_empty():
+        return known
+    now, _ = steps.source_logs(others["source_topic"].to_list(), empty(EPOCH_ENDS))
+    return pl.concat([known, now])
+
+
+def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics_read: pl.DataFrame) -> pl.DataFrame:
+    """The rows; those with a translation of this cycle lose it, and it is not cached, unless their
+    source topic is seen to be the one that it was when the groups were read, and to have all that
+    the group has read."""
+    is_new = pl.col("is_new") & pl.col("target_offset").is_not_null()
+    new = rows.filter(is_new)
+    if new.is_empty():
+        return rows
+    topics = new["source_topic"].unique().to_list()
+    now, ends = steps.source_logs(topics, leader_epochs(new))
+    rows = without_lost(rows, ends, is_new)
+    rows = without_changed(rows, is_new & ~is_same_topic(topics_read, now))
+    is_kept = pl.col("target_offset").eq_missing(pl.col("new_target_offset"))
+    return rows.with_columns(holds=pl.col("holds") & is_kept)
+
+
+def _of_cached_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """The work; rows that rest on cached translations fail unless their logs are known to be the
     same ones still: they may have been recreated since they were read."""
     partitions = work.filter("is_cached").select(PARTITION).unique()
     if partitions.is_empty():
@@ -373,24 +413,3 @@ def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.Dat
     ranges = steps.log_ranges(cached).ranges
     work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
     return without_changed(work, pl.col("is_cached") & pl.col("is_same").is_null())
-
-
-def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.DataFrame:
-    """SOURCE_TOPICS of TO_TRANSLATE. `same` are the cached partitions (PARTITIONS) that had the
-    same logs before the groups were read; other topics are described now, after it."""
-    known = same.select(list(SOURCE_TOPICS)).unique("source_topic", maintain_order=True)
-    others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
-    if others.is_empty():
-        return known
-    return pl.concat([known, steps.source_topics(others["source_topic"].to_list())])
-
-
-def _of_topics_read(steps: Steps, work: pl.DataFrame, topics_read: pl.DataFrame) -> pl.DataFrame:
-    """The work; rows with a translation of this cycle fail where their source topic is not seen to
-    be the one that it was when the groups were read."""
-    is_new = ~pl.col("is_cached") & pl.col("target_offset").is_not_null()
-    topics = work.filter(is_new)["source_topic"].unique().to_list()
-    if not topics:
-        return work
-    is_same = is_same_topic(topics_read, steps.source_topics(topics))
-    return without_changed(work, is_new & ~is_same)

@@ -14,7 +14,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.cycle.carry_over import Ranges, describe_topics, identities, ranges_of
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.same_topics import topics_frame
+from tsoffset.group_sync.same_logs import topics_frame
 from tsoffset.group_sync.tables import LOG_RANGES, PARTITION, TARGET_TOPICS, empty
 from tsoffset.group_sync.translate import carry_overs_of
 from tsoffset.model import Failed, Isolation, TopicPartition

@@ -16,6 +16,7 @@ from tsoffset.group_sync.translated_commits import (
     TranslatedCommit,
     commits_of,
     join_translations,
+    without_lost_records,
 )
 
 
@@ -37,13 +38,14 @@ class OpenFlow:
     def translated(
         self, commits: Sequence[SourceCommit], observe: Observe | None = None
     ) -> list[TranslatedCommit]:
-        """The commits with their translations, as a cycle joins them. Raises
-        ClusterUnreachable."""
+        """The commits with their translations, as a cycle joins them; none for a group that has
+        read records which the source has lost. Raises ClusterUnreachable."""
         work = partition_work(commits)
-        return join_translations(
+        found = join_translations(
             commits,
             translate_partitions(self.settings, self.source, self.target, work, observe=observe),
         )
+        return without_lost_records(self.source, found)
 
 
 @contextmanager

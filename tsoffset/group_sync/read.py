@@ -121,8 +121,13 @@ def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame
         for of, dtype in ((found.metadata, pl.String), (found.lag, pl.Int64))
     )
     offsets = pl.DataFrame(
-        {"partition": found.partition[rows], "source_offset": found.offset[rows]}
+        {
+            "partition": found.partition[rows],
+            "source_offset": found.offset[rows],
+            "leader_epoch": found.leader_epoch[rows],
+        }
     ).with_columns_seq(
+        leader_epoch=pl.when(pl.col("leader_epoch") >= 0).then("leader_epoch"),
         metadata=metadata,
         lag=lag,
         reason=pl.lit(None, pl.String),

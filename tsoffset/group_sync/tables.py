@@ -24,6 +24,7 @@ GROUP_PARTITION = ["group", "source_topic", "partition"]
 TARGET_PARTITION = ["group", "target_topic", "partition"]
 PARTITION = ["source_topic", "partition"]
 SOURCE_OFFSET = [*PARTITION, "source_offset"]
+LEADER_EPOCH = [*PARTITION, "leader_epoch"]
 
 GROUPS: Schema = {
     "group": pl.String,
@@ -38,6 +39,8 @@ SOURCE_COMMITS: Schema = {
     "source_topic": pl.String,
     "partition": pl.Int32,
     "source_offset": pl.Int64,
+    # The epoch of the last record that the group has read; null if its client does not commit it.
+    "leader_epoch": pl.Int32,
     "metadata": pl.String,
     "target_topic": pl.String,
     "is_remote_topic": pl.Boolean,
@@ -182,6 +185,17 @@ TRANSLATIONS: Schema = {
 # their own: in the rows of all group-partitions they would take much memory.
 SOURCE_TOPICS: Schema = {"source_topic": pl.String, "source_topic_id": pl.String}
 TARGET_TOPICS: Schema = {"target_topic": pl.String, "target_topic_id": pl.String}
+
+# Where the records of leader epochs end in the source's logs, or why this could not be read.
+EPOCH_ENDS: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "leader_epoch": pl.Int32,
+    # Null if the log has no such epoch.
+    "epoch_end": pl.Int64,
+    "epoch_reason": pl.String,
+    "epoch_message": pl.String,
+}
 
 # A row without a source topic is a group that could not be read as a whole.
 COMMIT_WORK: Schema = {

@@ -11,7 +11,7 @@ from tsoffset.cycle.conversations import TranslatedPartition
 from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.same_topics import topics_frame
+from tsoffset.group_sync.same_logs import topics_frame
 from tsoffset.group_sync.tables import ANSWER, PARTITIONS, TRANSLATIONS, select
 from tsoffset.model import Failed, Precision, Skipped, TopicPartition, Translated
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver

@@ -1,16 +1,18 @@
 """Source commits with their translations as values, for commands that show how a translation was
 proven: explain, compare, `sync --allow-rewind` and the Python API."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from tsoffset.cluster import Cluster
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import TranslatedPosition
 from tsoffset.group_sync.rows import rows_table, with_acknowledged
-from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, select
+from tsoffset.group_sync.same_logs import epoch_ends, leader_epochs, without_lost
+from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, Schema, select
 from tsoffset.group_sync.translate import ANSWERED, answer_columns
 from tsoffset.model import (
     Basis,
@@ -51,19 +53,14 @@ def commits_of(commits: pl.DataFrame) -> Iterator[SourceCommit]:
     for row in commits.iter_rows(named=True):
         topic, number, offset = row["source_topic"], row["partition"], row["source_offset"]
         reason, message = row["reason"], row["message"]
-        verdict: Skipped | Failed | None = None
-        if reason is not None:
-            is_failure = reason in FAILURES
-            verdict = (
-                Failed(FailureKind(reason), message)
-                if is_failure
-                else Skipped(Reason(reason), message)
-            )
+        verdict = None if reason is None else _verdict(reason, message)
         to = row["target_topic"]
         yield SourceCommit(
             row["group"],
             None if topic is None else TopicPartition(topic, number),
-            None if offset is None else CommittedOffset(offset, row["metadata"] or ""),
+            None
+            if offset is None
+            else CommittedOffset(offset, row["metadata"] or "", leader_epoch=row["leader_epoch"]),
             None if to is None else TopicPartition(to, number),
             bool(row["is_remote_topic"]),
             bool(row["failback"]),
@@ -72,6 +69,12 @@ def commits_of(commits: pl.DataFrame) -> Iterator[SourceCommit]:
             bool(row["is_share_group"]),
             row["acknowledged"],
         )
+
+
+def _verdict(reason: str, message: str) -> Skipped | Failed:
+    if reason in FAILURES:
+        return Failed(FailureKind(reason), message)
+    return Skipped(Reason(reason), message)
 
 
 def join_translations(
@@ -106,9 +109,27 @@ def _of_rewritten_topic(position: TranslatedPosition, target_topic: str) -> Tran
     )
 
 
+def without_lost_records(
+    source: Cluster, commits: Sequence[TranslatedCommit]
+) -> list[TranslatedCommit]:
+    """The commits; those of groups that have read records which the source has lost have a verdict
+    instead of a translation (`without_lost`)."""
+    work = commit_work(commits)
+    is_translated = pl.col("target_offset").is_not_null()
+    ends = epoch_ends(source, leader_epochs(work.filter(is_translated)))
+    after = without_lost(work, ends, is_translated)
+    is_lost = (work["target_offset"].is_not_null() & after["target_offset"].is_null()).to_list()
+    verdicts = after.select("reason", "message").iter_rows()
+    return [
+        TranslatedCommit(replace(one.commit, verdict=_verdict(*verdict))) if lost else one
+        for one, lost, verdict in zip(commits, is_lost, verdicts, strict=True)
+    ]
+
+
 def commit_work(commits: Iterable[TranslatedCommit]) -> pl.DataFrame:
-    """The commits as COMMIT_WORK, in their order."""
-    return select(pl.DataFrame(list(map(_work, commits)), COMMIT_WORK), COMMIT_WORK)
+    """The commits as COMMIT_WORK with their leader epochs, in their order."""
+    schema: Schema = {**COMMIT_WORK, "leader_epoch": pl.Int32}
+    return select(pl.DataFrame(list(map(_work, commits)), schema), schema)
 
 
 def _work(one: TranslatedCommit) -> dict[str, object]:
@@ -129,6 +150,7 @@ def _work(one: TranslatedCommit) -> dict[str, object]:
         found |= {
             "source_offset": commit.committed.offset,
             "metadata": commit.committed.metadata,
+            "leader_epoch": commit.committed.leader_epoch,
         }
     if commit.verdict is not None:
         found |= zip(ANSWERED, answer_columns(Translation(commit.verdict)), strict=True)

@@ -32,6 +32,7 @@ from tsoffset.model import (
     FirstAtTime,
     GroupListings,
     Isolation,
+    LeaderEpoch,
     LogRange,
     ReadFrom,
     Rights,
@@ -202,6 +203,11 @@ class KafkaCluster(Cluster):
     ) -> Mapping[Youngest, TimedOffset | Failed | None]:
         """None from brokers before 3.0."""
         return self._log_offsets.youngest(requests, isolation, self._deadline())
+
+    def epoch_ends(
+        self, requests: Collection[LeaderEpoch]
+    ) -> Mapping[LeaderEpoch, int | Failed | None]:
+        return self._log_offsets.epoch_ends(requests, self._deadline())
 
     def commit(
         self,

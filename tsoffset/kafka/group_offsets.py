@@ -218,6 +218,7 @@ class CommittedOffsets:
             answer.topic[kept],
             answer.partition[kept],
             answer.offset[kept],
+            answer.leader_epoch[kept],
             {
                 number: text
                 for number, text in zip(number_of, answer.metadata.values(), strict=True)

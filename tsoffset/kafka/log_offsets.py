@@ -1,7 +1,8 @@
-"""Log starts, log ends and offsets by time: ListOffsets with many partitions in a request."""
+"""Log starts, log ends and offsets by time: ListOffsets with many partitions in a request; and the
+ends of leader epochs: OffsetForLeaderEpoch."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -13,7 +14,7 @@ from kafka.errors import (
     KafkaProtocolError,
     UnsupportedForMessageFormatError,
 )
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
@@ -21,6 +22,9 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import PLACE, Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
+from tsoffset.kafka.wire import leader_epoch_codec
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.leader_epoch_codec import LeaderEpochCodec
 from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
     LOWEST,
@@ -34,6 +38,7 @@ from tsoffset.model import (
     Failed,
     FirstAtTime,
     Isolation,
+    LeaderEpoch,
     LogRange,
     TimedOffset,
     TopicPartition,
@@ -42,6 +47,12 @@ from tsoffset.model import (
 
 LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, LOWEST, HIGHEST)
 _LIST_YOUNGEST = replace(LIST_OFFSETS, lowest=YOUNGEST_SINCE)
+_EPOCH_ENDS = Api(
+    "offset_for_leader_epoch",
+    OffsetForLeaderEpochRequest,
+    leader_epoch_codec.LOWEST,
+    leader_epoch_codec.HIGHEST,
+)
 
 _EARLIEST = -2
 _LATEST = -1
@@ -64,7 +75,7 @@ Found = tuple[int, int]
 class LogOffsets:
     def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
-        self._run = partial(_LookupRun, connections, topology)
+        self._topology = topology
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation, deadline: Deadline
@@ -73,7 +84,7 @@ class LogOffsets:
         the end, whatever is deleted meanwhile."""
         asked = in_order(partitions, PLACE)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
-        found = self._run("find the log range of", lookups, isolation, deadline).answers()
+        found = self._listed("find the log range of", lookups, isolation, deadline)
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -103,7 +114,7 @@ class LogOffsets:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _PLACE_IN_TIME)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
-        found = self._run("look up a time in", lookups, isolation, deadline).answers()
+        found = self._listed("look up a time in", lookups, isolation, deadline)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
@@ -114,23 +125,65 @@ class LogOffsets:
         asked = in_order(requests, attrgetter("partition.topic", "partition.partition"))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the record with the largest timestamp of"
-        found = self._run(what, lookups, isolation, deadline, _LIST_YOUNGEST).answers()
+        found = self._listed(what, lookups, isolation, deadline, _LIST_YOUNGEST)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
+
+    def epoch_ends(
+        self, requests: Collection[LeaderEpoch], deadline: Deadline
+    ) -> dict[LeaderEpoch, int | Failed | None]:
+        """Where each leader epoch ends in its log; None if the log has no such epoch."""
+        asked = in_order(requests, attrgetter("partition.topic", "partition.partition", "epoch"))
+        lookups = [(request.partition, request.epoch) for request in asked]
+        codec = partial(LeaderEpochCodec, self._connections.client.client_id, deadline)
+        found = _LookupRun(
+            self._connections,
+            self._topology,
+            "find the end of a leader epoch of",
+            lookups,
+            deadline,
+            _EPOCH_ENDS,
+            codec,
+        ).answers()
+        ends: dict[LeaderEpoch, int | Failed | None] = {}
+        for number, request in enumerate(asked):
+            end = found[number]
+            ends[request] = end if isinstance(end, Failed) else end[0] if end[0] >= 0 else None
+        return ends
+
+    def _listed(
+        self,
+        operation: str,
+        lookups: Sequence[tuple[TopicPartition, int]],
+        isolation: Isolation,
+        deadline: Deadline,
+        api: Api = LIST_OFFSETS,
+    ) -> dict[int, Found | Failed]:
+        client = self._connections.client
+        codec = partial(
+            ListOffsetsCodec,
+            client.client_id,
+            ISOLATION_LEVELS[isolation],
+            deadline.milliseconds(client.broker_wait_ms),
+        )
+        run = _LookupRun(
+            self._connections, self._topology, operation, lookups, deadline, api, codec
+        )
+        return run.answers()
 
 
 @dataclass(slots=True)
 class _LookupRun:
-    """One call. A lookup is a partition and a time, one of the two ends, or the youngest record.
-    Lookups are sorted by partition and referred to by number, which is several times faster than
-    hashing them. A broker that supports ListOffsets, but no version of `api`, has no result."""
+    """One call. A lookup is a partition and a time, one of the two ends, the youngest record, or a
+    leader epoch. Lookups are sorted by partition and referred to by number, which is several times
+    faster than hashing them. A broker too old for the youngest record has no result for it."""
 
     _connections: BrokerConnections
     _topology: Topology
     _operation: str
     _lookups: Sequence[tuple[TopicPartition, int]]
-    _isolation: Isolation
     _deadline: Deadline
-    _api: Api = LIST_OFFSETS
+    _api: Api
+    _codec: Callable[[int], Codec[Lookups, ListOffsetsAnswer]]
 
     def answers(self) -> dict[int, Found | Failed]:
         return in_rounds(
@@ -164,17 +217,9 @@ class _LookupRun:
         def take(question: Lookups, response: ListOffsetsAnswer | KafkaError) -> None:
             self._take(question, response, answers)
 
-        client = self._connections.client
-        codec = partial(
-            ListOffsetsCodec,
-            client.client_id,
-            ISOLATION_LEVELS[self._isolation],
-            self._deadline.milliseconds(client.broker_wait_ms),
-        )
-
         async def ask(node: Node, some: list[tuple[int, list[int]]]) -> None:
             await self._connections.stream(
-                node, self._api, self._questions(some), codec, take, self._deadline
+                node, self._api, self._questions(some), self._codec, take, self._deadline
             )
 
         await self._connections.at_each(by_node, ask)
@@ -209,7 +254,8 @@ class _LookupRun:
         answers: dict[int, Found | Failed | Again],
     ) -> None:
         if isinstance(response, KafkaError):
-            unknown = isinstance(response, IncompatibleBrokerVersion) and self._api.lowest > LOWEST
+            unknown = isinstance(response, IncompatibleBrokerVersion)
+            unknown &= self._api is _LIST_YOUNGEST
             for _, _, number in chain(*(lookups.values() for lookups in question.values())):
                 answers[number] = _NOT_FOUND if unknown else self._answer_to(response, number)
             return

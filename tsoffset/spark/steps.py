@@ -86,9 +86,11 @@ class SparkSteps:
         """As `Steps.log_ranges`, in the driver."""
         return self._steps.log_ranges(partitions)
 
-    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        """As `Steps.source_topics`, in the driver."""
-        return self._steps.source_topics(topics)
+    def source_logs(
+        self, topics: Collection[str], epochs: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.source_logs`, in the driver."""
+        return self._steps.source_logs(topics, epochs)
 
     def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
         """As `StepsInTask.whole`, in one task."""

@@ -34,6 +34,7 @@ from tsoffset.group_sync.cycle import (
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import (
     BROKEN,
+    EPOCH_ENDS,
     PARTITION,
     SOURCE_TOPICS,
     TARGET_TOPICS,
@@ -91,14 +92,16 @@ class StepsInTask:
             log.exception("logs_broke", flow=self.task.flow)
             return KnownLogs.none()
 
-    def source_topics(self, topics: Collection[str]) -> pl.DataFrame:
-        """As `Steps.source_topics`; after an error, no topic is known."""
+    def source_logs(
+        self, topics: Collection[str], epochs: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.source_logs`; after an error, nothing is known."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
-                return here.source_topics(topics)
+                return here.source_logs(topics, epochs)
         except BROKEN:
             log.exception("logs_broke", flow=self.task.flow)
-            return empty(SOURCE_TOPICS)
+            return empty(SOURCE_TOPICS), empty(EPOCH_ENDS)
 
     def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         try:

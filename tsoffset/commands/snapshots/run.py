@@ -23,10 +23,15 @@ from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.commit import commit_groups, with_log_ranges, without_changed
+from tsoffset.group_sync.commit import commit_groups, with_log_ranges
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
-from tsoffset.group_sync.same_topics import is_same_topic, source_topics, target_topics
+from tsoffset.group_sync.same_logs import (
+    is_same_topic,
+    source_topics,
+    target_topics,
+    without_changed,
+)
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition

@@ -46,9 +46,9 @@ _INT32 = Struct(">i")
 _METADATA, _TAGS, _ENTRY_BYTES = 16, 19, 20
 _ENTRY = np.dtype(
     {
-        "names": ["partition", "offset", "error_code"],
-        "formats": [">i4", ">i8", ">i2"],
-        "offsets": [0, 4, 17],
+        "names": ["partition", "offset", "leader_epoch", "error_code"],
+        "formats": [">i4", ">i8", ">i4", ">i2"],
+        "offsets": [0, 4, 12, 17],
         "itemsize": _ENTRY_BYTES,
     }
 )
@@ -70,6 +70,7 @@ class OffsetFetchAnswer(NamedTuple):
     topic: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
     offset: npt.NDArray[np.int64]
+    leader_epoch: npt.NDArray[np.int32]
     error_code: npt.NDArray[np.int16]
     metadata: dict[int, str]
     lag: npt.NDArray[np.int64] | None = None
@@ -144,6 +145,7 @@ class _Reading:
             np.repeat(blocks[:, 1], blocks[:, 2]),
             entries["partition"].astype(np.int32),
             entries["offset"].astype(np.int64),
+            entries["leader_epoch"].astype(np.int32),
             entries["error_code"].astype(np.int16),
             self._metadata,
         )

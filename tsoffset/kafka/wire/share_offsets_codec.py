@@ -104,6 +104,8 @@ class DescribeShareOffsetsCodec(Codec[Sequence[str], OffsetFetchAnswer]):
             columns[1].astype(np.int32),
             columns[2].astype(np.int32),
             columns[3],
+            # The epoch in the answer is the partition's own, not one that was committed.
+            np.full(len(entries), -1, np.int32),
             columns[4].astype(np.int16),
             {},
             columns[5] if len(columns) > 5 else None,

@@ -20,6 +20,7 @@ from tsoffset.model import (
     GroupOffsets,
     GroupType,
     Isolation,
+    LeaderEpoch,
     LogRange,
     Operation,
     PartitionDescription,
@@ -134,12 +135,16 @@ class MemoryCluster(Cluster):
         """Raises KeyError if the topic does not exist."""
         return range(len(self._topics[topic].partitions))
 
-    def elect_leader(self, partition: TopicPartition, leader: int | None) -> None:
-        """Give a partition a new leader, and so a new leader epoch; None: no leader."""
+    def elect_leader(
+        self, partition: TopicPartition, leader: int | None, *, log_end: int | None = None
+    ) -> None:
+        """Give a partition a new leader, and so a new leader epoch; None: no leader. In an unclean
+        election, the new leader's log ends at `log_end`: the records from there on are lost."""
         state = self._partition(partition)
-        state.leader = leader
-        if leader is not None:
-            state.leader_epoch += 1
+        if leader is None:
+            state.leader = None
+        else:
+            state.elect(leader, state.log.end if log_end is None else log_end)
 
     def group(self, name: str, type: GroupType = GroupType.CLASSIC) -> MemoryGroup:
         """A group, to change freely; created (empty, of `type`) if it is new."""
@@ -279,6 +284,16 @@ class MemoryCluster(Cluster):
         return self._from_logs(
             Verb.YOUNGEST, requests, isolation, lambda _, log: log.youngest(isolation)
         )
+
+    def epoch_ends(
+        self, requests: Collection[LeaderEpoch]
+    ) -> Mapping[LeaderEpoch, int | Failed | None]:
+        self._asked(Verb.EPOCH_ENDS, tuple(requests))
+        found: dict[LeaderEpoch, int | Failed | None] = {}
+        for one in requests:
+            state = self._readable(Verb.EPOCH_ENDS, one.partition)
+            found[one] = state if isinstance(state, Failed) else state.epoch_end(one.epoch)
+        return found
 
     def commit(
         self,

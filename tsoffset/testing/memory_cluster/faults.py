@@ -16,6 +16,7 @@ class Verb(StrEnum):
     READ_RAW = "read_raw"
     FIRST_AT_TIMES = "first_at_times"
     YOUNGEST = "youngest"
+    EPOCH_ENDS = "epoch_ends"
     COMMIT = "commit"
     RIGHTS = "rights"
     TOPIC_CONFIGS = "topic_configs"

@@ -154,6 +154,22 @@ class PartitionLog:
             del self._segments[0]
         self._index()
 
+    def truncate(self, end: int) -> None:
+        """Remove the records from `end` on, as on a replica that has not copied them yet. Raises
+        ValueError if a batch lies on both sides, and while transactions are open."""
+        if end == self._end:
+            return
+        kept = [batch for batch in self._batches if batch.last_offset < end]
+        if self._open or any(batch.base_offset < end for batch in self._batches[len(kept) :]):
+            raise ValueError(f"the log cannot end at {end}")
+        self._batches = kept
+        self._end = end
+        self._segments = [one for one in self._segments if one.base_offset <= end]
+        active = self._segments[-1]
+        active.largest_record_ms, active.youngest = NO_TIMESTAMP, None
+        self._held = None
+        self._index()
+
     def hold_high_watermark(self, offset: int | None) -> None:
         """Stop replication at `offset`, the end of a batch; None lets it catch up."""
         if offset is not None and offset not in (self._start, *(n + 1 for n in self._last_offsets)):
