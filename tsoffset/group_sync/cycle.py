@@ -397,10 +397,10 @@ def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics_read: pl.DataFrame) -
         return rows
     topics = new["source_topic"].unique().to_list()
     now, ends = steps.source_logs(topics, leader_epochs(new))
-    rows = without_lost(rows, ends, is_new)
-    rows = without_changed(rows, is_new & ~is_same_topic(topics_read, now))
+    seen = without_lost(rows, ends, is_new)
+    seen = without_changed(seen, is_new & ~is_same_topic(topics_read, now))
     is_kept = pl.col("target_offset").eq_missing(pl.col("new_target_offset"))
-    return rows.with_columns(holds=pl.col("holds") & is_kept)
+    return rows if seen is rows else seen.with_columns(holds=pl.col("holds") & is_kept)
 
 
 def _of_cached_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from tsoffset.group_sync.tables import (
     TARGET_TOPICS,
     Schema,
     empty,
+    in_one_chunk,
     left_join,
     null_where,
     semi_join,
@@ -85,7 +86,8 @@ def is_same_topic(then: pl.DataFrame, now: pl.DataFrame) -> pl.Expr:
 
 def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
     """The work; rows whose logs have changed since they were translated fail."""
-    return _unanswered(work, is_changed, pl.lit(FailureKind.NO_LEADER), pl.lit(_CHANGED_MEANWHILE))
+    changed = work.select(is_changed=is_changed.fill_null(False)).to_series()
+    return _unanswered(work, changed, pl.lit(FailureKind.NO_LEADER), pl.lit(_CHANGED_MEANWHILE))
 
 
 def leader_epochs(work: pl.DataFrame) -> pl.DataFrame:
@@ -122,20 +124,19 @@ def without_lost(work: pl.DataFrame, ends: pl.DataFrame, is_new: pl.Expr) -> pl.
     """The work; rows with a translation of this cycle (`is_new`) are skipped if the source's log
     has lost records that the group has read, and fail if that is not known. `ends` are the
     EPOCH_ENDS of all their leader epochs."""
-    rows = left_join(work, ends.with_columns(is_told=pl.lit(True)), LEADER_EPOCH)
-    is_new &= pl.col("leader_epoch").is_not_null()
-    rows = without_changed(rows, is_new & pl.col("is_told").is_null())
-    is_new &= pl.col("is_told").is_not_null()
-    is_unread = is_new & pl.col("epoch_reason").is_not_null()
-    rows = _unanswered(rows, is_unread, pl.col("epoch_reason"), pl.col("epoch_message"))
-    is_kept = pl.col("epoch_end") >= pl.col("source_offset")
-    is_lost = is_new & pl.col("epoch_reason").is_null() & ~is_kept.fill_null(False)
+    is_asked = (is_new & pl.col("leader_epoch").is_not_null()).fill_null(False)
+    rows = work.select(*LEADER_EPOCH, "source_offset", is_asked=is_asked)
+    rows = left_join(rows, ends.with_columns(is_told=pl.lit(True)), LEADER_EPOCH)
+    has_all = pl.col("epoch_reason").is_null() & (pl.col("epoch_end") >= pl.col("source_offset"))
+    is_lost = rows.select(is_lost=pl.col("is_asked") & ~has_all.fill_null(False)).to_series()
+    if not is_lost.any():
+        return work
     end = (
         pl.when(pl.col("epoch_end").is_null())
         .then(pl.lit("which the source's log does not have"))
         .otherwise(pl.format("which ends at {} in the source's log", "epoch_end"))
     )
-    message = pl.format(
+    lost = pl.format(
         "the offset {} was committed in leader epoch {}, {}: the log has lost records that the "
         "group has read, in an unclean leader election, and may have others in their place; reset "
         "the group on the source",
@@ -143,14 +144,26 @@ def without_lost(work: pl.DataFrame, ends: pl.DataFrame, is_new: pl.Expr) -> pl.
         "leader_epoch",
         end,
     )
-    rows = _unanswered(rows, is_lost, pl.lit(Reason.PAST_LOG_END), message)
-    return rows.select(work.columns)
+    is_told = pl.col("is_told").is_not_null()
+    verdicts = in_one_chunk(rows).select(
+        lost_reason=pl.when(is_told)
+        .then(pl.coalesce("epoch_reason", pl.lit(Reason.PAST_LOG_END)))
+        .otherwise(pl.lit(FailureKind.NO_LEADER)),
+        lost_message=pl.when(is_told)
+        .then(pl.coalesce("epoch_message", lost))
+        .otherwise(pl.lit(_CHANGED_MEANWHILE)),
+    )
+    named = [pl.col(name) for name in verdicts.columns]
+    return _unanswered(work.hstack(verdicts), is_lost, *named).select(work.columns)
 
 
 def _unanswered(
-    work: pl.DataFrame, condition: pl.Expr, reason: pl.Expr, message: pl.Expr
+    work: pl.DataFrame, which: pl.Series, reason: pl.Expr, message: pl.Expr
 ) -> pl.DataFrame:
-    """The work; where the condition is true, without translation, for this reason."""
+    """The work; these rows have no translation, for this reason."""
+    if not which.any():
+        return work
+    condition = pl.lit(which)
     return work.with_columns_seq(
         *null_where(condition, ["source_timestamp_ms", *ANSWER]),
         reason=pl.when(condition).then(reason).otherwise("reason"),

@@ -159,12 +159,13 @@ class LogOffsets:
         api: Api = LIST_OFFSETS,
     ) -> dict[int, Found | Failed]:
         client = self._connections.client
-        codec = partial(
-            ListOffsetsCodec,
-            client.client_id,
-            ISOLATION_LEVELS[isolation],
-            deadline.milliseconds(client.broker_wait_ms),
-        )
+
+        def codec(version: int) -> ListOffsetsCodec:
+            timeout_ms = deadline.milliseconds(client.broker_wait_ms)
+            return ListOffsetsCodec(
+                client.client_id, ISOLATION_LEVELS[isolation], timeout_ms, version
+            )
+
         run = _LookupRun(
             self._connections, self._topology, operation, lookups, deadline, api, codec
         )
