@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 from crc32c import crc32c
 from kafka import KafkaAdminClient
@@ -20,7 +19,6 @@ from kafka import KafkaAdminClient
 from tests.producing import Contents, Written, batch_of, first_offset, produce_request
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.kafka.wire import offset_commit_codec
 from tsoffset.model import CommittedOffset, TopicPartition
 
 # Where a version 2 batch has its checksum, what the checksum covers, and its first and last time.
@@ -94,12 +92,9 @@ def fill(
 
 
 def commit(settings: ClusterSettings, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-    """Commit for many groups at once, with the leader epoch of new topics, as consumers do."""
+    """Commit for many groups at once."""
     names = list(offsets)
-    with (
-        KafkaCluster(settings) as cluster,
-        patch.object(offset_commit_codec, "_NO_LEADER_EPOCH", 0),
-    ):
+    with KafkaCluster(settings) as cluster:
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             some = names[start : start + _GROUPS_AT_ONCE]
             answers = cluster.commit(

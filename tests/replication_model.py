@@ -12,7 +12,7 @@ from functools import cached_property
 
 from tests.random_logs import NOW_MS, TIMESTAMPS, Kind, write
 from tests.replicator import Life, Replicator, clean, lose_later_equals, trim
-from tsoffset.model import Basis, Isolation, Proof, TopicPartition, Translated
+from tsoffset.model import Basis, Isolation, LeaderEpoch, Proof, TopicPartition, Translated
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
 
@@ -23,6 +23,9 @@ TARGET = TopicPartition("A.orders", 0)
 HEADER = OffsetHeader("origin")
 
 Content = tuple[object, ...]
+
+# More than any log has records.
+_LOST = 1_000_000
 
 
 @dataclass
@@ -40,6 +43,7 @@ class World:
     written: dict[int, Message] = field(default_factory=dict)
     replicator: Replicator | None = None
     suffix: str = ""
+    losses: int = 0
 
     @property
     def source(self) -> PartitionLog:
@@ -430,6 +434,40 @@ class World:
         self.replicator.copy_on(rng.randrange(30))
         self.written.update(self.source.messages())
         self.forget()
+
+    def lose_end(self, rng: random.Random) -> int:
+        """The source loses its newest records in an unclean leader election, and the replicator
+        goes on from there. Returns where the log ends then. What was copied of the lost records is
+        of no offset that is there again."""
+        assert self.replicator is not None
+        before = self.source.end
+        first = LeaderEpoch(SOURCE, 0)
+        # What was committed in the first epoch is not compared.
+        low = max(self.source.start, self.source_cluster.epoch_ends([first])[first] or 0)
+        end = rng.randrange(max(low, before - 20), before + 1)
+        while not self._elected(end):
+            end += 1
+        self.losses += 1
+        other = self.losses * _LOST
+        self.life.runs = [
+            [(origin + other if origin >= end else origin, copy) for origin, copy in run]
+            for run in self.life.runs
+        ]
+        self.written = {
+            offset + other if offset >= end else offset: message
+            for offset, message in self.written.items()
+        }
+        self.life.left_out = {offset for offset in self.life.left_out if offset < end}
+        self.life.stands = min(self.life.stands, end)
+        self.forget()
+        return end
+
+    def _elected(self, log_end: int) -> bool:
+        try:
+            self.source_cluster.elect_leader(SOURCE, 0, log_end=log_end)
+        except ValueError:
+            return False  # within a batch, or a transaction is open
+        return True
 
     def mirror_anew(self, rng: random.Random) -> None:
         """The target's topic is made anew, and the mirror with it."""

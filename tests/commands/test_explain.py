@@ -213,12 +213,15 @@ def test_without_proof_the_reason_is_the_answer():
 
 def test_a_group_that_has_read_lost_records_has_no_answer(estate):
     """As in a cycle: the source has other records at its offset, which it has not read."""
-    estate.commit("billing", "orders", 45, leader_epoch=0)
-    estate["A"].elect_leader(TopicPartition("orders", 0), 0, log_end=40)
+    place = TopicPartition("orders", 0)
+    estate["A"].elect_leader(place, 0)
+    estate.write("orders", 20)
+    estate.commit("billing", "orders", 115, leader_epoch=1)
+    estate["A"].elect_leader(place, 0, log_end=110)
     estate.write("orders", 30)
     one = the_one(estate)
     assert (one.row.reason, one.row.target_offset) == (Reason.PAST_LOG_END, None)
-    assert "leader epoch 0, which ends at 40" in text(one)
+    assert "leader epoch 1, which ends at 110" in text(one)
 
 
 @pytest.mark.parametrize(

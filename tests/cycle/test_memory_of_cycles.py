@@ -726,8 +726,10 @@ def write_others(estate: Estate) -> None:
 def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(step, then):
     """What was committed in the old log lies in the new one, too, after records that the group has
     not read: it would skip these. A topic that cannot be described may be such a one."""
-    world = Remembering.synced(40, 20)
-    world.estate.commit("g1", "orders", 60)
+    world = Remembering.of(40, 20)
+    world.estate["A"].elect_leader(ORDERS, 0)
+    world.sync()
+    world.estate.commit("g1", "orders", 60, leader_epoch=1)
 
     def change() -> None:
         remake_source(world.estate)
@@ -751,18 +753,27 @@ def test_a_source_topic_made_anew_in_its_first_cycle_moves_no_group():
 
 
 def lose_end(estate: Estate) -> None:
-    """The source's records from 50 on are lost in an unclean election, and others in their
+    """The source's records from 150 on are lost in an unclean election, and others in their
     place."""
-    estate["A"].elect_leader(ORDERS, 0, log_end=50)
+    estate["A"].elect_leader(ORDERS, 0, log_end=150)
     write_others(estate)
+
+
+def two_epochs() -> Remembering:
+    """The first hundred records are of epoch 0, the others of epoch 1."""
+    world = Remembering.of()
+    world.estate["A"].elect_leader(ORDERS, 0)
+    world.estate.write("orders", 100)
+    world.estate.mirror("orders")
+    return world
 
 
 @pytest.mark.parametrize("when", ["before the first cycle", "after a cycle", "during a cycle"])
 def test_a_group_that_has_read_lost_records_is_not_moved_past_new_ones(when):
     """What it committed lies in the log still, after other records that it has not read. Nothing
     of it is remembered, so the next cycle says the same; once it goes on it is moved."""
-    world = Remembering.of()
-    world.estate.commit("g0", "orders", 80, leader_epoch=0)
+    world = two_epochs()
+    world.estate.commit("g0", "orders", 180, leader_epoch=1)
     if when == "after a cycle":
         world.sync()
     if when == "during a cycle":
@@ -774,11 +785,21 @@ def test_a_group_that_has_read_lost_records_is_not_moved_past_new_ones(when):
     for _ in range(2):
         row = row_of(world.sync(), "g0")
         assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.PAST_LOG_END)
-        assert "leader epoch 0, which ends at 50 in the source's log" in (row.message or "")
+        assert "leader epoch 1, which ends at 150 in the source's log" in (row.message or "")
     assert row.target_offset is None
     assert world.estate.standing("g0", COPY.topic) == before
-    world.estate.commit("g0", "orders", 80, leader_epoch=1)
-    assert row_of(world.sync(), "g0").target_offset == 530
+    world.estate.commit("g0", "orders", 180, leader_epoch=2)
+    assert row_of(world.sync(), "g0").target_offset == 630
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(100, 0), (120, 0), (100, 1), (200, 1), (200, 2)])
+def test_a_group_that_has_read_what_the_log_has_is_synced(offset, epoch):
+    """After a clean election, whether it has read on since or not. Sarama before 1.42.1 always
+    commits epoch 0."""
+    world = two_epochs()
+    world.estate["A"].elect_leader(ORDERS, 0)
+    world.estate.commit("g0", "orders", offset, leader_epoch=epoch)
+    assert row_of(world.sync(), "g0").target_offset == 400 + offset
 
 
 def test_an_epoch_that_the_log_does_not_have_is_of_another_log():
@@ -786,19 +807,22 @@ def test_an_epoch_that_the_log_does_not_have_is_of_another_log():
     world.estate.commit("g0", "orders", 80, leader_epoch=7)
     row = row_of(world.sync(), "g0")
     assert (row.reason, row.target_offset) == (Reason.PAST_LOG_END, None)
+    assert world.estate.asked("A", Verb.EPOCH_ENDS) == 0
     assert "leader epoch 7, which the source's log does not have" in (row.message or "")
 
 
 def test_epochs_that_cannot_be_read_fail_their_rows_alone():
     """A cluster that has no such request is not asked for more than Kafka's own consumer does."""
-    world = Remembering.of(20)
-    world.estate.commit("g1", "orders", 80, leader_epoch=0)
+    world = two_epochs()
+    world.estate["A"].elect_leader(ORDERS, 0)
+    world.estate.commit("g0", "orders", 20, leader_epoch=0)
+    world.estate.commit("g1", "orders", 180, leader_epoch=1)
     world.estate["A"].fail(NO, verb=Verb.EPOCH_ENDS, times=1)
     rows = world.sync()
     assert verdict(row_of(rows, "g1")) == failed(NO.kind)
     assert row_of(rows, "g0").target_offset == 420
     world.estate["A"].fail(Failed(FailureKind.UNSUPPORTED_VERSION, "old"), verb=Verb.EPOCH_ENDS)
-    assert row_of(world.sync(), "g1").target_offset == 480
+    assert row_of(world.sync(), "g1").target_offset == 580
 
 
 def test_the_log_start_of_a_topic_made_anew_is_not_committed():

@@ -22,6 +22,7 @@ from tsoffset.model import (
     FailureKind,
     GroupListings,
     Isolation,
+    LeaderEpoch,
     LogRange,
     PartitionDescription,
     ReadFrom,
@@ -113,6 +114,10 @@ def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
     assert both_answer(cluster, [tp])
     assert cluster.requests["metadata"] > looked_up
+    contents.produce(topic, numbered(5))
+    now = described(witness, tp).leader_epoch or 0
+    ends = cluster.epoch_ends([LeaderEpoch(tp, epoch), LeaderEpoch(tp, now)])
+    assert ends == {LeaderEpoch(tp, epoch): 10, LeaderEpoch(tp, now): 15}
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def test_a_consumer_that_has_read_lost_records_is_not_moved_past_new_ones(tmp_pa
         closing(Contents(nodes.bootstrap)) as source,
     ):
         _, second, third = nodes.nodes
-        source.create_topic(topic, replicas={0: [2, 3]}, configs=UNCLEAN)
+        source.create_topic(topic, replicas={0: [3, 2]}, configs=UNCLEAN)
 
         def is_led_by(node: int) -> bool:
             (described,) = source.admin.describe_topics([topic])
@@ -37,6 +37,7 @@ def test_a_consumer_that_has_read_lost_records_is_not_moved_past_new_ones(tmp_pa
 
         source.produce(topic, numbered(20))
         third.stop()
+        wait_until(lambda: is_led_by(2), "the other replica leads")
         source.produce(topic, numbered(20, first=20))
         with member(source, group, topic) as consumer:
             while consumer.position(next(iter(consumer.assignment()))) < 40:
@@ -60,5 +61,5 @@ def test_a_consumer_that_has_read_lost_records_is_not_moved_past_new_ones(tmp_pa
         )
         row = one_cycle(flow).of(group, topic)
         assert (row.source_offset, row.reason) == (40, Reason.PAST_LOG_END)
-        assert "which ends at 20 in the source's log" in (row.message or "")
+        assert "leader epoch 1, which ends at 20 in the source's log" in (row.message or "")
         assert target.committed_offsets(group) == {}

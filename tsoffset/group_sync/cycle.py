@@ -52,8 +52,8 @@ from tsoffset.group_sync.tables import (
     CACHE,
     COMMIT_RESULTS,
     COMMIT_WORK,
-    EPOCH_ENDS,
     FAILURES,
+    LEADER_EPOCHS,
     PARTITION,
     PARTITIONS,
     READ_COMMITS,
@@ -100,7 +100,7 @@ class Steps(Protocol):
     def source_logs(
         self, topics: Collection[str], epochs: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCH) as they are now."""
+        """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCHS) as they are now."""
 
     def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         """Translate TO_TRANSLATE; the new PARTITIONS are based on `partitions`."""
@@ -383,7 +383,7 @@ def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.
     others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
     if others.is_empty():
         return known
-    now, _ = steps.source_logs(others["source_topic"].to_list(), empty(EPOCH_ENDS))
+    now, _ = steps.source_logs(others["source_topic"].to_list(), empty(LEADER_EPOCHS))
     return pl.concat([known, now])
 
 
@@ -397,8 +397,8 @@ def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics_read: pl.DataFrame) -
         return rows
     topics = new["source_topic"].unique().to_list()
     now, ends = steps.source_logs(topics, leader_epochs(new))
-    seen = without_lost(rows, ends, is_new)
-    seen = without_changed(seen, is_new & ~is_same_topic(topics_read, now))
+    seen = without_changed(rows, is_new & ~is_same_topic(topics_read, now))
+    seen = without_lost(seen, ends, is_new)
     is_kept = pl.col("target_offset").eq_missing(pl.col("new_target_offset"))
     return rows if seen is rows else seen.with_columns(holds=pl.col("holds") & is_kept)
 

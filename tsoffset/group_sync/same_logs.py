@@ -5,14 +5,13 @@ records that the group has not read. When a source topic is deleted, the brokers
 that were committed in it. If it is created again after the groups were read, its new log may have
 an offset that was read before. The records before it are new, and the group has not read them.
 
-So are those that a source log has got in place of others, which it lost in an unclean leader
-election. Kafka's consumers notice this by the leader epoch in their commits (KIP-320): it is the
-epoch of the last record that the group has read, so its records end at the committed offset or
-later, unless the log has lost some of them.
+A source log may have lost records in an unclean leader election, and got others at their offsets
+since. A group that has read the lost ones has not read the others. Kafka's consumers notice this by
+the leader epoch in their commits (KIP-320). It is the epoch of the last record that the group has
+read: so this epoch ends at the committed offset or later, unless the log has lost records.
 """
 
 from collections.abc import Collection, Mapping
-from functools import partial
 
 import polars as pl
 
@@ -26,20 +25,28 @@ from tsoffset.group_sync.tables import (
     SOURCE_TOPICS,
     TARGET_TOPICS,
     Schema,
-    empty,
     in_one_chunk,
     left_join,
     null_where,
     semi_join,
 )
-from tsoffset.model import Failed, FailureKind, LeaderEpoch, Reason, TopicPartition
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    LeaderEpoch,
+    Reason,
+    TopicDescription,
+    TopicPartition,
+)
 
 _CHANGED_MEANWHILE = (
     "the partition was deleted or recreated, lost records at its end, or could not be reached "
     "while the cycle ran; nothing is committed, the next cycle reads it again"
 )
-# Where nothing ends: no offset is past it.
+# The end of an epoch that is not compared: no offset is larger.
 _NO_END = 2**63 - 1
+# Some clients always commit epoch 0 (Sarama before 1.42.1): it counts as none.
+_HAS_EPOCH = pl.col("leader_epoch") > 0
 
 
 def topics_frame(
@@ -61,11 +68,10 @@ def source_topics(source: Cluster, topics: Collection[str]) -> pl.DataFrame:
 def source_logs(
     source: Cluster, topics: Collection[str], epochs: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCH) as they are now."""
-    now, ends = source.together(
-        [partial(source_topics, source, topics), partial(epoch_ends, source, epochs)]
-    )
-    return now, ends
+    """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCHS) as they are now."""
+    described = describe_topics(source, topics)
+    ids = topics_frame(topics, topic_ids(described), SOURCE_TOPICS)
+    return ids, _epoch_ends(source, described, epochs)
 
 
 def with_one_id(topics: pl.DataFrame) -> pl.DataFrame:
@@ -90,24 +96,37 @@ def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
     return _unanswered(work, changed, pl.lit(FailureKind.NO_LEADER), pl.lit(_CHANGED_MEANWHILE))
 
 
-def leader_epochs(work: pl.DataFrame) -> pl.DataFrame:
-    """Each LEADER_EPOCH in which some of these offsets were committed."""
-    return work.select(LEADER_EPOCH).drop_nulls("leader_epoch").unique(maintain_order=True)
+def leader_epochs(commits: pl.DataFrame) -> pl.DataFrame:
+    """The LEADER_EPOCHS of these commits, each once."""
+    return commits.select(LEADER_EPOCH).filter(_HAS_EPOCH).unique(maintain_order=True)
 
 
-def epoch_ends(source: Cluster, epochs: pl.DataFrame) -> pl.DataFrame:
-    """EPOCH_ENDS of these epochs (LEADER_EPOCH, each once). A cluster without this request has no
-    ends: as in Kafka's consumer, nothing is compared then."""
-    asked = [LeaderEpoch(TopicPartition(*place), epoch) for *place, epoch in epochs.iter_rows()]
-    if not asked:
-        return empty(EPOCH_ENDS)
-    try:
-        found = source.epoch_ends(asked)
-    except ClusterUnreachable as error:
-        found = dict.fromkeys(asked, all_failed(error))
+def _epoch_ends(
+    source: Cluster, topics: Mapping[str, TopicDescription | Failed], epochs: pl.DataFrame
+) -> pl.DataFrame:
+    """EPOCH_ENDS of LEADER_EPOCHS; their topics have just been described. A partition's current
+    epoch has no end, and a later one is not of its log. Where the partition has no epoch, or the
+    cluster cannot be asked, nothing is compared, as in Kafka's own consumer."""
+    ends: dict[LeaderEpoch, int | Failed | None] = {}
+    earlier: list[LeaderEpoch] = []
+    for topic, number, epoch in epochs.iter_rows():
+        described = topics.get(topic)
+        if not isinstance(described, TopicDescription) or number not in described.partitions:
+            continue
+        one = LeaderEpoch(TopicPartition(topic, number), epoch)
+        current = described.partitions[number].leader_epoch
+        if current is not None and epoch < current:
+            earlier.append(one)
+        else:
+            ends[one] = _NO_END if current in (None, epoch) else None
+    if earlier:
+        try:
+            ends |= source.epoch_ends(earlier)
+        except ClusterUnreachable as error:
+            ends |= dict.fromkeys(earlier, all_failed(error))
     rows = [
-        (one.partition.topic, one.partition.partition, one.epoch, *_end(found[one]))
-        for one in asked
+        (one.partition.topic, one.partition.partition, one.epoch, *_end(found))
+        for one, found in ends.items()
     ]
     return pl.DataFrame(rows, EPOCH_ENDS, orient="row")
 
@@ -124,37 +143,41 @@ def without_lost(work: pl.DataFrame, ends: pl.DataFrame, is_new: pl.Expr) -> pl.
     """The work; rows with a translation of this cycle (`is_new`) are skipped if the source's log
     has lost records that the group has read, and fail if that is not known. `ends` are the
     EPOCH_ENDS of all their leader epochs."""
-    is_asked = (is_new & pl.col("leader_epoch").is_not_null()).fill_null(False)
-    rows = work.select(*LEADER_EPOCH, "source_offset", is_asked=is_asked)
-    rows = left_join(rows, ends.with_columns(is_told=pl.lit(True)), LEADER_EPOCH)
+    rows = work.with_row_index("row")
+    asked = rows.filter(is_new & _HAS_EPOCH).select("row", *LEADER_EPOCH, "source_offset")
+    asked = left_join(asked, ends.with_columns(is_told=pl.lit(True)), LEADER_EPOCH)
     has_all = pl.col("epoch_reason").is_null() & (pl.col("epoch_end") >= pl.col("source_offset"))
-    is_lost = rows.select(is_lost=pl.col("is_asked") & ~has_all.fill_null(False)).to_series()
-    if not is_lost.any():
+    lost = in_one_chunk(asked.filter(~has_all.fill_null(False)))
+    if lost.is_empty():
         return work
     end = (
         pl.when(pl.col("epoch_end").is_null())
         .then(pl.lit("which the source's log does not have"))
         .otherwise(pl.format("which ends at {} in the source's log", "epoch_end"))
     )
-    lost = pl.format(
+    message = pl.format(
         "the offset {} was committed in leader epoch {}, {}: the log has lost records that the "
-        "group has read, in an unclean leader election, and may have others in their place; reset "
-        "the group on the source",
+        "group has read, in an unclean leader election, and may have others at their offsets; reset"
+        " the group on the source. If no record was lost, the group's client commits wrong epochs:"
+        " upgrade it, or commit the offset without an epoch (kafka-consumer-groups)",
         "source_offset",
         "leader_epoch",
         end,
     )
     is_told = pl.col("is_told").is_not_null()
-    verdicts = in_one_chunk(rows).select(
+    verdicts = lost.select(
+        "row",
         lost_reason=pl.when(is_told)
         .then(pl.coalesce("epoch_reason", pl.lit(Reason.PAST_LOG_END)))
         .otherwise(pl.lit(FailureKind.NO_LEADER)),
         lost_message=pl.when(is_told)
-        .then(pl.coalesce("epoch_message", lost))
+        .then(pl.coalesce("epoch_message", message))
         .otherwise(pl.lit(_CHANGED_MEANWHILE)),
     )
-    named = [pl.col(name) for name in verdicts.columns]
-    return _unanswered(work.hstack(verdicts), is_lost, *named).select(work.columns)
+    rows = left_join(rows, verdicts, ["row"])
+    is_lost = rows["lost_reason"].is_not_null()
+    reasons = pl.col("lost_reason"), pl.col("lost_message")
+    return _unanswered(rows, is_lost, *reasons).select(work.columns)
 
 
 def _unanswered(

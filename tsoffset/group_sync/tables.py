@@ -24,7 +24,6 @@ GROUP_PARTITION = ["group", "source_topic", "partition"]
 TARGET_PARTITION = ["group", "target_topic", "partition"]
 PARTITION = ["source_topic", "partition"]
 SOURCE_OFFSET = [*PARTITION, "source_offset"]
-LEADER_EPOCH = [*PARTITION, "leader_epoch"]
 
 GROUPS: Schema = {
     "group": pl.String,
@@ -186,11 +185,16 @@ TRANSLATIONS: Schema = {
 SOURCE_TOPICS: Schema = {"source_topic": pl.String, "source_topic_id": pl.String}
 TARGET_TOPICS: Schema = {"target_topic": pl.String, "target_topic_id": pl.String}
 
-# Where the records of leader epochs end in the source's logs, or why this could not be read.
-EPOCH_ENDS: Schema = {
+LEADER_EPOCHS: Schema = {
     "source_topic": pl.String,
     "partition": pl.Int32,
     "leader_epoch": pl.Int32,
+}
+LEADER_EPOCH = list(LEADER_EPOCHS)
+
+# Where the records of leader epochs end in the source's logs, or why this could not be read.
+EPOCH_ENDS: Schema = {
+    **LEADER_EPOCHS,
     # Null if the log has no such epoch.
     "epoch_end": pl.Int64,
     "epoch_reason": pl.String,

@@ -11,7 +11,7 @@ from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import TranslatedPosition
 from tsoffset.group_sync.rows import rows_table, with_acknowledged
-from tsoffset.group_sync.same_logs import epoch_ends, leader_epochs, without_lost
+from tsoffset.group_sync.same_logs import leader_epochs, source_logs, without_lost
 from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, Schema, select
 from tsoffset.group_sync.translate import ANSWERED, answer_columns
 from tsoffset.model import (
@@ -116,7 +116,9 @@ def without_lost_records(
     instead of a translation (`without_lost`)."""
     work = commit_work(commits)
     is_translated = pl.col("target_offset").is_not_null()
-    ends = epoch_ends(source, leader_epochs(work.filter(is_translated)))
+    translated = work.filter(is_translated)
+    topics = translated["source_topic"].unique().to_list()
+    _, ends = source_logs(source, topics, leader_epochs(translated))
     after = without_lost(work, ends, is_translated)
     is_lost = (work["target_offset"].is_not_null() & after["target_offset"].is_null()).to_list()
     verdicts = after.select("reason", "message").iter_rows()

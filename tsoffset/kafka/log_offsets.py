@@ -236,10 +236,11 @@ class _LookupRun:
         The first lookup of every partition comes before any second one.
         """
         questions: list[Lookups] = []
-        for layer in range(max(len(numbers) for _, numbers in partitions)):
-            of_layer = [
-                (epoch, numbers[layer]) for epoch, numbers in partitions if layer < len(numbers)
-            ]
+        layer = 0
+        while partitions:
+            of_layer = [(epoch, numbers[layer]) for epoch, numbers in partitions]
+            layer += 1
+            partitions = [one for one in partitions if layer < len(one[1])]
             for some in in_parts(of_layer, _PARTITIONS_PER_REQUEST):
                 question: dict[str, dict[int, Lookup]] = defaultdict(dict)
                 for epoch, number in some:
