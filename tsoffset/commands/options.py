@@ -265,7 +265,7 @@ REASON = click.option(
 FORMAT_HELP = "Output format; json prints one object per line."
 WIDE = flag("--wide", "Print every column and full lines, whatever the terminal's width.")
 OUTPUT = (choice("--format", Format.TABLE, FORMAT_HELP), WIDE)
-YES = flag("--yes", "Do not ask for confirmation before groups are moved backwards.")
+YES = flag("--yes", "Do not ask for confirmation before groups are moved.")
 STATE = click.option(
     "--state",
     type=_Directory(file_okay=False),
