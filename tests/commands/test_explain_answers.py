@@ -271,7 +271,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
             Safety(Proof.FIRST_COPY, (3, 20)),
             True,
             "Safe by first copy: source 3 has its original at 20; from there to 9,100 the "
-            "replicator copied every record of the original, and the group has read these copies.",
+            "replicator passed every record of the original, and the group has read the copies.",
         ),
         (
             Safety(Proof.FRONTIER, (99, 9_500)),
@@ -289,7 +289,7 @@ def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
             Safety(Proof.FRONTIER, (40, 9_000)),
             True,
             "Safe by the frontier: source 40 has its original at 9,000; from there to 9,100 the "
-            "replicator copied every record of the original, and the group has read these copies.",
+            "replicator passed every record of the original, and the group has read the copies.",
         ),
     ],
 )

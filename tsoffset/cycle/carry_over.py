@@ -44,11 +44,12 @@ Ranges = Mapping[TopicPartition, LogRange | Failed]
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Which logs partitions have, and the ids of the target topics, as far as the clusters could
+    """Which logs partitions have, and the ids of their topics, as far as the clusters could
     tell."""
 
     source: Mapping[TopicPartition, LogIdentity]
     target: Mapping[TopicPartition, LogIdentity]
+    source_topic_ids: Mapping[str, str]
     target_topic_ids: Mapping[str, str]
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:

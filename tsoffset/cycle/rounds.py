@@ -51,12 +51,12 @@ _AT_FIRST = 32
 
 
 class TranslatedWork(NamedTuple):
-    """A batch of partitions in their order, what they took, and the ids of the target's topics,
-    read before everything else: of those that could be described."""
+    """A batch of partitions in their order, what they took, and their logs as they were before
+    everything else."""
 
     partitions: Sequence[TranslatedPartition]
     cost: Cost
-    target_topic_ids: Mapping[str, str]
+    logs: Identities
 
 
 def translate_partitions(
@@ -115,7 +115,7 @@ def translate_with_carry_over(
     )
     for part in run.converse(parts):
         done[part.work.source] = part.translated(blanks[part.work.source])
-    return TranslatedWork([done[one.source] for one in work], run.cost, logs.target_topic_ids)
+    return TranslatedWork([done[one.source] for one in work], run.cost, logs)
 
 
 def _described(
@@ -136,6 +136,7 @@ def _described(
         logs = Identities(
             identities(of_source.result(), sources),
             identities(of_target, targets),
+            topic_ids(of_source.result()),
             topic_ids(of_target),
         )
     return logs, not_compacted

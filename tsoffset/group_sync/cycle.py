@@ -53,7 +53,6 @@ from tsoffset.group_sync.tables import (
     COMMIT_RESULTS,
     COMMIT_WORK,
     FAILURES,
-    LEADER_EPOCHS,
     PARTITION,
     PARTITIONS,
     READ_COMMITS,
@@ -257,11 +256,13 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     before = anti_join(carry_over.partitions, logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
-    topics, topics_read = logs.target_topics, empty(SOURCE_TOPICS)
+    # The topics of cached partitions are known from before the groups were read.
+    sources = semi_join(before, logs.ranges, PARTITION).select(list(SOURCE_TOPICS))
+    targets = logs.target_topics
     if not offsets.is_empty():
-        topics_read = _topics_read(steps, offsets, semi_join(before, logs.ranges, PARTITION))
-        translations, learned, seen, cost = steps.translate(offsets, before)
-        topics = with_one_id(pl.concat([topics, seen]))
+        translations, learned, seen_sources, seen_targets, cost = steps.translate(offsets, before)
+        sources = with_one_id(pl.concat([sources, seen_sources]))
+        targets = with_one_id(pl.concat([targets, seen_targets]))
     rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
     translated = offsets.select(PARTITION).unique()
     void = void_partitions(before, logs.void, translated, learned)
@@ -271,7 +272,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     rest = without_void(found.rest, void, rewriting)
     rows = _with_translations(found.commits, translations, rewriting)
     del found, translations
-    rows = _of_same_logs(steps, rows, topics_read)
+    rows = _of_same_logs(steps, rows, sources)
     rows = with_kept_translations(rows, void, rewriting)
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
@@ -280,7 +281,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     if rows["is_open"].any():
         work = select(rows, _OPEN_WORK).filter(rows["is_open"])
         work = _of_cached_logs(steps, work, before)
-        decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK), topics)
+        decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK), targets)
         del work
         cost += committing
         results = _in_order(rows["is_open"], decided, results)
@@ -376,28 +377,16 @@ def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame
     )
 
 
-def _topics_read(steps: Steps, offsets: pl.DataFrame, same: pl.DataFrame) -> pl.DataFrame:
-    """SOURCE_TOPICS of TO_TRANSLATE. `same` are the cached partitions (PARTITIONS) that had the
-    same logs before the groups were read; other topics are described now, after it."""
-    known = same.select(list(SOURCE_TOPICS)).unique("source_topic", maintain_order=True)
-    others = anti_join(offsets.select("source_topic").unique(), known, ["source_topic"])
-    if others.is_empty():
-        return known
-    now, _ = steps.source_logs(others["source_topic"].to_list(), empty(LEADER_EPOCHS))
-    return pl.concat([known, now])
-
-
-def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics_read: pl.DataFrame) -> pl.DataFrame:
+def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
     """The rows; those with a translation of this cycle lose it, and it is not cached, unless their
-    source topic is seen to be the one that it was when the groups were read, and to have all that
-    the group has read."""
+    source topic is seen to be the one that it was before translating (`topics`, SOURCE_TOPICS), and
+    to have all that the group has read."""
     is_new = pl.col("is_new") & pl.col("target_offset").is_not_null()
     new = rows.filter(is_new)
     if new.is_empty():
         return rows
-    topics = new["source_topic"].unique().to_list()
-    now, ends = steps.source_logs(topics, leader_epochs(new))
-    seen = without_changed(rows, is_new & ~is_same_topic(topics_read, now))
+    now, ends = steps.source_logs(new["source_topic"].unique().to_list(), leader_epochs(new))
+    seen = without_changed(rows, is_new & ~is_same_topic(topics, now))
     seen = without_lost(seen, ends, is_new)
     is_kept = pl.col("target_offset").eq_missing(pl.col("new_target_offset"))
     return rows if seen is rows else seen.with_columns(holds=pl.col("holds") & is_kept)

@@ -75,11 +75,12 @@ def source_logs(
 
 
 def with_one_id(topics: pl.DataFrame) -> pl.DataFrame:
-    """TARGET_TOPICS with each topic once. One that tasks have seen with two ids has none: nothing
-    of it is committed."""
-    is_one = pl.col("target_topic_id").n_unique() == 1
-    one_id = pl.when(is_one).then(pl.col("target_topic_id").first())
-    return topics.group_by("target_topic", maintain_order=True).agg(one_id.alias("target_topic_id"))
+    """SOURCE_TOPICS or TARGET_TOPICS with each topic once. One that was seen with two ids has none:
+    nothing of it is committed."""
+    topic, topic_id = topics.columns
+    is_one = pl.col(topic_id).n_unique() == 1
+    one_id = pl.when(is_one).then(pl.col(topic_id).first())
+    return topics.group_by(topic, maintain_order=True).agg(one_id.alias(topic_id))
 
 
 def is_same_topic(then: pl.DataFrame, now: pl.DataFrame) -> pl.Expr:

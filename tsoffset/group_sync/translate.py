@@ -12,7 +12,7 @@ from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.same_logs import topics_frame
-from tsoffset.group_sync.tables import ANSWER, PARTITIONS, TRANSLATIONS, select
+from tsoffset.group_sync.tables import ANSWER, PARTITIONS, SOURCE_TOPICS, TRANSLATIONS, select
 from tsoffset.model import Failed, Precision, Skipped, TopicPartition, Translated
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
 from tsoffset.rule.translate import Translation
@@ -21,8 +21,9 @@ from tsoffset.rule.translate import Translation
 ANSWERED = ["reason", "message", "source_timestamp_ms", *ANSWER]
 _HELD = ["holds", "while_source_end", "while_source_log_end", "while_target_end"]
 
-TranslatedTables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]
-"""TRANSLATIONS, in any order; PARTITIONS after translating; TARGET_TOPICS; and what it took."""
+TranslatedTables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]
+"""TRANSLATIONS, in any order; PARTITIONS after translating; SOURCE_TOPICS and TARGET_TOPICS as they
+were before; and what it took."""
 
 
 def translate(
@@ -36,11 +37,12 @@ def translate(
     work = work_by_partition(offsets, partitions)
     done = translate_with_carry_over(flow, source, target, work)
     learned = (one.learned.carry_over for one in done.partitions)
-    topics = topics_frame({one.target.topic for one in work}, done.target_topic_ids)
+    sources, targets = {one.source.topic for one in work}, {one.target.topic for one in work}
     return (
         _translations(done.partitions),
         partitions_frame(filter(None, learned)),
-        topics,
+        topics_frame(sources, done.logs.source_topic_ids, SOURCE_TOPICS),
+        topics_frame(targets, done.logs.target_topic_ids),
         done.cost,
     )
 

@@ -150,8 +150,8 @@ class SparkSteps:
         cost = Cost()
         for its_cost in costs:
             cost = cost.in_parallel(its_cost)
-        found, learned, topics = (pl.concat(each) for each in tables)
-        return found, learned, topics, cost
+        found, learned, sources, targets = (pl.concat(each) for each in tables)
+        return found, learned, sources, targets, cost
 
     def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         """As `Steps.decide_and_commit`; no group is split between tasks."""

@@ -116,15 +116,16 @@ class StepsInTask:
         try:
             with self._here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
-                found, learned, topics, cost = here.translate(offsets, partitions)
-                sent = Traffic.of(here.source) - before
-                return found, learned, topics, replace(cost, source_requests=sent.requests)
+                found, learned, sources, targets, cost = here.translate(offsets, partitions)
+                requests = (Traffic.of(here.source) - before).requests
+                return found, learned, sources, targets, replace(cost, source_requests=requests)
         except BROKEN as error:
             topic, number = offsets.row(0)[:2]
             what = f"translate offsets of {topic}-{number}"
             failed = self._broken("translation_broke", what, error)
             kept = semi_join(partitions, offsets, PARTITION)
-            return untranslated(offsets, failed), kept, empty(TARGET_TOPICS), Cost()
+            topics = empty(SOURCE_TOPICS), empty(TARGET_TOPICS)
+            return untranslated(offsets, failed), kept, *topics, Cost()
 
     def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         try:

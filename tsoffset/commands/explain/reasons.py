@@ -195,7 +195,7 @@ def _proof(trace: Trace, answer: Translated, safety: Safety) -> str:
         # The group has read copies of what the target holds.
         why = (
             f"source {at:,} has its original at {copy:,}; from there to {answer.target_offset:,}"
-            " the replicator copied every record of the original, and the group has read these"
+            " the replicator passed every record of the original, and the group has read the"
             " copies"
         )
     elif safety.proof is Proof.FIRST_COPY:
