@@ -230,13 +230,14 @@ CONFIG = (
         "Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
     ),
 )
-FLOW = click.option(
-    "--flow",
-    "flows",
-    multiple=True,
-    metavar="A->B",
-    help="Only this flow; may be given several times.  [default: all enabled flows]",
-)
+
+
+def _flow(help_text: str) -> Option:
+    return click.option("--flow", "flows", multiple=True, metavar="A->B", help=help_text)
+
+
+FLOW = _flow("Only this flow; may be given several times.  [default: all enabled flows]")
+ONE_FLOW = _flow("The flow; needed if several are enabled.")
 GROUPS = click.option(
     "--groups", metavar="REGEX", help="Only configured groups whose full name matches."
 )

@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsoffset.commands.options import OUTPUT, SELECTION, command, flag, seconds
+from tsoffset.commands.options import (
+    CONFIG,
+    GROUPS,
+    ONE_FLOW,
+    OUTPUT,
+    TOPICS,
+    command,
+    flag,
+    seconds,
+)
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
@@ -29,7 +38,7 @@ Exit status:
     2  bad usage or configuration
     3  a cluster could not be reached; if it is the source, the last commits are reported
   130  interrupted by Ctrl-C""",
-    *SELECTION,
+    *(*CONFIG, ONE_FLOW, GROUPS, TOPICS),
     click.option(
         "--timeout",
         "timeout_seconds",

@@ -7,9 +7,9 @@ import click
 
 from tsoffset.commands.options import (
     CONFIG,
-    FLOW,
     GROUPS,
     INPUT_FILE,
+    ONE_FLOW,
     OUTPUT,
     OUTPUT_FILE,
     YES,
@@ -37,7 +37,7 @@ Exit status:
     2  bad usage or configuration; the file exists already
     3  the target could not be reached
   130  interrupted by Ctrl-C""",
-    *(*CONFIG, FLOW, GROUPS),
+    *(*CONFIG, ONE_FLOW, GROUPS),
     click.option(
         "-o",
         "--output",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, flag, seconds
+from tsoffset.commands.options import CONFIG, ONE_FLOW, OUTPUT, command, flag, seconds
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
 from tsoffset.terminal.notices import Notices
@@ -31,7 +31,7 @@ Exit status:
     2  bad usage, configuration or input
     3  a cluster could not be reached at all
   130  interrupted by Ctrl-C""",
-    *(*CONFIG, FLOW),
+    *(*CONFIG, ONE_FLOW),
     click.argument("file", required=False, metavar="[FILE]"),
     click.option(
         "--spark-checkpoint",
