@@ -445,7 +445,7 @@ def test_with_the_source_error_history_tells_how_old_the_commits_are(failing_ove
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert 0 < billing["age_seconds"] <= 100
     assert (rows["moved"]["resumes_at"], rows["moved"]["age_seconds"]) == ("A.orders-0:130", None)
-    assert "no past cycle tells of them" in rows["moved"]["message"]
+    assert "no past cycle has seen them" in rows["moved"]["message"]
     assert (failing_over.directory / PAUSED).exists()
     assert failing_over.cycles.ran == 0
 
@@ -551,7 +551,7 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     assert "skip" not in billing["message"]
-    assert "no past cycle tells of them: if they lie past what" in rows["foreign"]["message"]
+    assert "no past cycle has seen them: if they lie past what" in rows["foreign"]["message"]
     # A group whose offset was never translated is not in the state.
     missing = "groups that never had an offset there may be missing"
     assert missing in failing_over.result.stderr

@@ -154,7 +154,7 @@ def test_o_writes_what_is_printed_else_and_the_steps(tmp_path):
     assert first.stdout == steps.replace("tsoffset.properties", str(path))
     again = invoke("migrate", "strimzi-v1.yaml", "-o", str(path))
     assert (again.exit_code, again.stdout) == (2, "")
-    assert f"error: {path} is there already; --force replaces it" in again.stderr
+    assert f"error: {path} exists already; --force replaces it" in again.stderr
     assert invoke("migrate", "strimzi-v1.yaml", "-o", str(path), "--force").exit_code == 0
     assert path.read_text() == output("strimzi-v1", "properties")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

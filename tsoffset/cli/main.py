@@ -140,7 +140,7 @@ def main() -> None:
     try:
         cli(prog_name="tsoffset", standalone_mode=False)
     except click.ClickException as error:
-        # The words are wrong, so nothing has set up the logs that they ask for.
+        # The command line is invalid, so no command has set up the JSON logs that it asks for.
         configure_logs(LogFormat.JSON, LogLevel.WARNING)
         Notices(LogFormat.JSON).error(UsageError(error.format_message()), trace=False)
         sys.exit(error.exit_code)

@@ -38,8 +38,8 @@ def flow_cycles(
 
     Spark starts with the first cycle that needs it: cycles that `only_plan` need it only if they
     are large, or if `spark.master` is set. `state` is a folder or URI for the cache; None means
-    `state.dir`. `unreachable` has flows, by name, that have been found unreachable. A cycle raises
-    what keeps Spark from starting.
+    `state.dir`. `unreachable` has the error of each flow (by name) that is known to be unreachable.
+    A cycle raises the error if Spark cannot start.
     """
     from tsoffset.group_sync.state import FlowCarryOver, StateFile
     from tsoffset.kafka.clients import CLIENTS

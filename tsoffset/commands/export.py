@@ -2,7 +2,7 @@
 
 `kafka-consumer-groups --reset-offsets --from-file` (ConsumerGroupCommand) reads lines
 `group,topic,partition,offset`, or `topic,partition,offset` where one `--group` is given; neither
-has a header. It moves groups by hand, where tsoffset may not commit.
+has a header. An operator can use it to move groups where tsoffset may not commit.
 """
 
 from collections import Counter
@@ -110,7 +110,7 @@ def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
     if row.target_offset < (row.current_target_offset or 0):
         # Only control records lie between, so nothing is missed.
         return "already committed"
-    # The tool splits the file at line ends before it looks for quotes. It reads all else (4.3).
+    # Kafka's tool (4.3) splits the file at line ends first, even within quotes.
     return "line end in the group's name" if "\n" in (row.group or "") else None
 
 

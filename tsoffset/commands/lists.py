@@ -123,7 +123,7 @@ def _confirm_applied(
     server: "ServerSettings", flow: str, changed: "Overrides", notices: Notices, deadline: float
 ) -> int:
     """Ask the daemon at the first listener whether it applies the lists, until the deadline (of the
-    monotonic clock): it needs to read the file twice. Returns the exit status."""
+    monotonic clock): the daemon has to read the file twice. Returns the exit status."""
     # Loads pydantic.
     from tsoffset.server.remotes import NoAnswer, flows_of
 

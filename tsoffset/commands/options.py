@@ -1,7 +1,7 @@
 """What the commands of `tsoffset` share: their options, and how a command runs and ends.
 
-A command declares its options where it is carried out. Its module loads neither Kafka nor Spark
-before it runs, so that help and bad usage answer quickly.
+Each command declares its options in its own module. Such a module loads neither Kafka nor Spark
+before the command runs, so that help and usage errors come quickly.
 """
 
 import sys
@@ -62,12 +62,12 @@ def command(
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a command of a function that returns its exit status.
 
-    The function gets what CONFIG, FLOW, GROUPS and TOPICS choose (unless `selects` is false: then
-    these options as they are), the output (in `format` if OUTPUT is none of its options), the
-    notices, and its other options by name. An error ends it with one sentence; `--debug` adds a
-    traceback. With `writes_file` standard output is for a file that others use: the status is 1 if
-    that is incomplete. With `commits`, Ctrl-C may come after a part of the commits, and a note says
-    so.
+    The function gets the selection that CONFIG, FLOW, GROUPS and TOPICS make (with
+    `selects=False` these options themselves), the output, the notices, and its other options by
+    name. `format` is the output format of a command without the options OUTPUT. An error ends the
+    command with one sentence; `--debug` adds a traceback.
+    `writes_file`: standard output is meant for a file, and the status is 1 if it is incomplete.
+    `commits`: the command commits offsets, and after Ctrl-C a note says that these stay committed.
     """
     options += (LOG_FORMAT, choice("--log-level", log_level, "Log level."), DEBUG)
 
@@ -171,7 +171,7 @@ def flag(name: str, text: str, variable: str | None = None) -> Option:
 def choice(
     name: str, default: StrEnum, text: str, words: Iterable[StrEnum] | None = None
 ) -> Option:
-    """An option that takes one of an enum's words, or of some of them."""
+    """An option that takes one of the enum's values; with `words` one of these."""
     kind = type(default)
     return click.option(
         name,

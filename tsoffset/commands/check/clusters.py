@@ -31,7 +31,7 @@ def connection(
     for address in description.dead_addresses:
         yield at.warning(
             f"address {address}",
-            "does not answer, or as another cluster; another bootstrap address answers",
+            "does not answer, or belongs to another cluster; another bootstrap address works",
             f"remove it from {settings.alias}.bootstrap.servers or repair it",
         )
     yield from _brokers(at, description)

@@ -35,7 +35,8 @@ def compared_configs(
     *,
     lacks_max_timestamp: bool,
 ) -> Iterator[Finding]:
-    """Report what is narrower on the target, and which target topics allow the proof by first copy.
+    """Report shorter retention and added compaction on the target, and which target topics allow
+    the proof by first copy.
 
     `lacks_max_timestamp`: a broker of the target cannot look up a log's largest timestamp.
     """
@@ -60,7 +61,7 @@ def compared_configs(
 
 
 def duration(milliseconds: float) -> str:
-    """`7 d`, `90 min`: in the largest unit with a whole number, or with at least ten."""
+    """A duration in the largest unit in which it is whole or at least ten: `7 d`, `90 min`."""
     for unit, name in _UNITS:
         if milliseconds >= unit and (milliseconds % unit == 0 or milliseconds >= 10 * unit):
             return f"{milliseconds / unit:.0f} {name}"
@@ -88,8 +89,8 @@ def _proofs(
     if lacks_max_timestamp:
         yield at.warning(
             "proof",
-            f"{found}. On brokers before 3.0 it gets none more often, because they cannot look"
-            " up a log's largest timestamp",
+            f"{found}. With brokers before 3.0 more groups get none, because these brokers cannot"
+            " look up a log's largest timestamp",
             "upgrade the target's brokers to 3.0 or later",
         )
     else:

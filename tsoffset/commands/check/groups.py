@@ -35,7 +35,7 @@ def source_groups(
     flow: FlowSettings, survey: SourceSurvey, all_flows: Iterable[FlowSettings] = ()
 ) -> Iterator[Finding]:
     """Report which groups are selected, of which types, and which committed offsets are unreadable.
-    `all_flows` are those that may select the others."""
+    `all_flows` are the flows that may select the other groups."""
     at = Scope(flow.name, flow.source.alias)
     yield from _unlisted_groups(at, survey.listings)
     passing, broken = selected_groups(flow, survey.listings.groups)

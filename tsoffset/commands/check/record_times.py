@@ -89,7 +89,7 @@ def compared_times(
             configs = copies[topic.target]
             if moment is None or isinstance(configs, Failed):
                 continue
-            # Before 3.6 there was one limit for both.
+            # Kafka before 3.6 has one limit for both directions.
             common = configs.get("message.timestamp.difference.max.ms", _NO_LIMIT)
             limit_ms = int(configs.get(setting, common))
             away_ms = moment - now_ms if key == "after" else now_ms - moment

@@ -40,7 +40,7 @@ NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Granting:
-    """A flow's user on one of its clusters; None if only the brokers know its principal."""
+    """A flow's user on one of its clusters. `principal` is None if only the brokers know it."""
 
     flow: str
     cluster: ClusterSettings
@@ -162,12 +162,12 @@ def _hidden(
     complete: bool,
 ) -> Iterator[Finding]:
     """Report names that a filter spells out and no listing has: hidden by rights, or nonexistent.
-    `complete` is whether all brokers gave their listing."""
+    `complete`: all brokers returned their listing."""
     at = granting.at
     key = f"{resource}s"
     hidden = [name for name in unseen if answers.get(name) == frozenset()]
     if hidden:
-        also = ", nor which committed offsets it has" if resource is Resource.TOPIC else ""
+        also = ", and which committed offsets they have" if resource is Resource.TOPIC else ""
         yield at.error(
             f"{key} hidden by rights",
             f"{key} names {few(hidden)}, which this principal may not describe, so it is not"

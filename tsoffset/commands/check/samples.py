@@ -1,8 +1,8 @@
 """Samples copies: reads a few source records of each topic, and lets the rule find their copies.
 
 The rule runs on at most five offsets of at most two partitions a topic. It first compares
-timestamp, key and value. For records without such a copy it leaves out the value, the key, or both:
-a copy that it then finds differs in these.
+timestamp, key and value. For a record without such a copy it ignores the value, the key, or both: a
+copy that is found this way differs from the record in the ignored parts.
 """
 
 from collections import defaultdict
@@ -52,8 +52,8 @@ class Copy:
 class SampledTopic:
     """The samples of one topic: the copies that were found, and how many were looked for.
 
-    `stamped_by_target`: a batch that was read has timestamps of the target. `diverged` is the
-    message of a mirror that is expected to keep offsets, but has other records at an offset.
+    `stamped_by_target`: a batch that was read has timestamps of the target. `diverged` is a message
+    if the flow expects equal offsets, but the mirror has another record at an offset.
     """
 
     topic: SyncedTopic
@@ -104,8 +104,8 @@ def sample_topics(
             sample.topic.copies.append(Copy(sample.record, sample.copy))
     for topic in found:
         differing = [copy for copy in topic.copies if copy.differs]
-        # A replicator that changes records changes more than one. This one may be the copy of
-        # another record, whose duplicate was compacted on one side.
+        # A replicator that changes records changes more than one. A single different copy may
+        # belong to another record of the same timestamp: compaction can remove the real copy.
         if len(differing) == 1:
             topic.copies.remove(differing[0])
     return found
@@ -116,8 +116,8 @@ def _same(one: Record, other: Record) -> frozenset[str]:
 
 
 def positions(source: LogRange, target: LogRange) -> tuple[int, ...]:
-    """The offsets to sample: the source's first record, and four as far from its end as the target
-    reaches back, so that some have copies despite short retention or a new mirror (pure)."""
+    """The offsets to sample: the source's first record, and four among its last records, as many as
+    the target's log holds. So some have copies despite short retention or a new mirror (pure)."""
     reach = min(source.end - source.start, target.end - target.start)
     spread = {source.end - max(1, reach * part // 3) for part in range(4)}
     return tuple(sorted({source.start, *spread}))
@@ -146,7 +146,7 @@ def _samples(
 def _partitions(
     flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
 ) -> Iterator[tuple[SampledTopic, PartitionWork]]:
-    """The partitions of each topic with the longest nonempty copies, with the offsets to sample."""
+    """The partitions of each topic with the longest nonempty copies, and the offsets to sample."""
     pairs = {
         topic.topic.source: [
             (TopicPartition(topic.topic.source, n), TopicPartition(topic.topic.target, n))
@@ -176,7 +176,7 @@ def _partitions(
 def _read(
     cluster: Cluster, requests: Iterable[ReadFrom], isolation: Isolation
 ) -> Mapping[ReadFrom, tuple[Record, ...]]:
-    """The records of each request; none of one that failed."""
+    """The records of each request; empty for a request that failed."""
     wanted = list(dict.fromkeys(requests))
     answers = cluster.read(wanted, isolation) if wanted else {}
     return {
@@ -206,7 +206,8 @@ def _find(
     match: frozenset[str],
 ) -> None:
     """Run the rule for the samples without a copy, and keep the copies that it proves by timestamp
-    and `match`. Samples that equal a record near them in these would prove no difference."""
+    and `match`. A sample that a nearby record equals in these parts is left out, because the copy
+    could belong to either record."""
     whole = len(match) == len(CONTENT)
     left = [one for one in samples if one.copy is None and (whole or one.is_unique(match))]
     settings = TranslationSettings(match=match | {"timestamp"}, scan_bytes=_SCAN_BYTES)

@@ -30,12 +30,12 @@ _STEPS_BACK = (1, 2, 10, 100, 10_000)
 NO_NAME = f"tsoffset-check-{uuid4().hex}"
 """A name that no topic and no group has."""
 Stamp = TimestampType | Failed | None
-"""Whether producer or broker set a topic's timestamps; None if there is no record to tell."""
+"""Whether producer or broker set a topic's timestamps; None if it has no record."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncedTopic:
-    """A source topic that groups of the flow have commits on, and its name on the target."""
+    """A source topic in which groups of the flow have committed offsets; its name on the target."""
 
     source: str
     target: str

@@ -87,7 +87,7 @@ def target_topics(
     if kept or unseen:
         words = f"{kept} of {len(synced)} topics keep the source's timestamps on the target"
         if unseen:
-            words += f"; {unseen} have no record to tell"
+            words += f"; {unseen} have no records yet"
         yield at.ok("timestamps", words)
 
 
@@ -111,7 +111,7 @@ def _no_copies(
                 found[prefix[:-1], prefix[-1:]].append(f"{name} for {topic.source}")
     if not found:
         return at.error("topics", words, step)
-    # Of several policies the one that most topics follow, then the one with the source's alias.
+    # Several policies may fit: prefer the one that most topics follow, then the source's alias.
     (alias, separator), present = max(
         found.items(), key=lambda item: (len(item[1]), item[0][0] == flow.source.alias, item[0])
     )
@@ -210,7 +210,7 @@ def streams_applications(
 
 def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
     """The changelog and repartition topics of those groups that are Streams applications. Only the
-    names tell a classic group's application from a consumer."""
+    topics' names show that a group of type `classic` is a Streams application."""
     groups = {group for topic in survey.synced for group in topic.groups}
     committed = {
         (group, place.topic)
@@ -222,11 +222,12 @@ def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
         is_changelog = _CHANGELOG.fullmatch(topic) is not None
         if not is_changelog and _REPARTITION.fullmatch(topic) is None:
             continue
-        # Of `app` and `app-eu` the longer one: `app` would need a store called `eu-...`.
+        # The longest name wins: with groups `app` and `app-eu`, the topic `app-eu-store-changelog`
+        # most likely belongs to `app-eu`, not to a store `eu-store` of `app`.
         hyphens = (one.start() for one in re.finditer("-", topic))
         owner = max((topic[:at] for at in hyphens if topic[:at] in groups), key=len, default=None)
-        # An application restores its changelogs without a committed offset. A group that has one
-        # consumes the topic, which only looks like a changelog of its own.
+        # An application restores its changelogs without committing offsets. So a group with a
+        # committed offset in the topic is an ordinary consumer of it.
         if owner is not None and not (is_changelog and (owner, topic) in committed):
             found[owner].append(topic)
     return found

@@ -55,7 +55,7 @@ def pair_columns(other: str) -> tuple[Column[ComparedPair], ...]:
         Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
         Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
         Column("LAG", lambda pair: pair.lag, right=True, drops=2),
-        # The policy gives the target's name.
+        # May be dropped: the replication policy gives the target's name.
         Column(
             "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
         ),

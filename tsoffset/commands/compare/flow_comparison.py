@@ -1,8 +1,8 @@
 """Compares a flow: its checkpoints, the target groups' committed offsets, and the translations.
 
 It reads the target groups' offsets and the newest checkpoints first, and then the committed offsets
-on the source: so a checkpoint past the translation is never merely newer than the committed offset
-that is translated.
+on the source. So the translated committed offset is never older than the one behind the checkpoint,
+and a checkpoint past the translation is a real difference.
 """
 
 import time
@@ -79,9 +79,9 @@ def compare(
     options: CompareOptions | None = None,
     unreachable: Mapping[str, ClusterUnreachable] | None = None,
 ) -> Iterator[FlowComparison]:
-    """Compare each of `flows`, one after the other; `settings` have their competing flows, and
-    `unreachable` those, by name, that have been found unreachable. Raises UsageError for a file
-    without checkpoints."""
+    """Compare each of `flows`, one after the other; `settings` have the flows that may compete
+    with them. `unreachable` has the error of each flow (by name) that is known to be unreachable.
+    Raises UsageError for a file without checkpoints."""
     options = options or CompareOptions()
     for flow in flows:
         at_ms = int(time.time() * 1000)
@@ -120,7 +120,7 @@ def _compared(
     if options.against is Against.TIMESTAMPS:
         commits = opened.commits(start.groups)
         checkpoints = _by_timestamps(opened, commits, offsets)
-        # Also if the configuration says timestamps: that would compare the rule with itself.
+        # Content, even if the configuration says timestamps: the rule is not compared with itself.
         opened = _with_proof(opened, "content")
     else:
         checkpoints = _checkpoints_of(flow, options, target, offsets, warnings)
@@ -260,8 +260,8 @@ def _without_commits(
 
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
-    """The records between tsoffset's offset and a checkpoint that may skip them, else None. In
-    failback, the source lacks the originals that its replicator has not reached."""
+    """The records between tsoffset's offset and a checkpoint that may skip them, else None. None in
+    failback: there the source is the mirror, and may not have copies of these records yet."""
     commit, position, end = translated.commit, translated.position, pair.theirs
     answer = None if position is None else position.translation.outcome
     if (

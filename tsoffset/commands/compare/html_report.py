@@ -91,7 +91,7 @@ def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -
     }
 
 
-# Above this number of marks, they are drawn as one picture of points.
+# Above this number, the marks are drawn as one bitmap, which keeps the file small.
 MARKS = 1_500
 _QUIET, _OTHER, _TSOFFSET, _UNSAFE = "#55606e", "#b3500a", "#0c62ad", "#b8231a"
 _OURS = "tsoffset (upper bound)"

@@ -124,8 +124,9 @@ def compare_pair(
 
 
 def with_repeats(pair: ComparedPair, repeated: bool | str) -> ComparedPair:
-    """The pair of a checkpoint past tsoffset's offset, judged again by whether the replicator
-    copied the records between them again after it, or why that is not known."""
+    """Judge a checkpoint past tsoffset's offset again. `repeated`: whether the replicator copied
+    the records between both offsets once more after the checkpoint, or a sentence on why that is
+    not known."""
     if repeated is False:
         return pair
     where = f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours},"
@@ -199,7 +200,7 @@ def _message_past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
 def _origin(
     current: int | None, answer: Translated | None, checkpoint: Checkpoint | None, *, once: bool
 ) -> CommitOrigin | None:
-    """`once`: some checkpoint of the group-partition had its committed offset."""
+    """`once`: an earlier checkpoint of the group-partition had the offset `current`."""
     if current is None:
         return None
     of_tsoffset = answer is not None and answer.equivalent_from <= current <= answer.equivalent_to

@@ -16,7 +16,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
 
 _BYTES_PER_READ = 250_000
-# The limit of each read for a span: between its offsets, after it, and on the source.
+# The limit for each of a span's three reads: between its offsets, after it, and on the source.
 BYTES_PER_SPAN = 2_000_000
 # The pieces of a log that are kept for other spans.
 _PIECES_KEPT = 32
@@ -27,12 +27,13 @@ _Content = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class Span:
     """The target offsets from a translation of `committed` (`start`) to a checkpoint (`end`,
-    exclusive). With `may_be_originals`, names do not tell which side is the mirror.
+    exclusive). `may_be_originals`: the topics' names do not tell which side is the mirror.
 
-    `last` is the target's last offset, after the source offset at the same distance from an unread
-    record pair of the span; None if unknown. If both have equal records, nothing from that pair on
-    was repeated (unless a filter dropped exactly as many): no copy of a record before `end`
-    follows.
+    `last` compares the ends of the logs: it has the target's last offset, and before it the source
+    offset that lies as many offsets after an unread record pair of the span; None without such a
+    pair. If both offsets have equal records, the replicator has copied nothing twice from that pair
+    on (unless a filter dropped exactly as many records). So no second copy of a record of the span
+    lies after `end`.
     """
 
     source: TopicPartition
@@ -88,9 +89,9 @@ def _is_repeated(span: Span, originals: "_Log", copies: "_Log") -> bool:
         raise _Unknown(more)
     after, more_after = copies.read("the records after the compared offset", span.end)
     unread, more = originals.read("the records from the committed offset on", span.committed)
-    # The span begins with the next record to read, and the replicator copies in order: once a
-    # record was copied after the span only, so were all that follow it. A record without any copy
-    # shows nothing: a filter may have left it out.
+    # The span begins with the next record to read, and the replicator copies in order. So if a
+    # record has a copy only after the span, all later records have copies after the span, too. A
+    # record without any copy shows nothing, because a filter may have dropped it.
     for record in unread:
         if record in skipped and record not in after:
             if more_after is not None:

@@ -44,7 +44,7 @@ def run_compare(
         import_module("tsoffset.commands.compare.html_report")
     unreachable = require_match(selection, notices)
     past: PastTotals = defaultdict(list)
-    # The last comparison's, even if a signal ends the printing of it.
+    # The status of the last comparison counts, even if a signal interrupts its printing.
     status = 0
 
     def compare_once() -> None:
@@ -136,8 +136,8 @@ def _write_report(
 def comparison_lines(
     compared: FlowComparison, width: int | None, options: CompareOptions
 ) -> Iterator[Text]:
-    """The table of group-partitions or sums, messages and totals; of repeated comparisons, the
-    heading has the time."""
+    """The table of group-partitions or sums, messages and totals. The heading has the time if
+    comparisons are repeated."""
     pairs, other = compared.pairs, options.other_name
     with_time = options.every_seconds is not None
     yield head(f"flow {compared.flow}" + (f", {in_utc(compared.at_ms)}" if with_time else ""))

@@ -102,7 +102,7 @@ class ComparisonTotals:
 
 
 def _phrase(counts: Counter[T], words: Mapping[T, str], always: Collection[T]) -> str:
-    """The counts by name, without zeros except of `always`."""
+    """The counts by name. Zeros are left out, except those of `always`."""
     return ", ".join(
         f"{counts[one]} {name}" for one, name in words.items() if counts[one] or one in always
     )
@@ -144,7 +144,8 @@ PastTotals = defaultdict[str, Moments]
 
 
 def add_totals(moments: Moments, compared: FlowComparison) -> None:
-    """Add a comparison; of many, fewer of the older ones are kept."""
+    """Add a comparison. If there are too many, every second one between the first and the last is
+    dropped."""
     moments.append((compared.at_ms, ComparisonTotals(compared.pairs)))
     if len(moments) > _MOMENTS_KEPT:
         del moments[1:-1:2]

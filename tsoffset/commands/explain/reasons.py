@@ -1,4 +1,5 @@
-"""Words why a translation is what it is, from the rule's own basis, proof and pairs (pure)."""
+"""Explains a translation in sentences, from the basis, proof and record pairs that the rule
+returned (pure)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -249,7 +250,8 @@ def _by_time(trace: Trace, safety: Safety) -> str:
 
 
 def _of_records(trace: Trace, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs of records; the rule may also have counted from the starts of both logs."""
+    """The pairs that are records. The rule may also use the offsets before both log starts as a
+    pair."""
     source, target = trace.source, trace.target
     return [pair for pair in pairs if pair[0] >= source.start and pair[1] >= target.start]
 

@@ -182,7 +182,7 @@ def _pair(pair: PairStatement) -> str:
     text = f"source {at} = target {copy}, {_ROLES[pair.role]}"
     if pair.source_step is not None:
         text += f", {_iso(pair.timestamp_ms)}"
-        # The number is there already for a time that no calendar has.
+        # `_iso` prints the number itself for a time outside the calendar.
         text += f" ({pair.timestamp_ms})" if text.endswith("Z") else ""
     return text if pair.proves else f"{text} (found, but not sufficient as proof)"
 
@@ -198,7 +198,7 @@ def _answer(one: Explanation) -> Iterator[Item]:
     yield _item("answer", f"{translation.target_offset}, {_precision(translation)}", "bold")
     if translation.why is not None:
         yield _item("why", translation.why)
-    # What the row's bound has beyond the translation's, which is of the start offset alone.
+    # The row's bound also counts acknowledged records; the translation's is for the start offset.
     bound = translation.reread_bound
     if bound is not None and (count := (one.row.reread_bound or 0) - bound):
         yield _item(

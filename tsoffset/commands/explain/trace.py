@@ -1,5 +1,5 @@
-"""What `explain` says of one committed offset, as values: the objects of its JSON, and the source
-of its text. A trace makes them of a translation's requests, their answers and the records read.
+"""The values that `explain` prints for one committed offset, as JSON objects or as text. A `Trace`
+makes them from a translation's requests, their answers and the records that were read.
 
 They hold offsets, times, counts and names; never a key, a value, a header or a digest of one. Every
 field is always present, None where it does not apply; docs/commands.md describes them.
@@ -138,7 +138,7 @@ Step = tuple[RequestStatement, AnswerStatement]
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is said of one committed offset, and the row that `plan` prints for it.
+    """All that is printed for one committed offset, and the row that `plan` prints for it.
 
     `position` and `translation` are None if the row needed no translation. `commits` is false for a
     flow whose sync is disabled.

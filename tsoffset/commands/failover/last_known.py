@@ -36,8 +36,9 @@ log = structlog.get_logger(__name__)
 class KnownOffset:
     """What past cycles know of a group-partition: its target offset, the source offset that this
     translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` and
-    `translation` (a target offset) are those of the last cycle. The state has no reason, but
-    `translation_to`: up to this target offset, the group resumes at the same record."""
+    `translation` (a target offset) are those of the last cycle. The state has no reasons. Instead
+    it has `translation_to`: the highest target offset at which the group resumes at the same record
+    as at `translation`."""
 
     target_offset: int | None
     source: TopicPartition
@@ -48,7 +49,7 @@ class KnownOffset:
     translation_to: int | None = None
 
     def with_reason(self, committed: int) -> "KnownOffset":
-        """The same, with the reason that the state implies for an offset past the translation."""
+        """Add the reason that the state implies if `committed` is past the translation."""
         if self.translation_to is None or committed <= self.translation_to:
             return self
         if committed == self.target_offset:
@@ -62,9 +63,10 @@ KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
 
 
 def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, list[Failed], bool]:
-    """What is known of the group-partitions that the flow selects: from the history, or else from
-    the state; a failure for each topic for which a class of the user's raised an error; and whether
-    it is from the history. The state lacks group-partitions without a translation."""
+    """Return what past cycles know of the group-partitions that the flow selects: from the history,
+    or from the state if there is no history. Also return a failure for each topic for which a
+    user's class raised an error, and whether the history was used. The state lacks group-partitions
+    without a translation."""
     found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
     history = settings.history.directory
     last = None if history is None else last_known(history, flow.name)
@@ -118,9 +120,9 @@ def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
 def unverified(
     flow: FlowSettings, target: Cluster, known: KnownPairs, unnamed: Iterable[Failed], now: float
 ) -> tuple[list[GroupVerdict], dict[str, SuggestedCommand | None]]:
-    """A verdict for each group that has committed offsets of the flow on the target, or had some
-    in past cycles; one without a group for each reason why groups are not listed, and for each of
-    `unnamed`. And for each group that is past its translations the command that moves it back.
+    """Judge each group that has committed offsets of the flow on the target, or had some in past
+    cycles. Verdicts without a group report why some groups could not be listed, and the failures in
+    `unnamed`. Also return, for each group past its translations, the command that moves it back.
     Raises ClusterUnreachable."""
     listed = target.groups()
     listings = listed.groups
@@ -133,7 +135,7 @@ def unverified(
         group: {
             place: one
             for place, one in sorted(of_group.items())
-            # Only past cycles can tell whether the source has a copy of a topic, for failback.
+            # Failback writes a topic if the source has a copy of it, which only past cycles know.
             if place in known.get(group, {}) or is_written_by(flow, place.topic, by_failback=False)
         }
         for group, of_group in offsets.items()
@@ -150,7 +152,7 @@ def unverified(
         if refused:
             found.append(_not_ready(flow, group, refused[0]))
         elif of_flow or known_of:
-            # Brokers set a share group outside its log to the log's start.
+            # A share group whose offset lies outside the log starts at the log's start.
             commits = {
                 place: one.offset
                 for place, one in of_flow.items()
@@ -159,7 +161,7 @@ def unverified(
             }
             without = sorted((of_flow.keys() | known_of.keys()) - commits.keys())
             is_active = group in listings and listings[group].active
-            # An offset that another client set since then translates another commit, if any.
+            # If another client has set the offset since then, past cycles say nothing about it.
             seen = {
                 place: known_of[place].with_reason(offset)
                 for place, offset in commits.items()
@@ -187,7 +189,7 @@ def _is_usable(offset: int, log: LogRange | Failed) -> bool:
     return not log.missing if isinstance(log, Failed) else log.start <= offset <= log.end
 
 
-# By reason, in the order in which they count.
+# By reason; the first reason that applies is reported.
 _MESSAGES: Mapping[str | None, str] = {
     Reason.GROUP_ACTIVE: "it already has active members on {target}, which commit its offsets"
     " themselves",
@@ -206,7 +208,7 @@ _MESSAGES: Mapping[str | None, str] = {
     " since then",
 }
 _FOREIGN = (
-    "it resumes from its last committed offsets, but no past cycle tells of {places}: if they lie"
+    "it resumes from its last committed offsets, but no past cycle has seen {places}: if they lie"
     " past what it had read on {source}, its consumers skip records; if not, they re-read the"
     " records that it has processed there since"
 )
@@ -275,7 +277,7 @@ def _reset(
     config = f" --command-config {shlex.quote(target.alias)}-client.properties" if secured else ""
     return SuggestedCommand(
         NOT_READ_THERE,
-        # The tool reads no pipe.
+        # The tool cannot read the file from a pipe.
         f"printf '%s\\n' {lines} > reset.csv && kafka-consumer-groups.sh --bootstrap-server"
         f" {servers}{config} --group {shlex.quote(group)} --reset-offsets --from-file reset.csv"
         " --execute",

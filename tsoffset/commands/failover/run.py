@@ -38,9 +38,10 @@ from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
 
-# Between cycles; and how long nothing may change before the wait ends: a working replicator makes
-# progress in that time.
 _PAUSE_SECONDS = 1.0
+"""The pause between cycles."""
+
+# The wait ends if nothing changes for this long: a working replicator makes progress in this time.
 _STABLE_SECONDS = 5.0
 
 
@@ -103,7 +104,7 @@ def run_failover(
             f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be"
             " committed; set it to true, or write the offsets with `tsoffset export`"
         )
-    # A pause concerns all groups of the flow.
+    # A pause would stop all groups of the flow, so a part of them is failed over without one.
     pause = pause and not selection.narrowing.narrows
     lost_pause = why_not_kept(directory) if pause else None
     if lost_pause is not None:
@@ -211,7 +212,7 @@ def final_cycles(
     previous: object = None
     while True:
         try:
-            # Read before the cycle: a consumer that leaves has committed before.
+            # Listed before the cycle: a member that has left by now has committed its last offsets.
             with kafka_cluster(flow.source) as source:
                 listings = source.groups()
         except ClusterUnreachable:
@@ -264,8 +265,9 @@ def next_steps(
     was_paused: bool,
     dry_run: bool,
 ) -> list[str]:
-    """The next steps. `paused` is whether the flow is paused now, or would be (None: that was not
-    wanted), `was_paused` whether it was before, `config` the file that commands take."""
+    """The next steps. `paused`: whether the flow is paused now, or would be after a dry run (None:
+    no pause was attempted). `was_paused`: whether it was paused before. `config`: the configuration
+    file, for the commands in the steps."""
     example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
     return rendered_lines(
         "tsoffset.commands.failover",

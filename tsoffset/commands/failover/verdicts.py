@@ -58,9 +58,9 @@ def verdicts(
     flow: str, rows: Sequence[Row], source_active: Collection[str], as_of: str
 ) -> list[GroupVerdict]:
     """The verdicts on the groups of a cycle's rows. `source_active` are groups that may have had
-    members on the source before the cycle: its rows lack what they commit later."""
+    members on the source before the cycle: the rows lack what these members commit later."""
     by_group: dict[str | None, list[tuple[Row, int | None]]] = {}
-    # A dry run reports what a failover would leave.
+    # `after_sync`: a dry run reports the re-reads that remain after its failover.
     again = reread_of(rows_table(rows), after_sync=True).to_pylist()
     for row, bound in zip(rows, again, strict=True):
         by_group.setdefault(row.group, []).append((row, bound))

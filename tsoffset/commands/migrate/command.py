@@ -22,7 +22,7 @@ Examples:
 Exit status:
     0  done
     1  the file cannot be written
-    2  bad usage; FILE cannot be read; or something in it has to be changed, where it is marked
+    2  bad usage; FILE cannot be read; or settings have to be changed (the result marks them)
   130  interrupted by Ctrl-C""",
     click.argument(
         "files",

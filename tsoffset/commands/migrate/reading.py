@@ -23,7 +23,7 @@ from tsoffset.errors import UsageError
 
 _CLASS = "connector.class"
 _ROLES = {role.value: role for role in ConnectorRole}
-# A line of the resource itself, or of a list of them.
+# The `kind` line of a resource, or of a list of resources.
 _KIND = re.compile(
     rf"^[ \t-]*+[\"']?kind[\"']?[ \t]*+:[ \t]*+[\"']?({RESOURCE}|List)\b", re.MULTILINE
 )
@@ -81,7 +81,7 @@ def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup
         findings.problem(listed, str(error))
         return None
     if "$" in listed.text:
-        findings.problem(listed, "must be written out here: the aliases stand in the other keys")
+        findings.problem(listed, "must be written out here: other keys contain the aliases")
         return None
     settings = tuple(
         MirrorSetting(entry, entry.key, entry.text) for entry in entries if entry is not listed

@@ -48,7 +48,7 @@ def run_migrate(
         if any(to.samefile(file) for file in files):
             raise UsageError(f"{to} is what MirrorMaker 2 reads; name another file with -o")
         if not force:
-            raise UsageError(f"{to} is there already; --force replaces it")
+            raise UsageError(f"{to} exists already; --force replaces it")
     findings = Findings()
     setup = read_setup(files, findings)
     if setup is None or findings.problems:
@@ -60,7 +60,7 @@ def run_migrate(
     if to is not None:
         folder = Folder(to.absolute().parent)
         try:
-            # In one step, readable by this user only.
+            # Writes the whole file at once, readable by this user only.
             folder.write(to.name, text.encode())
         except OSError as error:
             why = in_words(folder, error)

@@ -21,7 +21,7 @@ class InputKind(StrEnum):
 
 
 class ConnectorRole(StrEnum):
-    """A connector's class, in the order in which their settings of one flow take precedence."""
+    """A connector's class. If several connectors of a flow have a setting, the first class wins."""
 
     GROUP_OFFSET = "MirrorGroupOffsetConnector"
     CHECKPOINT = "MirrorCheckpointConnector"
@@ -114,7 +114,7 @@ def setup_of_connectors(
     resource: StrimziResource | None = None,
 ) -> Setup:
     """Convert the connectors; a flow may have several, each with the settings of its clusters and
-    topics. One that names no clusters is reported in `findings`."""
+    topics. A connector that names no source cluster is reported in `findings`."""
     placed: list[Connector] = []
     left = list(omitted)
     of_file: dict[str, MirrorSetting] = {}

@@ -2,8 +2,9 @@
 
 MirrorMaker 2 refuses a checkpoint connector with `emit.checkpoints.enabled = false`, and a source
 connector with settings of the offset-syncs topic and `emit.offset-syncs.enabled = false`
-(MirrorCheckpointConfig and MirrorSourceConnector of 4.3.1). With its own file it then keeps running
-with its last settings, so its sync is switched off first, by a setting of its own.
+(MirrorCheckpointConfig and MirrorSourceConnector of 4.3.1). A MirrorMaker 2 without Connect then
+keeps running with its last settings. So the steps switch its sync off first, by
+`sync.group.offsets.enabled`.
 """
 
 import json
@@ -79,7 +80,7 @@ def _lines(migration: MigrationPlan, config: str) -> list[str]:
     texts = " ".join(setting.text for setting in migration.settings)
     syncing = [flow for flow in flows if flow.syncs]
     ending = [flow for flow in flows if flow.checkpoints or flow.offset_syncs]
-    # With the options of Kafka's tools; true while MirrorMaker 2 writes the topic.
+    # By the options of Kafka's tools and topic: whether MirrorMaker 2 writes the topic now.
     topics: dict[tuple[str, str], bool] = {}
     for flow in ending:
         of_flow = [(flow.offset_syncs_at, flow.offset_syncs_topic, flow.offset_syncs)]
