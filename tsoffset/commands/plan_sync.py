@@ -110,7 +110,7 @@ def sync(
         from tsoffset.commands.snapshots.file import Snapshot
         from tsoffset.commands.snapshots.run import rewind
 
-        # What would fail only after the cycle.
+        # Checked before the cycle, because the rewind after it needs both.
         require_terminal(yes=yes)
         existing = None if snapshot is None else (Snapshot.read(snapshot), snapshot)
         rewinds = partial(rewind, selection, existing=existing, notices=notices, yes=yes)
@@ -132,8 +132,8 @@ def run_once(
 
     `state` is as in `flow_cycles`; `rewinds` moves groups back after the cycles of all flows, and
     returns their rows. `outcomes` and `reasons`, if there are any, select the rows that are
-    printed. A cycle that Spark gives up on fails its own flow only. Raises what keeps Spark from
-    starting, what `rewinds` raises, and UsageError if nothing matches.
+    printed. If Spark gives up a cycle, only this flow fails. Raises the error if Spark cannot
+    start, the errors of `rewinds`, and UsageError if nothing matches.
     """
     from tsoffset.config.selection import only_planned
     from tsoffset.cycle.values import rows_table
@@ -226,5 +226,5 @@ def print_cycle(
 
 
 def exit_status(tally: "Tally", *, unreachable: bool) -> int:
-    """Of one flow: 3 if a cluster could not be reached, 1 if a row failed, else 0."""
+    """One flow's exit status: 3 if a cluster could not be reached, 1 if a row failed, else 0."""
     return 3 if unreachable else int(tally.failed > 0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# For pending writes at the end; what is not written is lost, which harms nothing.
+# How long the end waits for pending writes of the history. The loss of a cycle is harmless.
 _HISTORY_SECONDS = 1.0
 
 
@@ -60,7 +60,7 @@ def run(_output: Output, notices: Notices, **options: Any) -> int:
     notices.configuration_warnings(selection.settings.warnings)
     warn_of_no_match(selection, notices)
     if run_daemon(selector, selection) is Ending.ABANDONED:
-        # A thread hangs; Spark's JVM ends with its parent's pipe.
+        # A thread hangs, so a normal exit would hang, too. Spark's JVM ends with this process.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -68,7 +68,7 @@ def run(_output: Output, notices: Notices, **options: Any) -> int:
 
 
 def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
-    """Run cycles until SIGTERM or SIGINT. Raises what keeps Spark from starting at all, and
+    """Run cycles until SIGTERM or SIGINT. Raises the error if Spark cannot start, and
     ListenerError before the first cycle."""
     from tsoffset.daemon.cycles import SparkCycles
     from tsoffset.daemon.daemon import Daemon
@@ -123,7 +123,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     with serve(
         server, board, daemon, past, metrics=metrics.render, alive=daemon.alive
     ) as addresses:
-        # Before the flows begin, which tell other instances of it.
+        # Set before the flows begin, because they tell other instances this URL.
         board.instance = replace(board.instance, url=advertised_url(addresses))
         ending = supervise(work, stop=daemon.stop, cancel=sessions.cancel, hang_up=daemon.reload)
     log.info("run_stopped", ending=ending.value)

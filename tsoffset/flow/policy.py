@@ -215,8 +215,8 @@ def original_topic(policy: ReplicationPolicy, topic: str) -> str:
 
 
 def _hops(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
-    """`topic` and its names upstream, up to the first without one, or one that repeats
-    (Identity)."""
+    """`topic` and its names upstream. Ends with the original, or before a name that repeats (as
+    with IdentityReplicationPolicy)."""
     seen: set[str] = set()
     name: str | None = topic
     while name is not None and name not in seen:
@@ -231,8 +231,8 @@ def replicated_through(
     """The aliases of the clusters that `topic` came through, the nearest first, and its name on the
     last of them; for an original none, and its own name.
 
-    If only `known` aliases count, a dot in an original's name is no hop. (Like MirrorClient's
-    allSources and countHopsForTopic: a cluster that repeats ends the chain.)
+    With `known`, only these aliases are hops, and a dot in an original's name is not. (Like
+    MirrorClient's allSources and countHopsForTopic: a cluster that repeats ends the chain.)
     """
     found: list[str] = []
     for name in _hops(policy, topic):

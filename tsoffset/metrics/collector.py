@@ -149,7 +149,7 @@ class Metrics(Collector):
             families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
             if status.last is not None:
                 _put_last(families, status.last)
-            # After a takeover, a cycle from before it here is older than those of the last leader.
+            # Right after a takeover, the last cycle that ran here is older than the last leader's.
             if not status.taken_over or status.last_reached is None:
                 self._put_pairs(families, status, now)
 
@@ -205,7 +205,7 @@ class Families:
         self._families = {name: metric.family() for name, metric in METRICS.items()}
 
     def put(self, metric: Declared, value: Any, *labels: str, **more: float) -> None:
-        """Add what the metric says with these labels, if there is a value."""
+        """Add a sample of the metric with these labels, unless `value` is None."""
         if value is not None:
             self._families[metric.name].add_metric(labels, value, **more)
 
@@ -253,7 +253,7 @@ def _put_level(
 
 
 def _of_pairs(measures: _Values, now: float, known: bool) -> _Values:
-    """With what is computed at a scrape, and without lags in records that are not known now."""
+    """Add the values that a scrape computes, and remove lags in records if they are not `known`."""
     oldest, never = measures["in_sync_at_min"], measures["never_in_sync"]
     values = {**measures, "success": None if never else oldest}
     for age, at in (("age_max", "min"), ("age_mean", "mean"), ("age_min", "max")):

@@ -1,5 +1,5 @@
 """Offsets that applications keep outside of consumer groups: read, translated, written.
 
-One module for each format; `document.py` says what they have in common, `translation.py` runs the
-cycle over them, `reading.py` tells the formats apart.
+Each format has a module; `document.py` has what they share. `reading.py` recognizes the format of a
+file, and `translation.py` translates its offsets.
 """

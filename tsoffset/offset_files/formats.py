@@ -125,8 +125,8 @@ def read_tools_json(place: str, value: dict[str, Any]) -> Document:
 
 def read_flink(topic: str, text: str) -> Document:
     """The option `scan.startup.specific-offsets` of Flink's Kafka SQL connector, as its
-    documentation has it. The topic is another option there, and not in the translation. Raises
-    UsageError."""
+    documentation has it. Flink names the topic in another option, so the result has no topic.
+    Raises UsageError."""
     found = _Offsets(_FLINK)
     for entry in text.strip().removesuffix(";").split(";"):
         match = _FLINK_ENTRY.fullmatch(entry.strip())

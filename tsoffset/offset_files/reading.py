@@ -1,4 +1,4 @@
-"""Files of offsets: read, told apart by their content, and written whole."""
+"""Reads files of offsets, whose format their content shows, and replaces them as a whole."""
 
 import json
 import sys

@@ -28,7 +28,7 @@ from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spa
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of, sync_folder
 
 _VERSION = "v1"
-# Spark reads the first byte of a source's beginning without looking at it.
+# Spark skips the first byte of `sources/K/0`.
 _FIRST_BYTE = "\0"
 _NO_OFFSETS = "-"
 # A running query may end a batch between the listings of two folders.
@@ -54,8 +54,9 @@ class LogFile:
 class SparkCheckpoint:
     """A checkpoint as it was read.
 
-    `resumes` are the files that say where the query goes on. `planned` are those of a batch that
-    was planned and not committed. `listing` is what the checkpoint held.
+    `resumes` are the files with the offsets at which the query resumes. `planned` is the file of a
+    batch that was planned and not committed, if any. `listing` has the names of all files in
+    `offsets` and `commits`.
     """
 
     uri: str
@@ -72,8 +73,8 @@ class SparkCheckpoint:
         return _offsets(self.files)
 
     def starting_offsets(self) -> Document:
-        """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
-        batch that was not committed is read again."""
+        """Where the query resumes, as `startingOffsets` of each of its Kafka sources, one per line.
+        A batch that was not committed is read again."""
         sources = [some for file in self.resumes for some in file.offsets.values()]
         return Document(
             _offsets(self.resumes),
@@ -142,8 +143,8 @@ def _batches(listing: tuple[str, ...], log: str) -> list[int]:
 
 
 def _beginnings(place: Place, name: str, batch: LogFile, *, of_all: bool) -> Iterator[LogFile]:
-    """Where the Kafka sources began that have no offset in this batch, for they are still there;
-    `of_all` also of the others."""
+    """The beginnings of the Kafka sources that have no offset in this batch: they are still at
+    their beginning. With `of_all` also those of the other Kafka sources."""
     for source, line in enumerate(batch.lines[2:]):
         path = f"sources/{source}/0"
         is_known = of_all and source + 2 in batch.offsets
@@ -201,7 +202,7 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
 
 
 def _arrow_uri(uri: str) -> str:
-    """Hadoop's names of S3 and of local files are others than Arrow's."""
+    """Convert Hadoop's URI of S3 or of a local file to Arrow's."""
     uri = _local(uri)
     scheme, separator, rest = uri.partition("://")
     return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else uri

@@ -59,8 +59,9 @@ def spark_offsets(
 
 
 def looks_like_offsets(value: object) -> bool:
-    """Whether this is meant as Kafka offsets rather than as those of another source of Spark. Where
-    a part of it is, all of it is: what is taken for another source's keeps its source offsets."""
+    """Whether this is meant as the offsets of a Kafka source, not of another source of Spark. One
+    partition number is enough, even if other parts are malformed: offsets that are taken for
+    another source's would be copied without a translation."""
     return isinstance(value, dict) and any(
         isinstance(partitions, dict) and any(str(number).isdigit() for number in partitions)
         for partitions in value.values()

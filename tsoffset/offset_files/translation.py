@@ -1,7 +1,8 @@
-"""Stored offsets through the cycle: read is the file, commit is the file.
+"""Translates stored offsets with the steps of a cycle, which reads them from the file and commits
+nothing.
 
 The cycle sees each log of the file as one group, so that naming, translation, cache and commit rule
-are those of groups. No group is read or made on either cluster.
+are those of groups. No group is read or created on either cluster.
 """
 
 from collections.abc import Collection, Sequence
@@ -81,15 +82,15 @@ def translate_stored(
     carry_over: CarryOver | None = None,
 ) -> list[StoredTranslation]:
     """Each offset with its row, in order. `group` is the rows' group where the file names none;
-    `carry_over` is what the last call left, and is brought up to date. Raises ClusterUnreachable.
+    `carry_over` is the cache of the last call, and is updated. Raises ClusterUnreachable.
     """
     carry_over = CarryOver() if carry_over is None else carry_over
-    # An unreachable cluster is an error here, as where a cycle begins.
+    # Raises ClusterUnreachable, as at the beginning of a cycle.
     target.describe()
     source.describe()
     of_records = [one for one in offsets if one.offset >= 0]
     found = _committed(of_records)
-    # Competing flows count for groups alone: they merge committed offsets, a file has no others'.
+    # Competing flows do not matter: their sources have committed offsets of groups, not of a file.
     works = [GroupWork(name) for name in found.groups]
     commits = source_commits(flow, source, groups_frame(works), found=found)
     steps = _FileSteps(flow, source, target, commits=commits)
@@ -133,13 +134,13 @@ def _committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
 
 
 def _key(one: StoredOffset) -> str:
-    """What the cycle calls the group: no file has both logs and groups."""
+    """The group's name in the cycle. No file has both logs and groups."""
     return one.log or one.group or ""
 
 
 def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
-    """The row of what the cycle does not see: LOG_END, LOG_START, or a topic that is not
-    mirrored."""
+    """The row of an offset that the cycle does not see: LOG_END, LOG_START, or an offset in a topic
+    that is not mirrored."""
     renamings, failed = renamings_of(flow, [one.topic])
     renaming = renamings[one.topic]
     row = Row(

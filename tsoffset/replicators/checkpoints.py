@@ -113,10 +113,11 @@ def _string(content: bytes, position: int) -> tuple[str, int]:
 class Checkpoints:
     """The checkpoints of the wanted groups, most often from a checkpoints topic.
 
-    `once` holds the keys of which some checkpoint, the newest or an earlier one, is the offset that
-    the target group has `committed`. `unanswered` says for keys without a checkpoint why.
-    `malformed` counts records that are no checkpoints. `missing`: the topic does not exist.
-    `failures` are partitions that could not be read; with any of them a checkpoint may be outdated.
+    `once` has the keys whose target group has committed the offset of a checkpoint, the newest or
+    an earlier one; `committed` are these groups' offsets. `unanswered` says for keys without a
+    checkpoint why. `malformed` counts records that are no checkpoints. `missing`: the topic does
+    not exist. `failures` are partitions that could not be read; with any of them a checkpoint may
+    be outdated.
     """
 
     committed: Mapping[CheckpointKey, int] = field(default_factory=dict)

@@ -71,7 +71,7 @@ class CycleAnswer(AnswerModel):
 
 
 class CountsAnswer(AnswerModel):
-    """Group-partitions, and those of which something is not known."""
+    """Counts of group-partitions: all of them, and those with unknown values."""
 
     pairs: int = Field(description="Group-partitions.")
     lag_unknown: int

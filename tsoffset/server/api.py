@@ -430,8 +430,8 @@ def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refuse
 
 
 def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
-    """The state that an answer depends on; it does not change with the time alone, unless a flow
-    becomes outdated, and while its estimate grows."""
+    """The state that an answer depends on, for its ETag. It changes without an event only when a
+    flow's values become outdated, and while the estimate of its lag grows."""
     now = board.now()
     known = [
         (

@@ -56,7 +56,7 @@ StepOf = Callable[[str | None, str | None], SuggestedCommand | None]
 
 
 def entry_fields(entry: Entry, now: float, step: StepOf, name: str = "name") -> dict[str, Any]:
-    """The fields of an entry, or of a row, whose `name` is its group's."""
+    """The fields of an entry or a row. `name` is the field with its name, for a row `group`."""
     return {
         **entry,
         "next_step": step(entry[name], entry["reason"]),

@@ -33,9 +33,9 @@ log = structlog.get_logger(__name__)
 STOP_SECONDS = 2.0
 # How often the file of the certificate is checked for changes.
 RELOAD_SECONDS = 60.0
-# From the connection, or the answer before, to the last byte of an answer.
+# An answer must end this long after the connection began, or after the answer before it.
 EXCHANGE_SECONDS = 30.0
-# From an answer to the first byte of the next request.
+# The next request must begin this long after an answer.
 IDLE_SECONDS = 5
 _KEY_STORE = "listeners.https.ssl.keystore.location"
 _KEY_PASSWORD = "listeners.https.ssl.key.password"  # noqa: S105 (the name of a key)
@@ -115,8 +115,8 @@ def advertised_url(addresses: Sequence[str]) -> str | None:
 
 
 def _own_host(scheme: str) -> str:
-    """This machine's address; its name for https, which certificates are issued for, and if the
-    name resolves to a loopback address."""
+    """This machine's address. For https its name, because certificates are issued for names; also
+    its name if that resolves to a loopback address."""
     name = socket.gethostname()
     if scheme == "http":
         with suppress(OSError):
@@ -163,7 +163,8 @@ class ListenerCertificate:
             return f"no certificate; set {_KEY_STORE} to a PEM file with key and certificates"
         self._read = self._stamp()
         try:
-            # First into a new context: one in which loading failed has only a part of it.
+            # Tried with a new context first: if loading fails, a context has only a part of the
+            # file.
             for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
                 one.load_cert_chain(self._file, password=self._password)
         except ssl.SSLError as error:

@@ -1,7 +1,7 @@
 """The flows of other instances (`status.remote.urls`), which the page shows, too.
 
-This process requests them, so browsers need no access to the other instances: in threads of its
-own, at most every few seconds, and only while clients request them here.
+This process requests them, so browsers need no access to the other instances. It does so in threads
+of its own, at most every few seconds, and only while clients ask for them.
 """
 
 import ssl

@@ -77,7 +77,7 @@ def next_step(
         # It failed before groups were known.
         when, words = _CHECK[0], "check --flow {flow}"
     elif group is not None and not group.isprintable():
-        # A terminal cannot take such a name as it is shown.
+        # A name with control characters is shown escaped, so it cannot be pasted.
         return None
     named = words.format(
         flow=shlex.quote(flow),

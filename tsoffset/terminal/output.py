@@ -115,7 +115,8 @@ class _Returning:
         return line
 
 
-# The writer quotes every character of its line terminator, also those that only others use.
+# The writer quotes fields that contain a character of its line terminator. With \r\n these are
+# all line ends that readers of CSV know.
 _LINE_END = "\r\n"
 _WRITER = csv.writer(_Returning(), lineterminator=_LINE_END)
 
@@ -126,9 +127,10 @@ def csv_line(values: Iterable[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The number of groups, the most records that consumers re-read if they move (`reread`: those
-    of ready groups, `reread_others`: of the others), the groups not ready by reason, and their
-    group-partitions without a usable target offset."""
+    """How many groups can move to the target. `reread` is the most records that the consumers of
+    ready groups re-read if they move, `reread_others` the same for the other groups. `not_in_place`
+    counts groups that are not ready by reason, `unusable` their group-partitions without a usable
+    target offset."""
 
     groups: int
     reread: int
@@ -206,7 +208,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def in_utc(timestamp_ms: float, timespec: str = "seconds") -> str:
-    """The moment in UTC, as ISO 8601; the number if no calendar has it."""
+    """The moment in UTC, as ISO 8601; outside the years 1 to 9999 the number of milliseconds."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
     except OverflowError:

@@ -50,7 +50,7 @@ def notes(messages: Iterable[RowMessage], noun: str, width: int | None) -> Itera
             yield from wrapped(f"{printable(message)}{times}", width)
             step = steps[name, message]
             following = {steps[name, other] for other, _ in shown[at : at + 1]}
-            # Several messages of a group have the same one.
+            # The next message of a group may have the same command.
             if step is not None and step not in following:
                 # Not wrapped, so that it can be pasted.
                 yield Text(f"    {step.when}: {printable(step.command)}")
@@ -75,8 +75,8 @@ def items(
     members: Sequence[Item], width: int | None, *, below: int, arrow: str = ""
 ) -> Iterator[Text]:
     """The items, with their sentences in a second column; a terminal shows long names without their
-    middle. If that column would be too narrow, a single sentence follows its name if it fits, and
-    others are below it, indented by `below`, after the `arrow`."""
+    middle. If that column would be too narrow, the sentences are below the name, indented by
+    `below` and after the `arrow`; a single sentence that fits stays on the name's line."""
     longest = sys.maxsize if width is None else _LONG_NAME
     heads = [Text.assemble(one.label, elided(printable(one.name), longest)) for one in members]
     column = max((head.cell_len for head in heads), default=0) + 2

@@ -18,8 +18,8 @@ from tsoffset.terminal.output import IN_PLACE, Format, Readiness, Tally, csv_lin
 
 # A row takes about 300 bytes; more rows at once are hardly faster.
 _ROWS_AT_ONCE = 10_000
-# Why a group is not ready: of its rows the first in this order counts. An outcome or reason that
-# is not listed comes first.
+# A group's reason for not being ready is that of its first row in this order. An outcome or reason
+# that is not listed comes first.
 _OUTCOMES = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
 _REASONS = (*Reason, *FailureKind, "")
 
@@ -91,7 +91,7 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     again = reread_of(rows, after_sync=after_sync)
     outcome, reason = (rows[name].cast(pa.string()).fill_null("") for name in ("outcome", "reason"))
     why_not = pc.if_else(in_place, None, pc.binary_join_element_wise(outcome, reason, " "))
-    # The order is of the rows' own words: a row that is not in place always has a number in it.
+    # Ordered are the words of these rows, so every row that is not in place has an index.
     ordered = sorted(why_not.unique().drop_null().to_pylist(), key=_why_not_rank)
     why = pc.index_in(why_not, value_set=pa.array(ordered, pa.string()))
     unusable = pc.and_(pc.invert(in_place), pc.and_(again.is_null(), rows["partition"].is_valid()))
@@ -120,7 +120,7 @@ def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
 
 
 def _why_not_rank(why_not: str) -> tuple[int, int]:
-    """The place of an outcome and a reason, which a space separates."""
+    """The rank of `OUTCOME REASON` in the order of `_OUTCOMES` and `_REASONS`."""
     outcome, _, reason = why_not.partition(" ")
     return (
         _OUTCOMES.index(outcome) if outcome in _OUTCOMES else -1,

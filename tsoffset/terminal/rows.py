@@ -58,7 +58,7 @@ _COLUMNS: tuple[Column[Row], ...] = (
     Column("GROUP", lambda row: row.group, elastic=True, heads=2),
     Column("SOURCE", lambda row: place(row.source_topic, row.partition), elastic=True),
     Column("OFFSET", lambda row: row.source_offset, right=True),
-    # The policy gives the target's name.
+    # May be dropped: the replication policy gives the target's name.
     Column("TARGET", lambda row: place(row.target_topic, row.partition), elastic=True, drops=1),
     Column("OFFSET", lambda row: row.target_offset, right=True, short="TARGET"),
     Column("CURRENT", lambda row: row.current_target_offset, right=True, short="NOW"),

@@ -171,7 +171,7 @@ def _total(shape: _Shape[R], widths: Sequence[int]) -> int:
 
 
 def _shortened(shape: _Shape[R], widths: Sequence[int], width: int, shortest: int) -> list[int]:
-    """The widths, with those of names reduced until all fit, at least to `shortest`."""
+    """The widths. Columns of names are narrowed until the table fits, but not below `shortest`."""
     found = list(widths)
     least = [
         max(shortest, cell_len(title.text)) if column.elastic else sys.maxsize

@@ -156,8 +156,8 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     """The committed offsets of all selected groups and share groups on the target, in any topic;
     `groups` is the value of --groups.
 
-    Raises ClusterUnreachable, and SnapshotFailed if one of them, or a topic, cannot be read: an
-    incomplete snapshot would look as if those groups had no offsets, or that topic no id.
+    Raises ClusterUnreachable, and SnapshotFailed if a group or a topic cannot be read: in an
+    incomplete snapshot, a group would seem to have no offsets, or a topic no id.
     """
     cluster_id = target.describe().cluster_id
     listings = target.groups()

@@ -50,8 +50,8 @@ class RestoredCommit:
 
     @property
     def offsets_forward(self) -> int:
-        """By how many offsets the snapshot's offset moves the group forward. A log start in its
-        place does not count: records below it are deleted."""
+        """By how many offsets the snapshot's offset moves the group forward; 0 if the log start is
+        restored in its place, since the records below are deleted."""
         if self.current_offset is None or self.restored_offset != self.snapshot_offset:
             return 0
         return max(0, (self.restored_offset or 0) - self.current_offset)
@@ -70,9 +70,9 @@ def plan(
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
 ) -> list[RestoredCommit]:
-    """The rows by group and partition: of the snapshot's committed offsets (`restored_offset` is
-    committed for WOULD_COMMIT), and of later ones of other listed groups that are wanted.
-    Raises ClusterUnreachable."""
+    """Plan the rows, by group and partition: one for each committed offset of the snapshot (with
+    WOULD_COMMIT, `restored_offset` is to be committed), and one for each offset that a wanted group
+    has committed in a partition that the snapshot lacks. Raises ClusterUnreachable."""
     commits = snapshot.commits
     share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
     groups = sorted({commit.group for commit in commits} | set(filter(is_group, listed.groups)))

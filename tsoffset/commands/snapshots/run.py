@@ -257,10 +257,10 @@ def rewind(
     *,
     yes: bool,
 ) -> list[Row]:
-    """`sync --allow-rewind`: move the groups that are ahead by the rows of a cycle back to their
-    translations, once a snapshot has their offsets: an `existing` one, or a new one. Returns their
-    new rows; none if no group is ahead, or the person declined. Raises UsageError, SnapshotFailed
-    and ClusterUnreachable.
+    """`sync --allow-rewind`: move the groups that are ahead, according to a cycle's `rows`, back to
+    their translations. Their offsets are saved in a new snapshot first, unless there is an
+    `existing` one. Returns their new rows; none if no group is ahead, or the user declined. Raises
+    UsageError, SnapshotFailed and ClusterUnreachable.
 
     A group is moved only from the offset that the person has confirmed and the snapshot has: the
     commit rule refuses any other.
@@ -322,7 +322,7 @@ def rewind(
         now = source_topics(opened.source, read["source_topic"].to_list())
         is_changed = ~is_same_topic(read, now) & pl.col("target_offset").is_not_null()
         work = without_changed(work, is_changed)
-        # A group may be past the end of the translation: in an open transaction.
+        # A group may be past the readable end of its log, in an open transaction.
         work = with_log_ranges(opened.target, work)
         done = commit_groups(flow, opened.target, work, commit_to=topics)
         return list(result_rows(flow.name, work, done.rows))

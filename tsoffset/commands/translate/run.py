@@ -46,7 +46,7 @@ def run_translate(
     carry_over = CarryOver()
 
     def show(rows: Sequence[Row], summary: str) -> None:
-        # Standard output may be that of the translated text.
+        # The translated text may be written to standard output.
         if written != STANDARD:
             config = selection.configuration.path
             output.show(Row, rows, partial(cycle_lines, flow.name, rows, lambda: summary, config))
@@ -122,7 +122,7 @@ def _not_written(
         )
     if isinstance(document, SparkCheckpoint) and document.planned is not None:
         advice += (
-            "; a batch that was planned and not committed needs both its ends: stop the query"
+            "; a planned batch needs a translation of its begin and of its end: stop the query"
             " gracefully, or let it end by Trigger.AvailableNow"
         )
     name = "the translation" if output == STANDARD else output
