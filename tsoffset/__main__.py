@@ -1,5 +1,5 @@
-"""`python -m tsoffset` is the command `tsoffset`, and takes no module from the working directory
-either."""
+"""Runs the command `tsoffset` for `python -m tsoffset`, without modules from the working directory,
+like the console script."""
 
 import os
 import sys

@@ -202,7 +202,7 @@ def _cycles(
 ) -> list[Row]:
     rows: list[Row] = []
     for flow in selection.flows:
-        # Before the first commit: an error has no rows.
+        # Checked before the first commit, because an exception cannot return the rows of commits.
         if commit and flow.commits:
             selection.require_known_lists(flow)
     for flow in selection.flows:

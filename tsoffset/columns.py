@@ -88,8 +88,8 @@ class RecordColumns:
 
     @cached_property
     def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
-        """All indices by log and timestamp. For each record: the position in these where its
-        timestamp begins, and the number of records that have it."""
+        """All indices, ordered by log and timestamp. For each record, where its timestamp begins in
+        this order, and how many records of its log have it."""
         keys = _packing(self.log, self.timestamp)(self.log, self.timestamp)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -141,8 +141,8 @@ class RecordColumns:
 
 
 def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numbers]:
-    """A function that combines a log and a number of these into one number that keeps their order;
-    for others the result is arbitrary."""
+    """A function that packs a log and one of these numbers into a single number, in the same order.
+    For other logs and numbers its result is arbitrary."""
     lowest, highest = int(number.min(initial=0)), int(number.max(initial=0))
     width = highest - lowest + 1
     if (int(log.max(initial=0)) + 1) * width < _LARGEST:

@@ -3,7 +3,7 @@
 ::
 
     TsoffsetError                 exit status
-    |- ConfigurationError         2   several Problems at once, each with key, value, file and line
+    |- ConfigurationError         2   `problems`, each with key, value, file and line
     |- UsageError                 2   wrong arguments (an unknown flow)
     |  `- NoFlowEnabled
     |- ListenerError              2   an address cannot be used: in use, no certificate
@@ -89,7 +89,7 @@ class ListenerError(TsoffsetError):
 
 
 class NoFlowEnabled(UsageError):
-    """No flow of the configuration is on."""
+    """No flow of the configuration is enabled."""
 
 
 class ClusterUnreachable(TsoffsetError):

@@ -23,8 +23,8 @@ from tsoffset.printable import HIDDEN, SENSITIVE, names_secret, printable, short
 _LONGEST_VALUE = 4_000
 _LONGEST_SEARCHED = 64_000
 
-# As in properties (a = b), JSON ("a": b) and Python's form of a mapping ('a': 'b'). The text is
-# foreign, so the time has to be linear: a word is tried from its beginning only, and as a whole.
+# As in properties (a = b), JSON ("a": b) and Python's form of a mapping ('a': 'b'). The text may
+# come from anywhere, so matching has to take linear time: each word is tried once, as a whole.
 _SECRET_IN_TEXT = re.compile(
     rf"""(?<![\w.\-])(?P<name>(?=[\w.\-]*?(?:{SENSITIVE}))[\w.\-]++"""
     r"""(?:\s*+=|"\s*+:|'\s*+:(?=\s*+b?["']))\s*+)"""
@@ -201,8 +201,8 @@ def _is_relevant(record: logging.LogRecord) -> bool:
 
 
 def _log_lost_peer(_server: object, _request: object, address: object) -> None:
-    """Instead of the traceback that `socketserver` prints: the peer of such a server is Spark's
-    Java process, whose end shows in a failed cycle."""
+    """Replaces the traceback that `socketserver` prints. The peer is Spark's Java process; if it
+    has ended, the cycle fails, which is reported."""
     structlog.get_logger(__name__).debug("peer_lost", address=str(address), exc_info=True)
 
 

@@ -191,8 +191,8 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`dead_addresses` are bootstrap addresses that did not answer, or as another cluster,
-    while another one did."""
+    """`dead_addresses` are bootstrap addresses that did not answer, or that belong to another
+    cluster, while another address answered."""
 
     cluster_id: str | None
     brokers: tuple[Broker, ...]
@@ -305,10 +305,10 @@ class GroupListings:
 class CommittedOffset:
     """A committed offset: the next record to read.
 
-    Of a share group it is the share-partition start offset: the first record that is not yet
-    acknowledged. `lag` is how many records up to the log's end are not, where the broker tells it.
-    `leader_epoch` is that of the last record that the group has read, if its client commits it
-    (KIP-320).
+    For a share group it is the share-partition start offset: the first record that is not yet
+    acknowledged. `lag` is the number of records up to the log's end that are not acknowledged; None
+    if the broker does not return it. `leader_epoch` is that of the last record that the group has
+    read, if its client commits it (KIP-320).
     """
 
     offset: int

@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 # The value of a column for a missing timestamp.
 NO_TIMESTAMP = -1
 
-# Those of the largest offset.
+# The digits of the largest offset.
 _MOST_DIGITS = 19
 
 Content = tuple[bytes | None, bytes | None]
@@ -66,7 +66,7 @@ class Record:
 
 class UnreadableRecords(Exception):
     """A batch turned out to be malformed when its records were decoded, although its checksum is
-    right. Brokers check what producers send, so it was written without them."""
+    right. Brokers check what producers send, so something else has written this batch."""
 
 
 # What must be equal in a record and its copy, if nothing is excluded.
@@ -233,8 +233,8 @@ def walk_side_by_side(stretches: Iterable[Stretch]) -> None:
 
 
 def is_within(offsets: Numbers, starts: Sequence[int], ends: Sequence[int]) -> Flags:
-    """Which of the offsets lie in one of some stretches of a log, of which both the starts and the
-    ends are ascending."""
+    """Which of the offsets lie in a stretch of a log. `starts` and `ends` are those of the
+    stretches, both ascending."""
     if not starts:
         return np.zeros(len(offsets), bool)
     at = np.searchsorted(np.array(starts), offsets, "right") - 1

@@ -55,8 +55,8 @@ class Place(Protocol):
         """Raises FileNotFoundError if the file does not exist."""
 
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
-        """Replace the file's content, unless it is the same already. The first `head` bytes differ
-        for any other content; None: it is a new file."""
+        """Replace the file's content, unless it is the same already: contents of one length are the
+        same if their first `head` bytes are. With `head=None` the file is new."""
 
     def below(self, *names: str) -> "Place":
         """A folder in it, created with its first file."""
@@ -92,7 +92,7 @@ def in_words(place: Place, error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder, which is made where it is first written to."""
+    """A folder, which is created when it is first written to."""
 
     folder: Path
 
@@ -212,7 +212,7 @@ class ObjectStore:
 
     def path(self, name: str) -> str:
         scheme, _, rest = self.uri.partition("://")
-        # An unquoted secret may contain anything except the last of these.
+        # The last @ ends the credentials: an unquoted secret may contain other ones.
         place = re.split("[?#]", rest.rpartition("@")[2])[0]
         return f"{scheme}://{place.rstrip('/')}/{self.inside}{name}"
 
@@ -298,8 +298,8 @@ _changing: dict[str, tuple[Future[Any], float]] = {}
 
 def _in_time(work: Callable[[], T], changes: str | None = None) -> T:
     """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
-    later. So a change of a path does not begin before the last one of it has ended, or is hung: it
-    would be undone."""
+    later, and undo a newer change of the same path. So a change of a path waits until the last one
+    has ended, or counts as hung."""
     now = time.monotonic()
     for path, (last, began) in list(_changing.items()):
         if last.done() or now - began > _HUNG_SECONDS:

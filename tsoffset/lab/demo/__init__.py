@@ -1,6 +1,7 @@
 """`tsoffset demo`: clusters, groups, a sync and a failover on this machine, with only Java
 installed.
 
-Two real brokers, real MirrorMaker 2, real producers and consumers; one sync as `tsoffset sync` runs
-it; then a failover, judged by content. It uses the Kafka client directly, as applications do.
+Each scenario starts real brokers, MirrorMaker 2, producers and consumers. tsoffset moves the
+applications to the other cluster, and a comparison by content shows whether they skip or re-read
+records. The applications use the Kafka client directly.
 """

@@ -81,7 +81,7 @@ def _play(
         opened = stack.enter_context(ExitStack())
         pool = ThreadPoolExecutor(_THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
-        # While MirrorMaker 2 starts, or has much to copy, the pool would wait for it.
+        # Stopped before the pool, which would wait while MirrorMaker 2 starts or copies.
         stack.callback(clusters.stop_mirror)
         played = story(clusters, narrator, pool, opened)
         status, sentences = played.tell()

@@ -31,7 +31,8 @@ class Failover(Story):
         return conclusion(self._judge(rows, by_timestamp, reads), TARGET)
 
     def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:
-        """One cycle, as `tsoffset sync` runs it; its rows, and those by timestamps alone."""
+        """Run one cycle as `tsoffset sync` does. Returns its rows, and the rows of a plan by
+        timestamps alone."""
         configuration = self._configuration()
         self._narrator.step(f"tsoffset sync -c {self._clusters.configuration.name}")
         with progress("starting Spark"):

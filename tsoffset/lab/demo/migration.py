@@ -55,10 +55,10 @@ _CHECKPOINTS: Mapping[str, str] = {
     "offset-syncs.topic.replication.factor": "1",
 }
 _CHECKPOINTS_SECONDS = 90.0
-# It checks the groups each second. If this many checks, half a second apart, change nothing, it has
-# nothing to add.
+# MirrorMaker 2 checks the groups each second. It counts as done if its checkpoints are the same in
+# this many looks in a row.
 _CHECKS = 8
-# It does not commit for a group with consumers on the target.
+# MirrorMaker 2 does not commit for a group with consumers on the target.
 _IDLE = frozenset(group.name for group in GROUPS if not group.member)
 _PATIENCE_SECONDS = 60.0
 # For each partition, to check that MirrorMaker 2 still copies in the end.
@@ -295,8 +295,8 @@ class MigrationStory(Story):
     # --- what the steps have in common -----------------------------------------------------
 
     def _begin_step(self, step: Step, told: Iterable[str], more: str = "") -> None:
-        """Its title and the commands in `migrate`'s text, followed by `more`, with file names
-        without folder."""
+        """Print the step's title and its commands, each followed by `more`; file names are shown
+        without their folder."""
         self._narrator.step(step.title)
         folder = f"{self._clusters.folder}/"
         commands = (one for one in told if isinstance(one, Command))

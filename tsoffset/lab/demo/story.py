@@ -52,7 +52,7 @@ class Story:
     """The steps, in the order of the methods; each scenario adds its own."""
 
     about: ClassVar[str]
-    """What happens in it; follows the clusters and MirrorMaker 2 in the opening sentence."""
+    """What happens in the scenario: the end of the demo's opening sentence."""
     settings: ClassVar[Mapping[str, str]] = {}
     """Settings that differ from the other scenarios."""
     shares_file: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class Story:
 
     @property
     def file(self) -> Path:
-        """The configuration of tsoffset that it leaves."""
+        """tsoffset's configuration file at the end of the scenario."""
         return self._clusters.configuration
 
     @property

@@ -66,8 +66,8 @@ ORDERS = DemoTopic("orders", 5_500, lambda number: 40 * number, deleted=(400, 53
 CLICKS = DemoTopic(
     "clicks", 4_000, lambda number: _SECOND * (number // _RUN), deleted=(250, 300, 350, 400)
 )
-# Only closed segments are compacted. The first of these updates are in a segment that is open when
-# they are read; the last ones, an hour later, in the one that is open at the end.
+# Kafka compacts only closed segments. Groups read the first updates while their segment is open.
+# The timestamps of the last updates are an hour later, so their segment is still open at the end.
 IN_FIRST_SEGMENT = 390
 IN_CLOSED_SEGMENTS = 1_900
 ACCOUNTS = DemoTopic(
@@ -96,8 +96,8 @@ def two_hours_ago_ms() -> int:
 
 
 Stand = int | tuple[int, ...] | None
-"""The first record of a log that is not processed, counted from the beginning or (below 0) from the
-end, in all partitions or in each; None if all are processed."""
+"""The index of the first record that a group has not processed, in all partitions or (a tuple) in
+each. A negative index counts from the end of the log; None: all records are processed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ class DemoGroup:
 
     `at` is its offset, and `stands` describes it. An `early` group stops before the source deletes
     and compacts its records. `on_target` is its offset on the target before the sync, if it has
-    read there; `member` says that its consumer is still there then.
+    read there; `member`: its consumer still runs on the target during
+    the sync.
     """
 
     name: str

@@ -122,8 +122,8 @@ class EmbeddedBroker(Server):
 
     @property
     def port(self) -> int:
-        """The port that clients use, of a secured broker its administrator; raises `EmbeddedError`
-        before the first start."""
+        """The port for clients; of a secured broker, the port for its administrator. Raises
+        `EmbeddedError` before the first start."""
         return self._port_of(self._listeners[0].name)
 
     @property

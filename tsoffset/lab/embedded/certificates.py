@@ -30,8 +30,8 @@ class Certificate:
     authority: x509.Certificate
 
     def key_pem(self, password: str | None = None) -> str:
-        """The key as PEM (PKCS #8), encrypted (PBES2) if there is a password: Kafka on Java 17
-        cannot read an encrypted one, and needs it plain or in another kind of store."""
+        """The key as PEM (PKCS #8), encrypted (PBES2) if there is a password. Kafka on Java 17
+        cannot read an encrypted PEM key: give it a plain one, or another kind of store."""
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, _encryption(password)
         ).decode()

@@ -16,7 +16,7 @@ _lock = threading.Lock()
 
 
 def free_port() -> int:
-    """A port without a listener that this process never got from here before.
+    """A free port that this function has not returned before in this process.
 
     It is below the range from which the system takes ports for outgoing connections: a port of that
     range may be taken by the time a stopped broker returns, and a client that connects to the

@@ -42,8 +42,8 @@ class BrokerSecurity:
 
     It has these `listeners`, and one for its administrator, who is a super user: other nodes use
     it, and programs that set up the cluster. `superusers` are further super users. `trust_store`
-    (PEM) has the authority of clients' certificates, `passwords` those of users, for PLAIN and
-    SCRAM; SCRAM's users are fixed when the data folder is created. A password may not contain a
+    (PEM) has the authority of clients' certificates, `passwords` the users' passwords for PLAIN
+    and SCRAM; SCRAM's users are fixed when the data folder is created. A password may not contain a
     comma or a line break.
     """
 
