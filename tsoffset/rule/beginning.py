@@ -23,7 +23,7 @@ from tsoffset.rule.log_view import Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# The first records of the log that decide which source record the first one copies.
+# How many of the log's first records decide which source record the first one copies.
 FIRST = 8
 FIRST_SURELY = 500
 
@@ -32,8 +32,8 @@ Finding = Generator[Question, Answer, Beginning | Unknown]
 
 def find_beginning(inquiry: Inquiry, *, surely: bool = False) -> Finding:
     """Where the target's log begins, found once for the partition at the partition's expense;
-    `surely` compares more records. In failback: where the original, which is the target, begins on
-    the replica."""
+    `surely` compares more records. In failback the target is the original, and the source is its
+    replica: then this is where the original's log begins on the replica."""
     known = inquiry.evidence.beginnings
     if surely not in known:
         found = yield from _find(inquiry, FIRST_SURELY if surely else FIRST)
@@ -94,13 +94,13 @@ def _beginning_from(inquiry: Inquiry, first: Record, most: int) -> Finding:
 
 
 def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
-    """If the target begins with copies of records that the source has lost: the log from the lowest
-    copy of the source's own first record on.
+    """For a target that begins with copies of records that the source has lost: the beginning is
+    the lowest copy of the source's own first record.
 
-    Target records before the answer to that record's time lookup are older than it, and those from
-    the answer to the copy must have known originals. So an unread record can lie before this
-    beginning only if it is older than the oldest record of the source, and was copied before the
-    mirror was restarted (docs/design.md, `very_late`).
+    That record's time is looked up on the target. Target records before the lookup's answer are
+    older than the record, and those between the answer and the copy must have known originals. So
+    an unread record can lie before this beginning only if it is older than the oldest record of the
+    source, and was copied before the mirror was restarted (docs/design.md, `very_late`).
     """
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target

@@ -65,7 +65,7 @@ class LogIdentity:
     leader_epoch: int
 
     def precedes(self, other: "LogIdentity") -> bool:
-        """True if the leader of this log was replaced by that of the other."""
+        """True if `other` is the same topic under a later leader."""
         return self.topic_id == other.topic_id and self.leader_epoch < other.leader_epoch
 
 
@@ -91,7 +91,7 @@ class Holds:
     """For how long an exact translation is valid while both logs are the same ones.
 
     `while_ends` is None if the mirror has passed the offset: nothing that is written later changes
-    the answer. Otherwise the answer is the best one only while both logs end there.
+    the answer. Otherwise the answer is the best one only while both logs have these ends.
     """
 
     while_ends: LogEnds | None = None
@@ -104,8 +104,8 @@ class PartitionCarryOver:
     `is_remote_topic` and `failback` are what the replication policy said of the logs. `pairs` are
     proven ones as (source offset, target offset), ascending; the next cycle uses them as
     predictions and proves them again. `frontier` is the safe pair with the highest target offset
-    that was proven without another one; it stays safe. `first_from` is the source offset from which
-    on the mirror's first copies are in order.
+    among those that were proven without another safe pair; it stays safe. `first_from` is the
+    source offset from which on the mirror's first copies are in order.
     """
 
     source: TopicPartition

@@ -1,8 +1,8 @@
 """Which of several equal records a copy is of: a duplicate elsewhere in the source's log.
 
-Equal records have one timestamp, so most of them are in one run of it. Others are far away: an
-application wrote an event twice with its event time, or a producer retried a batch. A copy of a
-*later* duplicate skips the records between the two on the source:
+Equal records have the same timestamp, so most of them lie in one run of records with it. Others are
+far away: an application wrote an event twice with its event time, or a producer retried a batch. A
+copy of a *later* duplicate skips the records between the two on the source:
 
     source   a b c d [a b]  e          an application wrote a and b again, with their old times
     target   c d [a b] e               compaction removed the first ones
@@ -22,9 +22,10 @@ from tsoffset.rule.older_records import read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# How far back records that are equal on both sides are compared, and how many of these are read for
-# it: an application that writes a stretch again seldom writes a longer one.
+# How many records are compared backwards while they are equal on both sides: an application that
+# writes a stretch of records again seldom writes a longer one.
 STRETCH = 16
+# How many of these comparisons may need a read.
 READ_BACK = 3
 # The number of target records before a stretch that are tried until the source has one of them.
 NEIGHBORS = 3
@@ -169,9 +170,9 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _follows_nothing_later(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """False if the time lookup finds a younger target record before the copy, and that is of a
-    later source record without a second copy behind this one: after a mirror restart it would have
-    one. True if the lookup finds nothing before the copy."""
+    """False if the time lookup finds a younger target record before the copy, which copies a later
+    source record and has no equal behind `copy`. (After a mirror restart it would have one.) True
+    if the lookup finds nothing before the copy."""
     evidence, target = inquiry.evidence, inquiry.evidence.target
     if record.timestamp_ms is None:
         return True
@@ -223,7 +224,7 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         before = known_original or (yield from _record_before(inquiry, before))
     else:
         return (yield from _has_no_later(inquiry, record))
-    # Otherwise the records before the copy may have been written again, too.
+    # Without this order, the records before the copy may have been written again, too.
     in_order = yield from _is_in_order(inquiry, record)
     if isinstance(before, Unknown) and not in_order:
         return False
@@ -261,8 +262,8 @@ def _is_read_to_the_end(inquiry: Inquiry, record: Record) -> Test:
 def _is_in_order(inquiry: Inquiry, record: Record) -> Test:
     """True if all target records before the first one with this timestamp are older.
 
-    If the target may have lost records, later source records must not be older, either, as far as
-    that is seen: their copies may lie before the copy to prove, and no lookup tells.
+    If the target may have lost records, the known later source records must not be older, either:
+    their copies may lie before the copy to prove, and no lookup would find these.
     """
     if record.timestamp_ms is None:
         return False
@@ -292,8 +293,8 @@ def _record_before(inquiry: Inquiry, record: Record) -> Search:
 
 
 def _is_late(copy: Record, earlier: Found | None) -> bool:
-    """True if a target record may be older than an earlier record, or has no timestamp: a time
-    lookup that does not find its original does not tell where that lies."""
+    """True if a target record may be older than an earlier record, or has no timestamp: then a time
+    lookup without an answer does not show where its original lies."""
     if isinstance(earlier, Unknown) or copy.timestamp_ms is None:
         return True
     stamp = earlier.timestamp_ms if isinstance(earlier, Record) else None
@@ -316,8 +317,8 @@ def _is_of_earlier(
 def earliest_equal(
     inquiry: Inquiry, record: Record, copy: Record, *, surely: bool = False
 ) -> Generator[Question, Answer, int]:
-    """The lowest source offset whose copy this may be instead of the record's: the records in
-    between may be re-read. `surely` if a proof rests on it: then distances do not count."""
+    """The lowest source offset that `copy` may be a copy of, instead of `record`: the records in
+    between may be re-read. With `surely`, for proofs, distances of pairs are no evidence."""
     evidence = inquiry.evidence
     if evidence.names(copy, record) and not surely:
         return record.offset
@@ -350,15 +351,16 @@ def earliest_equal(
 
 
 def earliest_of(inquiry: Inquiry, last: Last) -> Generator[Question, Answer, int]:
-    """The lowest source offset whose copy this target record may be: `last.lowest` is the lowest
-    that was known when it was found. Records that memory limits have dropped are read again."""
+    """The lowest source offset that the target record of `last` may be a copy of. `last.lowest` is
+    the lowest that was known when `last` was found. Records that memory limits have dropped are
+    read again."""
     evidence = inquiry.evidence
     record = yield from inquiry.next_data(SOURCE, last.lowest, shared=True)
     copy = yield from inquiry.next_data(TARGET, last.target_offset, shared=True)
     if not (isinstance(record, Record) and isinstance(copy, Record)) or evidence.source.identity(
         record
     ) != evidence.target.identity(copy):
-        return evidence.source.start  # compaction has taken one of them since
+        return evidence.source.start  # compaction has removed one of them since
     if evidence.names(copy, record):
         return record.offset
     return min(last.lowest, (yield from earliest_equal(inquiry, record, copy, surely=True)))

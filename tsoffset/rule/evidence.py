@@ -407,8 +407,8 @@ class Evidence:
         self._predictions_left = min(_PREDICTIONS, self._predictions_left + (1 if held else -1))
 
     def forget_records(self, above: int) -> None:
-        """Drop records to limit memory. Those in batches that begin at or below a source offset, or
-        its copy, and proven pairs are kept."""
+        """Drop records to limit memory. Proven pairs are kept, and the records in batches that
+        begin at or below the source offset `above` or its copy."""
         pair = self.pairs.above(above)
         self.known = self.source.forget(above)
         self.known += self.target.forget(pair.target_offset if pair else -1)

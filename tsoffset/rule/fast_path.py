@@ -14,7 +14,7 @@ answers everything else. The conditions for a source offset C, and what `prove` 
    record to read itself, and the answer resumes at no earlier offset.
 3. *All three are equal* in what `translation.match` names: X is a copy, and its neighbors
    distinguish it from the copy of a duplicate elsewhere.
-4. *The run of C's timestamp is known to its end*, because most duplicates are found; and *no other
+4. *The run of C's timestamp is known to its end*, because most duplicates lie in it; and *no other
    known record equals C*, on either side: neither a later one, nor an earlier one (a re-read).
 5. *The compared parts of key and value are not null*, and the record has a timestamp: otherwise
    equality says nothing.
@@ -79,8 +79,8 @@ def translate_columns(
 def next_record(
     offset: int, copy: int, timestamp_ms: int, above: tuple[int, int] | None
 ) -> Translation:
-    """The translation of such an offset: it resumes at the copy of its next record. `above` is the
-    safe pair that shows it."""
+    """The translation of an offset that the fast path answers: it resumes at the copy of its next
+    record. `above` is the safe pair that proves it."""
     pairs = ((offset, copy),)
     safety = Safety(Proof.FRONTIER, above)
     outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, safety)

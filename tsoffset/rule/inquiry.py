@@ -274,8 +274,8 @@ class Inquiry:
     def locate(
         self, side: Side, record: Record, equals: Equals, timestamp_ms: int | None
     ) -> Search:
-        """The lowest equal of a record near a timestamp on `side`, on behalf of all offsets;
-        `equals` finds the known ones.
+        """The lowest record on `side`, near a timestamp, that equals `record`; found for all
+        offsets, at the partition's expense. `equals` returns the known ones.
 
         A lookup answers the first record that is not older. In a log with late records that offset
         is far too early, and the wanted record may lie behind everything that is read here. So

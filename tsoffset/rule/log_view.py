@@ -35,12 +35,12 @@ Identity = tuple[int | None, bytes | None, bytes | None]
 """What must be equal in a record and its copy: the timestamp always, key and value if they
 count."""
 
-# A search for a time ends after a row of younger records: at least so many, and so many times the
-# number of offsets between the lookup's answer and the last older record.
+# A search for a time ends after a row of younger records. Its least length, and its least length as
+# a multiple of the records between the lookup's answer and the last older record.
 _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
 
-# Each question about a time looks at so many stretches at most.
+# The most stretches without an index: each question about a time looks at all of them.
 _MOST_NOT_INDEXED = 64
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
@@ -118,7 +118,7 @@ class LogView:
         # time in its range is requested, which happens for few stretches.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._not_indexed: list[_NotIndexed] = []
-        # Times that none of the records that are not indexed bears.
+        # Times that no record outside the index has.
         self._indexed_times: set[int | None] = set()
         self._oldest = _OldestFrom()
 
@@ -363,8 +363,8 @@ class _OldestFrom:
         self._end = -1
 
     def of(self, first: int, end: int, timestamps: Sequence[int | None]) -> Oldest:
-        """For the records numbered [first, end). The known ones reach to the log's end without a
-        gap, so reading earlier ones only shifts their numbers."""
+        """For the records `timestamps[first:end]`. They are known without a gap up to the log's
+        end, so reading earlier records shifts these indices, but changes no computed minimum."""
         if end - len(timestamps) != self._end:
             self._known, self._end = [], end - len(timestamps)
         known = self._known

@@ -106,7 +106,8 @@ def first_copy(
 
 
 def _note_beginning(evidence: Evidence, copy: Record) -> None:
-    """Everything after the first record left was copied in order after it: that stays true."""
+    """Note from which source offset on first copies are in order: all later records were copied
+    after the target's first record, and that stays true."""
     begun = evidence.originals(copy)[-1]
     if evidence.first_from is None or begun < evidence.first_from:
         evidence.first_from = begun
@@ -118,7 +119,8 @@ def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
 
 
 def _restart_distance(inquiry: Inquiry, copy: Record) -> Searching:
-    """Target offset minus source offset of copies behind a restart before the mirror's beginning.
+    """Target offset minus source offset of the copies that follow a restart, if the mirror was
+    restarted before its beginning.
     Taken from the mirror's last record, or from the source record before its first one. None if no
     such restart is seen; Unknown if that could not be read."""
     evidence = inquiry.evidence

@@ -76,8 +76,8 @@ def prove(
 
 
 def prove_safety(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
-    """Try the proofs that ask questions, the cheapest first: everything after a record lies behind
-    its copy."""
+    """Prove that everything after a record lies behind its copy, by the proofs that ask questions,
+    the cheapest first."""
     evidence = inquiry.evidence
     safety = yield from by_first_copy(inquiry, record, copy)
     if safety is None and not evidence.failback:
@@ -216,8 +216,8 @@ def by_first_copy(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
 
 
 def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None:
-    """The log from the highest safe pair below a source offset on. If the source may be the
-    replica, a pair that rests on time does not count: it holds only now."""
+    """The highest safe pair below a source offset, as a beginning of the log. If the source may be
+    the replica, a pair that rests on time does not count: it holds only now."""
     below = evidence.safe_below(source_offset)
     if below is None or not (
         evidence.is_remote_topic

@@ -71,8 +71,8 @@ def seen_copy(inquiry: Inquiry, record: Record) -> Finding:
         copies = evidence.copies(record)
     if not copies:
         return None
-    # Behind the end as it was read, the first copy counts: the mirror may have been restarted since
-    # then.
+    # The last copy before the log end that was read. If all copies lie behind that end, the first
+    # one: the mirror may have been restarted since then.
     before_end = [offset for offset in copies if offset < evidence.target.end]
     copy = evidence.target.at(before_end[-1] if before_end else copies[0])
     assert copy is not None

@@ -169,7 +169,7 @@ class _OffsetTranslation:
         end = yield from last_copy(self.inquiry)
         if end is Unknown.NOT_FOUND or (isinstance(end, Last) and not end.is_last):
             # The target ends with records that the source does not have: another producer's, or
-            # those that a broker lacks that is cut off from the source cluster.
+            # records that the answering source broker lacks, since it is cut off from its cluster.
             best = (yield from self._behind_previous()) or (yield from self._further_away())
             if best := best or self._best:
                 return best
@@ -227,8 +227,8 @@ class _OffsetTranslation:
         return None
 
     def _highest_seen(self, last: Last) -> Generator[Question, Answer, Last]:
-        """The target record found to be of the highest source record: the last one that the source
-        has, or the youngest. A search: there may be higher ones."""
+        """The copy of the highest source record that was found on the target. Tried are the last
+        target record that the source has, and the youngest. There may be higher ones."""
         evidence, target = self.evidence, self.evidence.target
         # Both records may have been dropped since `last` was found, to limit memory.
         end = target.at(last.target_offset)

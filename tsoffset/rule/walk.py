@@ -22,8 +22,8 @@ from tsoffset.rule.proof import passed, prove_safety, time_tells_apart
 # More than a usual batch has; a longer walk costs too much for one offset.
 LONGEST_WALK = 500
 
-# What each may pass when all together have passed `MOST_WALKED`: the last one begins at the pair
-# nearest to C, and answers.
+# The length of each walk once all walks of an offset have passed `MOST_WALKED` records: the last
+# walk begins at the pair nearest to C, so a short one can answer.
 SHORT_WALK = 100
 
 
