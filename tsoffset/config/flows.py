@@ -133,7 +133,7 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
 
 
 def _check_proof(origin: FlowSource, findings: Findings) -> None:
-    """The timestamp rule compares no records, which same offsets need."""
+    """`translation.proof = timestamps` compares no records, but `translation.expect` has to."""
     proof = origin.settings.get(keys.PROOF.name)
     expected = origin.value(keys.EXPECT)
     if proof is not None and expected is not None and origin.value(keys.PROOF) == "timestamps":

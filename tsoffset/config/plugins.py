@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 # Common beginnings of Java packages, which Python packages hardly ever have.
 _JAVA_ROOTS = ("com.", "io.", "net.", "org.")
-# As similar as one of MirrorMaker 2's own names with a mistyped letter or two.
+# The similarity of a name that has a mistyped letter or two.
 _SLIP = 0.95
 
 

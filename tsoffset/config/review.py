@@ -19,7 +19,7 @@ from tsoffset.config.scopes import (
 )
 from tsoffset.config.security_keys import SECURITY_KEYS
 
-# An unknown key of these is always an error, since connections would not be secured as intended.
+# An unknown security key is always an error: connections would not be secured as intended.
 # (Transformations, reporters and others have such settings of their own, behind longer prefixes.)
 _SECURITY = re.compile(
     r"(?:[^.]+\.)?(?:(?:cluster|admin|consumer|producer)\.)?"
@@ -217,9 +217,9 @@ def _cluster_setting(rest: str, prefix: str) -> Known:
 
 
 def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
-    """Settings of one kind of client: tsoffset reads all of the admin client, and of the consumer
-    its security and, on the source, its isolation level. `before` is the prefix of the alias or
-    flow."""
+    """Settings of one kind of client. tsoffset reads all settings of the admin client; of the
+    consumer it reads the security settings and, on the source, the isolation level. `before` is the
+    prefix of the alias or flow."""
     of_ours: Mapping[str, Key[Any]] = {"admin": CLUSTER_KEYS, "consumer": SECURITY_KEYS}.get(
         prefix["client"], {}
     )

@@ -47,8 +47,8 @@ _MODULES = {
 }
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
-# Options of Java's Kerberos login: some are the only way of this client, others have no effect on
-# it.
+# The accepted options of Java's Kerberos login. Only those for keytab, principal, service name and
+# initiator matter here; the others have no effect.
 _KERBEROS_WORDS = """
     useKeyTab keyTab principal storeKey useTicketCache doNotPrompt refreshKrb5Config renewTGT
     isInitiator debug serviceName

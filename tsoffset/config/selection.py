@@ -12,7 +12,7 @@ from tsoffset.errors import CycleFailed, NoFlowEnabled, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 
-# A file that stays the same for this time has been written.
+# A file that does not change for this time counts as completely written.
 _WRITTEN_SECONDS = 0.25
 
 
@@ -84,7 +84,7 @@ class Selector:
     strict: bool = False
 
     def select(self, known: KnownLists | None = None, *, may_be_none: bool = False) -> Selection:
-        """The chosen flows, with the changes of `tsoffset lists`. Of a flow whose changes cannot be
+        """The chosen flows, with the changes of `tsoffset lists`. If a flow's changes cannot be
         read, those of `known` apply, and the settings have a warning.
 
         Raises ConfigurationError, and UsageError for an unknown flow, an invalid expression, or if

@@ -1,3 +1,4 @@
-"""The daemon, `tsoffset run`: a thread per flow (`flow_loop`), the Spark session that they share
-(`sessions`), and what is known of them all (`status`), which metrics, API, page and history read.
+"""The daemon, `tsoffset run`: a thread per flow (`flow_loop`), and the status of all flows
+(`status`), which metrics, API, page and history read. The flows share the Spark session of
+`tsoffset.spark.sessions`.
 """

@@ -123,8 +123,9 @@ class SparkCycles:
 
 
 def _key(row: Row) -> _RowKey:
-    """What makes a row another one than those that were logged. Messages may contain numbers that
-    change; that of a row without a group begins with the cluster that it is about."""
+    """Identifies a row among those that were logged. Messages are not compared, because they may
+    contain numbers that change; for a row without a group, the beginning of its message is, which
+    names the cluster."""
     group = row.group
     if group is None and row.message is not None:
         # As in "connect to cluster B (2.4 s): ...".

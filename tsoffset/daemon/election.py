@@ -212,7 +212,7 @@ class Election(Peers):
         if self._told_failing:
             # Another instance leads as soon as it knows.
             self._void(MemberState.REMOVED)
-        # The last leader says so. Unless the coordinator removed it, no other member became leader.
+        # The last leader claims the lead. Unless the coordinator removed it, no other member leads.
         holds = self._agreed is not None and self._has_lead(self._agreed)
         told = MEMBER.dump_json(Member(self._instance, holds, self._told_failing))
         answer = membership.join(told, agree)
@@ -230,7 +230,8 @@ class Election(Peers):
         if not self._failing():
             self._told_failing = False
         elif self.leads() and not self._told_failing:
-            # Once, until a cycle has a result: if those of all instances fail, the lead stays.
+            # Told once, until a cycle has a result. If the cycles of all instances fail, the lead
+            # stays.
             self._joined = False
             return self._join(membership)
         asked_at = self._now()
@@ -279,7 +280,7 @@ class Election(Peers):
         if failed.retry_seconds:
             return _RETRY_SECONDS
         if self._membership is not None and not self._in_session():
-            # A new password is used by a new member, which has no claim.
+            # Join again as a new member, with a new password if it changed, and without the lead.
             self._membership.close()
             self._membership, self._agreed, self._joined = None, None, False
         return _RETRY_REFUSED_SECONDS
@@ -303,8 +304,9 @@ def choose_leader(candidates: Sequence[tuple[Instance, bool, bool]]) -> Instance
     """The leader among these, each with whether it leads already and whether its cycles fail
     (pure); None for no candidates.
 
-    The current leader, or else the instance that started last: in a rolling restart that one stays,
-    so the leader changes only once. One whose cycles fail leads only if all others' do.
+    The current leader, or else the instance that started last: in a rolling restart it stays, so
+    the leader changes only once. An instance whose cycles fail leads only if those of all others
+    fail, too.
     """
     if not candidates:
         return None

@@ -72,7 +72,7 @@ class Peers:
 
 
 class FlowLoop:
-    """One flow's thread. `selection` has the flow, and holds until `configure`."""
+    """One flow's thread. `selection` has the flow, and applies until `configure`."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class Pauses:
     def __init__(self, directory: str | None) -> None:
         self._place = None if directory is None else place_of(directory)
         self._lock = threading.Lock()
-        # One write at a time, of what is wanted by then: a late one would undo a newer change.
+        # Only one write runs at a time, of the newest value: a slow one would undo a newer change.
         self._writing = threading.Lock()
         # The names of the files.
         self._there: frozenset[str] = frozenset()

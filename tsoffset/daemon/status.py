@@ -36,7 +36,8 @@ class FlowState(StrEnum):
     """Some rows of the last cycle failed, no group could be synced, or the cycle hit its time
     limit."""
     FAILED = "failed"
-    """The last cycle has no result: a cluster was unreachable, or Spark failed."""
+    """The last cycle has no result (a cluster was unreachable, or Spark failed), or no cycle may
+    start."""
     PAUSED = "paused"
     """An operator paused it."""
     STANDBY = "standby"

@@ -59,7 +59,7 @@ def known_sum(column: str) -> pl.Expr:
 # The row of a group that failed as a whole has no partition.
 _PLACED = pl.col("source_topic").is_not_null()
 _TRANSLATED = _PLACED & pl.col("target_offset").is_not_null()
-# They are those of the first row with the worst outcome.
+# An entry's reason and message are those of its first row with the worst outcome.
 _OF_THE_WORST = pl.col("reason", "message").get(pl.col("outcome").arg_max())
 _NEEDS_ATTENTION = pl.col("outcome").max() >= OUTCOMES.index(OutcomeKind.SKIPPED)
 
@@ -68,7 +68,7 @@ def _unknown(column: str, among: pl.Expr = _PLACED) -> pl.Expr:
     return (among & pl.col(column).is_null()).sum()
 
 
-# What an entry has of its group-partitions, and `whole` of all of them.
+# The measures of an entry's group-partitions, and in `whole` those of all entries.
 _MEASURES = {
     "pairs": _PLACED.sum(),
     "lag_records": known_sum("lag_records"),

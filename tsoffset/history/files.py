@@ -2,9 +2,8 @@
 
 A file never changes. Readers choose files by their names: `1795348800000-0123456789ab-1-9.parquet`
 has cycles 1 to 9 of the process 0123456789ab, the last of which ended at 1795348800000 ms since
-1970. A file with more cycles of the same process replaces those whose cycles it includes: if a
-process is killed after it has written the one and before it has removed the others, the others are
-not read.
+1970. A file with more cycles of the same process replaces those whose cycles it includes: readers
+ignore these, even if the process was killed before it could remove them.
 """
 
 import re

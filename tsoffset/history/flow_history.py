@@ -55,11 +55,12 @@ class FlowHistory:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _latest: CyclePairs | None = None
     _waiting: deque[_Row] = field(default_factory=lambda: deque(maxlen=_CYCLES_IN_MEMORY))
-    # The group-partitions that were written last; the last cycle of which all were, and its day.
+    # The group-partitions that were written last.
     _written: CyclePairs | None = None
+    # The last cycle with a file of all group-partitions, and its day.
     _full: int = 0
     _day: date | None = None
-    # The day, name and rows of the last file of cycles; since when it replaces which others.
+    # The day, name and rows of the last file of cycles; the files it replaced, each since when.
     _file: tuple[date, FileName] | None = None
     _rows: list[_Row] = field(default_factory=list)
     _replaced: deque[tuple[float, date, FileName]] = field(default_factory=deque)
@@ -83,8 +84,8 @@ class FlowHistory:
         except BaseException:
             with self._lock:
                 self._latest = self._latest or latest
-            # So that the next file has all group-partitions, as changed ones: this file may have
-            # been written all the same, with other values.
+            # The next file must have all group-partitions as changed: the failed write may have
+            # stored its file all the same.
             self._full = -self.full_every
             raise
         self._write_cycles()

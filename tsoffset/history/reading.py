@@ -98,8 +98,8 @@ def _last_instance(files: Iterator[_Read]) -> pa.Table | None:
 
 
 def _last_reached(files: Iterator[_Read], instance: str | None = None) -> tuple[int, float]:
-    """Of files, newest first: the number and the end of the last cycle of this process, or of any,
-    that reached both clusters; 0 and 0.0 if there is none."""
+    """The number and the end of the last cycle that reached both clusters, of this process or
+    (None) of any; 0 and 0.0 if there is none. The files come newest first."""
     for file, rows in files:
         if instance not in (None, file.name.instance):
             continue
@@ -116,8 +116,9 @@ def _last_cycle(numbers: pa.ChunkedArray, ended: pa.ChunkedArray) -> tuple[int, 
 
 
 def _newest_first(root: Place, kind: HistoryTable, flow: str, day: date) -> Iterator[_Read]:
-    """The files of the process whose clock was latest come first; those of each process in the
-    order of its cycles, since its clock may have been set back."""
+    """The files of a day with their rows, process by process: first the process with the latest
+    file. Its files are ordered by cycle, the last one first, since its clock may have been set
+    back."""
     names = {file.name: file for file in files_of_day(root, kind, flow, day).files}
     latest = {name.instance: name.ended_ms for name in names}
     for name in sorted(names, key=lambda one: (-latest[one.instance], one.instance, -one.last)):
@@ -125,7 +126,7 @@ def _newest_first(root: Place, kind: HistoryTable, flow: str, day: date) -> Iter
         try:
             yield file, file.table()
         except FileNotFoundError:
-            # Removed since it was listed, since another one includes it.
+            # Removed after it was listed, because another file includes it.
             continue
         except Damaged as error:
             log.warning("history_not_read", flow=flow, message=str(error))

@@ -66,7 +66,7 @@ def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
     old = [file.name for file in found.replaced]
     replacing = (file for file in found.files if any(map(file.name.includes, old)))
     unreadable = [file.name for file in replacing if _is_damaged(file)]
-    # Replaced before this call: a reader may have listed those that it has replaced.
+    # Only files that an earlier call has replaced: a reader may still read those of this call.
     for file in found.replaced:
         if not any(name.includes(file.name) for name in unreadable):
             file.place.remove(str(file.name))
@@ -86,8 +86,8 @@ def _warn(error: Damaged) -> None:
 
 
 def _merge(run: Sequence[HistoryFile]) -> None:
-    """Merge files of one process. Raises Damaged where one cannot be read: a file that included the
-    cycles on both sides of it would replace it."""
+    """Merge files of one process. Raises Damaged if one cannot be read: a merged file with the
+    cycles before and after it would count as its replacement."""
     for files in _batches(run):
         if len(files) > 1:
             first, last = files[0], files[-1]

@@ -57,7 +57,7 @@ def run_cycle(
     session. Raises ConfigurationError and UsageError if the flow cannot be resolved, CycleFailed if
     Spark fails, and CycleOverLimit after `limit_seconds`. An unreachable cluster is a failed row.
     """
-    # Arrow keeps the memory that the rows of the cycle before took.
+    # Arrow still keeps the memory of the previous cycle's rows.
     pa.default_memory_pool().release_unused()
     cycle = _Cycle.of(task, carry_over, progress)
     jobs = Jobs(session, task.flow, progress)

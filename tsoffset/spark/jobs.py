@@ -26,9 +26,9 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how many of its tasks are done, and how many there are."""
 
 _POLL_SECONDS = 0.2
-# A Java that is alive says so at once; one that has not ended its jobs by then never will.
+# A live Java answers at once. One that has not ended its jobs after this time is hung.
 _ANSWERS_WITHIN_SECONDS = 10.0
-# What a cycle does first, in the driver alone.
+# The first step of a cycle, which the driver does alone.
 _BEFORE_SPARK = "list groups"
 _LONGEST = 400
 _TASK_FAILURE = re.compile(
@@ -134,7 +134,7 @@ class Jobs:
                     self._progress(*told)
 
     def _cancel(self, outcome: Future[T]) -> None:
-        # A job that is only just being submitted does not know of the first word.
+        # Repeated, because a job that is just being submitted misses the first request.
         while not outcome.done():
             with _spark_may_be_gone():
                 self._context.cancelJobGroup(self._group)
@@ -172,7 +172,7 @@ def cause(error: BaseException) -> str:
     try:
         text = str(error)
     except SPARK_ERRORS:
-        # A Java exception is asked for its words, and Java is gone.
+        # `str` asks Java for the message of its exception, and Java has ended.
         text = type(error).__name__
     return sentence(text)
 

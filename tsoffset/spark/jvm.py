@@ -26,7 +26,7 @@ from tsoffset.threads import in_thread
 
 log = structlog.get_logger(__name__)
 
-# What Java and Spark's start script say of themselves at every start.
+# Lines that Java and Spark's start script print at every start.
 _NOISE = (
     "WARNING: Using incubator modules",
     "NOTE: Picked up JDK_JAVA_OPTIONS",
@@ -68,15 +68,15 @@ class Jvm:
             try:
                 launching.result()
             except BaseException:
-                # Interrupted. Who leaves a process alone while it starts leaves it for good: it
-                # does not find the file any more through which it gets to know its program.
+                # Interrupted. The launch has to end all the same: before that, `close` has no
+                # process to end, and Java may not have read the settings file.
                 wait([launching])
                 raise
 
     def _launch(self, writing: int) -> None:
         try:
-            # A session of its own: Ctrl-C and a signal to our group are for us, and Java ends after
-            # what it does for us has.
+            # In its own session, so that Ctrl-C reaches only this process, which ends Java after
+            # its work.
             options = {"stdout": writing, "stderr": writing, "start_new_session": True}
             self.gateway = launch_gateway(None, options)  # type: ignore[no-untyped-call]
         finally:
@@ -106,7 +106,7 @@ class Jvm:
         process: subprocess.Popen[bytes] | None = self.gateway.proc
         if process is not None:
             assert process.stdin is not None
-            # The end of its input is the sign for it to stop Spark and go.
+            # Java stops Spark and exits when its standard input is closed.
             process.stdin.close()
             try:
                 process.wait(_END_SECONDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-# Where executors may come without end this many are counted on.
+# The number of executors to expect if dynamic allocation has no maximum.
 _ENDLESS = 64
 _NO_LIMIT = 2**31 - 1
 _DEFAULT_RESULT_BYTES = 2**30

@@ -24,23 +24,23 @@ class Size(NamedTuple):
         return max(1, min(slots, -(-work // self.least)), -(-work // self.most))
 
 
-# Measured on two cores: below this many source offsets to translate one task is done before a
-# second one, with what travels between, has paid for itself; and below this many pairs of group and
-# partition one task costs the processors less than a job for each step.
+# The limits for a cycle in one task, measured on two cores. Up to this many source offsets to
+# translate, a second task costs more time than it saves.
 POSITIONS_IN_ONE_TASK = 2_000
+# Up to this many group-partitions, one task needs less processor time than a job for each step.
 PAIRS_IN_ONE_TASK = 10_000
-# What a group is taken to have while nothing is known of it.
+# The group-partitions that a group is assumed to have while their number is not known.
 PAIRS_A_GROUP = 20
 
-# In pairs, positions and pairs.
+# LOOK and SETTLE count group-partitions, TRANSLATE counts source offsets.
 LOOK = Size(least=5_000, most=50_000)
 TRANSLATE = Size(least=250, most=20_000)
 SETTLE = Size(least=500, most=20_000)
 
-# A cycle that only plans runs in the driver's process up to here: as much as one task takes.
-# Spark's session and its first workers cost 13 to 22 s on two busy cores. What they gain grows with
-# the positions to translate, soonest where clusters are far away: at 100 ms four workers save 0.4
-# ms a position over one (docs/performance.md, Workers), 7 s at 20,000.
+# Up to this size, which is that of one task, a cycle that only plans runs in the driver's process.
+# Starting Spark and its first workers takes 13 to 22 s on two busy cores. The workers save time in
+# proportion to the source offsets, most if the clusters are far away: with 100 ms round trips, four
+# workers save 0.4 ms per offset over one (docs/performance.md, Workers), 7 s for 20,000.
 POSITIONS_HERE = TRANSLATE.most
 PAIRS_HERE = LOOK.most
 
@@ -81,7 +81,7 @@ def partition_tasks(
         return (-1 if leader is None else leader, partition)
 
     tasks = TRANSLATE.tasks(sum(positions.values()), slots)
-    # A partition costs a few questions of its own, whatever its positions.
+    # Each partition costs a few requests, however many offsets it has.
     return cut(sorted(positions, key=place), tasks, lambda p: positions[p] + 2)
 
 

@@ -51,27 +51,28 @@ _UNLESS_SET = {
     # switched off.
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
-    # What a worker reads comes in buffers of megabytes. glibc soon takes such from the heap, where
-    # what is kept lies between them: measured 6 % more for eight times as many batches of 1 MB,
-    # where it was 29 %.
+    # A worker reads into buffers of megabytes. By default glibc soon allocates these in its heap,
+    # which data that stays then fragments. Measured for eight times as many batches of 1 MB: 6 %
+    # more memory with this setting, 29 % without.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "262144",
 }
-# Where Spark makes the secret itself, for the connections between its processes: other users of
-# this machine reach the driver's port, too. Elsewhere all sides have to be given one.
+# The masters with which Spark itself makes the secret for connections between its processes. It is
+# needed, because other users of this machine reach the driver's port, too. With other masters, the
+# user has to set a secret on all sides.
 _MAKES_A_SECRET = re.compile(r"local(\[[\d*]+(,\d+)?\])?|yarn|k8s://.*")
 _SECRET_ASKED_FOR = {"spark.authenticate": "true"}
-# What a worker writes arrives on our standard error where it is on this machine.
+# Workers on this machine write to our standard error: this daemon prints fewer tracebacks there.
 _UNLESS_SET_HERE = {"spark.python.daemon.module": "tsoffset.spark.worker_daemon"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PYTHON = "spark.pyspark.python"
 _SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
-# What a system allows for a socket's path (104 on macOS), less the name that Spark gives it.
+# The longest socket path that systems allow (104 on macOS), minus the name that Spark appends.
 _LONGEST_FOLDER = 60
 
-# Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
+# Longest idle time of a worker. Spark checks every ten seconds whether the minute is over.
 WORKER_IDLE_SECONDS = 45.0
-# A worker that is hung is given up then: it would hold a place that cycles need.
+# The task of a hung worker is cancelled after this time: it would hold a slot of the cycles.
 HUNG_WORKER_SECONDS = 10.0
 
 
@@ -112,8 +113,7 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
             if not _user_has_a_name():
                 _log_in(jvm)
             context = SparkContext(conf=conf, gateway=jvm.gateway)
-            # The server for accumulators, of which we have none, prints a traceback where its
-            # Java is gone before it.
+            # The server for accumulators prints a traceback if Java ends before it.
             context._accumulatorServer.handle_error = lambda *_: None  # type: ignore
             session = SparkSession(context)
     except (PySparkException, py4j.protocol.Py4JError, OSError) as error:
@@ -158,7 +158,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
     def work() -> None:
         while not over.wait(WORKER_IDLE_SECONDS):
             jobs = Jobs(session, "keep workers", None)
-            # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
+            # If Spark has died, or has cancelled all jobs, the next cycle reports it.
             with suppress(CycleFailed):
                 jobs.run(partial(jobs.collect, "keep workers", little), HUNG_WORKER_SECONDS)
 
@@ -226,8 +226,8 @@ def _java_options(given: str, here: bool) -> str:
         file = Path(__file__).with_name("log4j2.properties").as_uri()
         added.append(f'"-Dlog4j2.configurationFile={file}"')
     if here and "-XX:TieredStopAtLevel" not in given:
-        # Measured: Java's part in a cycle is handing tables on, and it takes half the time to
-        # start (6.5 s of a core instead of 12) without its second compiler.
+        # Measured: without its second compiler, Java starts in half the time (6.5 s of a core
+        # instead of 12). In a cycle it only passes tables on.
         added.append("-XX:TieredStopAtLevel=1")
     if not _user_has_a_name():
         home = os.environ.get("HOME") or tempfile.gettempdir()
@@ -266,7 +266,7 @@ def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) ->
             added["PYSPARK_PYTHON"] = sys.executable
     if here:
         added["SPARK_LOCAL_IP"] = given.get("SPARK_LOCAL_IP", "127.0.0.1")
-        # This very package, also where it is run from its sources.
+        # This package, even if it runs from its sources.
         package = str(Path(__file__).parents[2])
         paths = [package, *filter(None, given.get("PYTHONPATH", "").split(os.pathsep))]
         added["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

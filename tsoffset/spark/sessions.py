@@ -16,10 +16,10 @@ log = structlog.get_logger(__name__)
 
 # After this many failed jobs in a row, of any flow, the session is replaced.
 FAILURES = 3
-# Between two attempts to start Spark, doubled from the first to the last.
+# The pause between attempts to start Spark: doubled each time, up to the second value.
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
-# How long a flow waits for another one that starts it.
+# How long a flow waits while another flow starts the session.
 _STARTS_WITHIN_SECONDS = 60.0
 
 Open = Callable[[], AbstractContextManager[SparkSession]]
@@ -63,14 +63,14 @@ class Sessions:
         try:
             yield session
         except CycleOverLimit:
-            # A cluster was slow; a Java that is hung is found out when it is asked next.
+            # A cluster was slow. If Java is hung, the next lease finds out.
             raise
         except CycleFailed:
             gave_up = True
             raise
         finally:
             with self._lock:
-                # What ran in a session while it was closed says nothing of the next one.
+                # A cycle whose session was replaced meanwhile does not count for the new one.
                 if session is self._session:
                     self._at_work -= 1
                     self._failures += gave_up
@@ -148,5 +148,5 @@ class Sessions:
         try:
             self._stack.close()
         except Exception as error:
-            # What a dead one says to that does not matter.
+            # Errors of a dead session do not matter.
             log.debug("session_close_failed", error=f"{type(error).__name__}: {error}")

@@ -32,19 +32,19 @@ from tsoffset.spark.limits import result_bytes, slots
 from tsoffset.spark.spent import Stage
 from tsoffset.spark.tasks import StepsInTask, run_step
 
-# A task's commits are wanted for this long after its job began: ten minutes, and more where there
-# is more to settle. A worker that was given up (its machine was suspended, its executor lost, its
-# job cancelled) and that goes on later than this commits nothing any more. Where a cycle is
-# slower than that, its translations are remembered and the next one commits.
+# A task may commit for this long after its job began: ten minutes, and longer with more
+# group-partitions to commit. Spark may have abandoned a worker (its machine was suspended, its
+# executor lost, its job cancelled) that continues later: it commits nothing then. If a cycle is
+# slower than this, its translations are cached, and the next cycle commits them.
 COMMIT_SECONDS = 600.0
 COMMIT_SECONDS_A_PAIR = 0.01
-# The stages of steps that have tasks of their own: those of all steps in one task it tells itself.
+# The stages of steps with tasks of their own. A task that runs all steps reports its stages itself.
 _STAGES = {
     "read": Stage.READ_COMMITS,
     "translate": Stage.TRANSLATE,
     "decide_and_commit": Stage.SETTLE,
 }
-# What a row of results is taken to need of what Spark allows for; measured 20 to 60.
+# The bytes of `spark.driver.maxResultSize` that a row of results may need; measured: 20 to 60.
 _BYTES_A_ROW = 256
 
 
@@ -79,7 +79,7 @@ class SparkSteps:
         self.slots = slots(self._context, other_flows)
         if most_tasks is not None:
             self.slots = min(self.slots, most_tasks)
-        # More than can run wait in one job, unless they would take the slots of others.
+        # Tasks that cannot run yet wait in the same job, unless they would take other flows' slots.
         self._most_tasks = self.slots if other_flows else most_tasks
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
@@ -94,7 +94,7 @@ class SparkSteps:
 
     def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
         """As `StepsInTask.whole`, in one task."""
-        # What was committed must not be too much to be told.
+        # The results of its commits have to fit into `spark.driver.maxResultSize`.
         work = (groups, carry_over, self._most_rows)
         found: CycleTables | ReadGroups
         (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
@@ -156,7 +156,7 @@ class SparkSteps:
     def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         """As `Steps.decide_and_commit`; no group is split between tasks."""
         sizes = work["group"].rle().struct.field("len").to_list()
-        # As in `whole`.
+        # Limited as in `whole`, for the results of commits.
         size = packing.SETTLE._replace(most=min(packing.SETTLE.most, self._most_rows))
         tasks = packing.cut(range(len(sizes)), size.tasks(len(work), self.slots), sizes.__getitem__)
         rows = [sum(sizes[group] for group in task) for task in tasks]
@@ -182,8 +182,9 @@ class SparkSteps:
         sizes: Sequence[int],
         at_once: int | None = None,
     ) -> list[Any]:
-        """A step on each piece of work, in as few jobs as Spark takes the results of, and as the
-        user's limit on tasks and `at_once` allow for. No two pieces are held beside each other."""
+        """Run a step on each piece of work, in as few jobs as possible: the size of results, the
+        user's limit on tasks and `at_once` limit a job. Only one unpacked piece is held at a
+        time."""
         started = time.perf_counter()
         limits = [limit for limit in (self._most_tasks, at_once) if limit is not None]
         found: list[Any] = []

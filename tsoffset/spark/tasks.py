@@ -169,7 +169,7 @@ class StepsInTask:
 
     def _resolve(self) -> ResolvedFlow:
         key = (self.cycle, self.task.flow)
-        # In the driver, other flows' threads take each other's place in it.
+        # In the driver, the threads of several flows replace each other's entry.
         settings = _resolved.get(key)
         if settings is None:
             if not structlog.is_configured():

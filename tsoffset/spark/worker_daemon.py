@@ -21,8 +21,8 @@ def _one_task_or_the_end(sock: socket.socket, authenticated: bool) -> int:
     try:
         return _one_task(sock, authenticated)
     except ConnectionError:
-        # It is this connection that is broken: what a task raises, pyspark reports over it. Gone
-        # at once, since streams that are closed later would say so again.
+        # The connection to Spark is broken: pyspark would have reported a task's own error over it.
+        # Exit at once, because closing the streams later would print the error again.
         os._exit(1)
 
 
