@@ -19,8 +19,8 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class StoredOffset:
     """The next record that an application reads of a partition, or LOG_END, or LOG_START.
 
-    `group` is the group that the file names with it, if any. A partition may occur
-    once in each of several logs, as in a Spark checkpoint: `log` names the one of this offset.
+    `group` is the group that the file names with it, if any. A partition may occur once in each of
+    several logs, as in a Spark checkpoint: `log` names the one of this offset.
     """
 
     topic: str

@@ -106,8 +106,7 @@ class DemoGroup:
 
     `at` is its offset, and `stands` describes it. An `early` group stops before the source deletes
     and compacts its records. `on_target` is its offset on the target before the sync, if it has
-    read there; `member`: its consumer still runs on the target during
-    the sync.
+    read there; `member`: its consumer still runs on the target during the sync.
     """
 
     name: str
