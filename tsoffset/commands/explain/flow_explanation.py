@@ -67,9 +67,9 @@ class ExplainResult:
 def explain(
     options: ExplainOptions, flows: Iterable[FlowSettings], connect: Connect, *, settings: Settings
 ) -> ExplainResult:
-    """Explain the group in each of `flows`; `settings` have the flows that may compete
-    with them. Raises UsageError if there is nothing to explain: the group does not exist, is not
-    selected, or has no committed offset in the topic or partition of the options."""
+    """Explain the group in each of `flows`; `settings` have the flows that may compete with them.
+    Raises UsageError if there is nothing to explain: the group does not exist, is not selected, or
+    has no committed offset in the topic or partition of the options."""
     result = ExplainResult()
     for flow in flows:
         with open_flow(flow, connect, settings) as opened:
