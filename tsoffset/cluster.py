@@ -85,8 +85,8 @@ class Cluster(Protocol):
     ) -> CommittedColumns:
         """All committed offsets of each group; an unknown group has none.
 
-        `share_groups` are those of the groups that are share groups: what they have committed
-        are their share-partition start offsets, none where that was never set.
+        `share_groups` names the share groups among them. For these the share-partition start
+        offsets are returned; a partition in which the group never set one is missing.
 
         With `require_stable`, an offset that waits for a transaction is a `Failed(COORDINATOR)`.
         That, and a coordinator that is loading or moving, is retried for a few seconds (see
@@ -147,9 +147,9 @@ class Cluster(Protocol):
         share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        """Commit offsets for groups without being a member; None means committed. Of those in
-        `share_groups` the share-partition start offsets are set; a group that is new becomes a
-        share group.
+        """Commit offsets for groups without being a member; None means committed. For groups
+        in `share_groups` the share-partition start offsets are set; a new one becomes a share
+        group.
 
         A group with members refuses: `Failed` with `group_active` for its partitions. No leader
         epoch is sent. A commit is never sent twice: a `Failed` with `retry_seconds` may have
@@ -164,7 +164,7 @@ class Cluster(Protocol):
         """The rights of this client on these topics and groups, whether they exist or not
         (KIP-430).
 
-        Without DESCRIBE on one, no broker tells whether it exists, and no right is granted. Raises
+        Without DESCRIBE on one, no broker tells whether it exists, and no right is reported. Raises
         ClusterUnreachable.
         """
 

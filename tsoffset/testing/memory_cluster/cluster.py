@@ -487,8 +487,8 @@ class MemoryCluster(Cluster):
         if stretch is None:
             return Failed(
                 FailureKind.TIMEOUT,
-                f"{what}: nothing came, though the log goes on to "
-                f"{log.readable_end(isolation)}; compaction may have taken all out",
+                f"{what}: no records came, although the log goes on to "
+                f"{log.readable_end(isolation)}; compaction may have removed them all",
             )
         return stretch
 

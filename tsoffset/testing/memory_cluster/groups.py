@@ -12,7 +12,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-# How long a broker's same answer is worth a retry.
+# `Failed.retry_seconds` of an answer that a retry may change, as with real brokers.
 RETRY_SECONDS = 2.5
 
 
@@ -20,9 +20,9 @@ RETRY_SECONDS = 2.5
 class MemoryGroup:
     """One group: its type, its state as ListGroups names it, its committed offsets.
 
-    Offsets in `pending` were committed in a transaction that is still open. Of a share group the
-    offsets are share-partition start offsets, and `acknowledged` is how many records behind each
-    it has acknowledged.
+    Offsets in `pending` were committed in a transaction that is still open. The offsets of a share
+    group are share-partition start offsets, and `acknowledged` is how many records the group has
+    acknowledged after each of them.
     """
 
     group: str

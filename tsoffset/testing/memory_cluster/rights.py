@@ -20,13 +20,13 @@ class MemoryRights:
     restricted: dict[tuple[Resource, str], frozenset[Operation]] = field(default_factory=dict)
 
     def restrict(self, resource: Resource, name: str, *operations: Operation) -> None:
-        """Allow only these operations; `*` is for names without their own restriction, and for the
-        cluster's."""
+        """Allow only these operations. The name `*` stands for the cluster itself, or for all
+        topics or groups that have no restriction of their own."""
         implied = {Operation.DESCRIBE} if Operation.READ in operations else set()
         self.restricted[resource, name] = frozenset({*operations, *implied})
 
     def on(self, resource: Resource, name: str = _EVERY_NAME) -> frozenset[Operation]:
-        """The allowed operations. Without DESCRIBE there are none, as far as brokers tell."""
+        """The operations that brokers report as allowed: without DESCRIBE, none."""
         everywhere = self.restricted.get((resource, _EVERY_NAME), _KNOWN[resource])
         allowed = self.restricted.get((resource, name), everywhere)
         return allowed if Operation.DESCRIBE in allowed else frozenset()
