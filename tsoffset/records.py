@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Protocol, Self
 
 import numpy as np
@@ -21,8 +22,34 @@ NO_TIMESTAMP = -1
 # The digits of the largest offset.
 _MOST_DIGITS = 19
 
+# Two digests are equal exactly if the content is (except for a chance of 2**-64 among 2**32
+# records). So records of two clusters can be compared without keeping their content.
+DIGEST_BYTES = 16
+
 Content = tuple[bytes | None, bytes | None]
 """Digests of a record's key and value, None for null."""
+
+
+def _digest_of(content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
+def content_digest(content: bytes | None) -> bytes | None:
+    """The digest of a key or value; None for null, which differs from empty."""
+    return None if content is None else _digest_of(content)
+
+
+def _header_digest(name: str, value: bytes | None) -> bytes:
+    """One digest for a header's name and value together; null and empty values differ."""
+    encoded = name.encode()
+    marker = b"\0" if value is None else b"\1"
+    # The length comes first, so that no other name and value give the same bytes.
+    return _digest_of(len(encoded).to_bytes(4, "big") + encoded + marker + (value or b""))
+
+
+def header_digests(headers: Iterable[tuple[str, bytes | None]]) -> frozenset[bytes]:
+    """The digests of a record's headers; their order and repetition do not count."""
+    return frozenset(_header_digest(name, value) for name, value in headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ from tsoffset.commands.explain.trace import (
     TranslationStatement,
 )
 from tsoffset.cycle.source_commits import SourceCommit
-from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.open_flow import OpenFlow
@@ -56,6 +55,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
+from tsoffset.records import content_digest
 from tsoffset.rule.inquiry import Question
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition

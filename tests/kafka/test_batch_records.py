@@ -11,11 +11,10 @@ from kafka.errors import CorruptRecordError
 from kafka.record.memory_records import MemoryRecords
 
 from tests.kafka.test_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
-from tsoffset.digests import content_digest, header_digests
 from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords, RawBatch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.kafka.wire.settled_records import SettledRecords
-from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.records import Record, Stretch, UnreadableRecords, content_digest, header_digests
 
 CONTENT = st.none() | st.binary(max_size=300)
 SENT = st.lists(

@@ -14,7 +14,6 @@ from tests.library_messages import message
 from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
-from tsoffset.digests import content_digest
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
@@ -28,7 +27,7 @@ from tsoffset.model import (
     ReadFrom,
     TopicPartition,
 )
-from tsoffset.records import Stretch
+from tsoffset.records import Stretch, content_digest
 
 pytestmark = pytest.mark.integration
 

@@ -15,10 +15,9 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 from tests.producing import CODECS, Written, batch_of
-from tsoffset.digests import content_digest, header_digests
 from tsoffset.kafka.wire.records import raw_stretch, stretch
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import RawRecord, Record, Stretch
+from tsoffset.records import RawRecord, Record, Stretch, content_digest, header_digests
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 END = 1 << 40

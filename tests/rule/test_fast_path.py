@@ -23,10 +23,9 @@ from tests.rule.test_translation_properties import kinds, large, seeds
 from tests.translating import Way, mistake_of, neighbors, translated_of, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
-from tsoffset.digests import content_digest
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
-from tsoffset.records import OffsetHeader, Record, Stretch
+from tsoffset.records import OffsetHeader, Record, Stretch, content_digest
 from tsoffset.rule.fast_path import Answers, translate_columns
 
 ALL = frozenset({"timestamp", "key", "value"})

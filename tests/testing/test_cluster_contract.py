@@ -16,7 +16,6 @@ import pytest
 from tests.cluster_stands import NOW_MS, ORIGIN, BrokerStand, MemoryStand, Stand
 from tests.waiting import wait_until
 from tsoffset.cluster import Cluster
-from tsoffset.digests import content_digest, header_digests
 from tsoffset.lab.embedded import KAFKA_VERSION
 from tsoffset.lab.embedded.jars import OLDER_VERSIONS
 from tsoffset.model import (
@@ -36,7 +35,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import RawStretch, Record, Stretch
+from tsoffset.records import RawStretch, Record, Stretch, content_digest, header_digests
 from tsoffset.testing.memory_cluster import Message
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED

@@ -19,7 +19,6 @@ from hashlib import blake2b
 from itertools import islice
 from operator import lt
 
-from tsoffset.digests import DIGEST_BYTES, header_digests
 from tsoffset.kafka.wire.record_encoding import headers, rest_of_varint
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
@@ -30,7 +29,14 @@ from tsoffset.kafka.wire.settled_records import (
     SettledRecords,
     record,
 )
-from tsoffset.records import OffsetHeader, Piece, Record, UnreadableRecords
+from tsoffset.records import (
+    DIGEST_BYTES,
+    OffsetHeader,
+    Piece,
+    Record,
+    UnreadableRecords,
+    header_digests,
+)
 
 # About the memory of a Record with two digests, several times that of a settled one.
 RECORD_BYTES = 256

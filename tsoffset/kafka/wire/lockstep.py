@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, RawBatch
 from tsoffset.kafka.wire.record_encoding import headers, varint
-from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece
+from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece, content_digest
 
 # This many records, and this many batches, stay in the processor's cache.
 _RECORDS, _BATCHES = 200_000, 1_500

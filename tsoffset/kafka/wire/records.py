@@ -7,7 +7,6 @@ from typing import NamedTuple
 from crc32c import crc32c
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 
-from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import (
     MOST_RECORDS,
     RECORD_BYTES,
@@ -26,7 +25,14 @@ from tsoffset.kafka.wire.settled_records import (
 from tsoffset.kafka.wire.stretch_records import StretchRecords
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch, UnreadableRecords
+from tsoffset.records import (
+    OffsetHeader,
+    RawRecord,
+    RawStretch,
+    Stretch,
+    UnreadableRecords,
+    content_digest,
+)
 
 # Base offset, length, leader epoch, magic: in the same places in all formats.
 _PREFIX = struct.Struct(">qiib")

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tsoffset.digests import DIGEST_BYTES
-from tsoffset.records import NO_TIMESTAMP, DecodedContents, Piece, Record
+from tsoffset.records import DIGEST_BYTES, NO_TIMESTAMP, DecodedContents, Piece, Record
 
 # The value for null in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)

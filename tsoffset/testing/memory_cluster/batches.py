@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tsoffset.digests import content_digest, header_digests
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import OffsetHeader, Record, Stretch
+from tsoffset.records import OffsetHeader, Record, Stretch, content_digest, header_digests
 
 _BATCH_HEADER_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 8
