@@ -59,7 +59,7 @@ def translated(bootstrap: str, topic: str, batches: Batches, positions: int, roo
         )
         forget_peak(os.getpid())
         steps = StepsHere(flow(), source, target)
-        found, _, _, cost = steps.translate(
+        found, *_, cost = steps.translate(
             pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
         )
         found = found.sort(SOURCE_OFFSET)

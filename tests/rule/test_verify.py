@@ -43,7 +43,7 @@ def translated(estate: Estate, settings: FlowSettings) -> tuple[pl.DataFrame, Co
         for number in estate["A"].partition_numbers("orders")
         for offset in POSITIONS
     ]
-    found, _, _, cost = steps.translate(
+    found, *_, cost = steps.translate(
         pl.DataFrame(rows, TO_TRANSLATE, orient="row"), empty(PARTITIONS)
     )
     return found.sort(SOURCE_OFFSET), cost
