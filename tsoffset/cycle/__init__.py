@@ -1,5 +1,6 @@
 """A cycle's stages over a `Cluster`: read commits, translate offsets in rounds.
 
 Each stage takes a batch and returns values, failures among them; `tsoffset.spark` runs the
-stages as tasks, `in_process` runs them in this process (tests, and small plans).
+stages as tasks, `tsoffset.group_sync.in_process` runs them in this process (tests, and small
+plans).
 """

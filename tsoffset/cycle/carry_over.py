@@ -132,7 +132,7 @@ def ask_for_ranges(
         safety = Safety(proof, carry_over.frontier)
         pair = Pair(source_offset, target_offset, source_offset, safety)
         evidence.add_safe(pair)
-        # With a pair below it, it shows how far apart all between them are.
+        # Together with a lower pair it shows the distance of all records between the two.
         evidence.prove(pair)
 
 
@@ -161,7 +161,7 @@ def learned(
     """
     source, target = evidence.source, evidence.target
     if source.range is None or target.range is None:
-        # Nothing was seen of a log; what was known of it is no less true.
+        # One of the logs was not read: what was cached of it stays valid.
         return Learned(usable)
     if evidence.target_rewrites_timestamps:
         return Learned(None)  # has to be noticed again

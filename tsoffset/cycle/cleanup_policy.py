@@ -1,7 +1,7 @@
 """Which target topics are known not to be compacted.
 
-The proof by first copy holds only there (docs/design.md). What a cluster does not tell counts as
-compacted: the other proofs need no configuration.
+The proof by first copy holds only there (docs/design.md). A topic whose configuration
+cannot be read counts as compacted: the other proofs do not depend on it.
 """
 
 from collections.abc import Mapping, Sequence

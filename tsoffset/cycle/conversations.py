@@ -38,13 +38,15 @@ from tsoffset.rule.translate import Translation
 
 T = TypeVar("T")
 
-# Where more positions than this lie between no two pairs of one distance, three of them have
-# their conversations first, so often: the others may lie between pairs then.
+# If more positions than `_MANY_OUTSIDE` are outside all walks (no two pairs of equal distance lie
+# around them), three of them are probed by conversations first, since the new pairs may enclose the
+# others. That is done `_PROBES` times at most.
 _MANY_OUTSIDE, _PROBES = 16, 3
 
-# What is answered at once has its batches decoded whole. Many of up to so many records are decoded
-# side by side, for a third of the price; in larger ones a conversation, which decodes what it
-# needs, costs less unless it shares them with others: one of so many records.
+# To answer positions at once, whole batches are decoded. Batches of up to `_SIDE_BY_SIDE` records
+# are decoded side by side, at a third of the cost. With larger batches, conversations cost less,
+# since they decode only what they need, unless there is a position for every `_RECORDS_A_POSITION`
+# records.
 _SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
 
 _NO_OFFSETS = np.zeros(0, np.int64)
@@ -78,8 +80,8 @@ class TranslatedPartition:
 
 
 class _Walk(NamedTuple):
-    """The highest of some pairs of equal distance. `is_read_once` is true if no record below it was
-    copied behind it for the first time, so that answers between these pairs re-read nothing."""
+    """The highest of some pairs of equal distance. `is_read_once` is true if no record below it has
+    its first copy above it, so that translations between these pairs re-read nothing."""
 
     highest: Pair
     is_read_once: bool
@@ -125,7 +127,7 @@ class Partition:
         self.at_once: AtOnce | None = None
         self._likely: tuple[Mapping[int, int], AtOnce] | None = None
         self._not_at_once: Sequence[int] = ()
-        # Content alone tells: no header, which would have to be believed, and not the other way.
+        # Only content identifies copies: no header that would have to be trusted, and no failback.
         self._is_plain = flow.translation.offset_header is None and not work.failback
         self._walks_asked_of: dict[int, _Walk] = {}  # by distance
         self._probes_left = _PROBES
@@ -140,7 +142,8 @@ class Partition:
             not_compacted=not_compacted,
         )
         self._answered = AnsweredAtOnce(work, self._evidence)
-        # As long as the outermost have their conversations; who listens is told of each question.
+        # Used while the outermost positions have their conversations. Not with an observer, which
+        # has to see every question.
         self._prefetch = (
             Prefetch(self._evidence, work.offsets, self._reads) if observe is None else None
         )
@@ -253,7 +256,8 @@ class Partition:
         if self._prefetch is not None:
             self._prefetch.take(answers)
         if self._open:
-            # More of the target is read than was asked for: it counts once it is asked for.
+            # Not those of the target: more is read there than was asked for, and batches are added
+            # to the evidence when they are asked for.
             self._take_in(Side.SOURCE)
         self._open = [
             one
@@ -394,7 +398,7 @@ class Partition:
 
     def _take_in(self, side: Side) -> None:
         for stretch in self._reads[side].fresh():
-            with suppress(UnreadableRecords):  # who asks for it is told
+            with suppress(UnreadableRecords):  # a question for it reports the error
                 self._evidence.add(side, stretch)
 
     def _forget(self, above: int) -> None:
@@ -402,7 +406,7 @@ class Partition:
         pairs = self._evidence.pairs
         pair = pairs.above(above) or pairs.below(above)
         self._reads[Side.SOURCE].drop_above(above)
-        # What lies further than a pair says is read again.
+        # Copies that lie higher than the distance of the pair predicts are read again later.
         self._reads[Side.TARGET].drop_above(above + pair.distance if pair else -1)
         if self._evidence.known > self.share // 2:
             self._evidence.forget_records(above)
@@ -481,8 +485,8 @@ class Partition:
             )
 
     def translated(self, blank: PartitionCarryOver | None) -> TranslatedPartition:
-        """The same, when all conversations have ended, with what to cache. What is cached of a
-        partition whose logs cannot be recognized now (`blank` is None) stays."""
+        """The partition's translations and what to cache, after all conversations have ended. If
+        its logs cannot be identified now (`blank` is None), the cache stays as it was."""
         evidence, conversed = self._evidence, self._conversed()
         left = Learned(self.work.carry_over)
         if blank is not None:

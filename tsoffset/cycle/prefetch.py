@@ -31,12 +31,12 @@ class Prefetch:
         self._evidence = evidence
         self._offsets = offsets
         self.reads = {side: SideReads(reads[side].sizes) for side in Side}
-        # The time lookups, once it is known which.
+        # The time lookups that are known so far.
         self._lookups: dict[Side, Question] = {}
         self.found: dict[Question, Answer] = {}
         settings = evidence.settings
-        # Whether the ends of both logs are looked at, in the usual direction; what is remembered
-        # may do.
+        # Whether to read at the ends of both logs. Not in failback; and with an earlier cycle's
+        # pairs that may be unnecessary.
         self.seeks_ends = not (
             evidence.predictions
             or evidence.failback
@@ -65,10 +65,10 @@ class Prefetch:
             if question in answers:
                 self.found[question] = answers[question]
 
-    # --- what it is -------------------------------------------------------------------------
+    # --- what to prefetch -------------------------------------------------------------------
 
     def _of_source(self) -> Iterator[int]:
-        # Mostly the highest is the log's end: then that is its last record.
+        # The highest offset is mostly the log's end; the one before it is then the last record.
         yield self._offsets[-1] - 1
         if len(self._offsets) > 1:
             yield self._offsets[0]

@@ -1,9 +1,9 @@
 """Which batches to read next, where many positions of one partition want some.
 
-Different offsets are different questions even where one batch answers them. So a round does
-not ask for all: without knowing how many offsets a batch holds, for every 64th; then for one
-in each stretch as long as a batch; and where nearly every batch is wanted, in wide reads that
-do not overlap. What is still not covered then is asked for in the next round.
+One batch may answer the questions for many offsets. So a round does not ask for every offset. As
+long as the size of batches is not known, it asks for every 64th; later for one in each stretch as
+long as a batch; and where nearly every batch is wanted, it makes wide reads that do not overlap.
+Offsets that are still not covered are asked for in the next round.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,9 +15,9 @@ from tsoffset.model import ReadFrom, Side, TopicPartition
 from tsoffset.records import Flags, Numbers, Stretch, is_within
 from tsoffset.rule.inquiry import Answer, Question
 
-# Of positions whose batches are unknown, one in so many is asked for first.
+# As long as no batch is known, one in this many positions is asked for.
 SPARSE = 64
-# For each batch whose size is known, so many are read at once.
+# This many batches are read at once for each batch whose size is known.
 TRUST = 8
 WIDE_READ_BYTES = 262_144
 # A wide read pays where at least this share of its batches is wanted.
@@ -93,7 +93,7 @@ class SideReads:
         self._fresh.append(stretch)
 
     def holding(self, offset: int) -> Stretch | None:
-        """What was read and holds an offset, and is kept; None where nothing does."""
+        """The kept stretch that holds an offset; None if there is none."""
         at = bisect_right(self._starts, offset) - 1
         return self._stretches[at] if at >= 0 and self._stretches[at].end > offset else None
 
@@ -106,8 +106,8 @@ class SideReads:
         return self._stretches
 
     def fresh(self) -> list[Stretch]:
-        """The stretches that are kept, are not empty, and were not returned by this since
-        they were read, or since others were dropped."""
+        """The kept stretches that are not empty and are new since the last call; after
+        `drop_above`, all that are left."""
         fresh, self._fresh = self._fresh, []
         return [stretch for stretch in fresh if self.holding(stretch.start) is stretch]
 
@@ -157,7 +157,7 @@ def next_reads(
     """The reads of this round, as (offset, max_bytes), for offsets that nothing covers yet."""
     offsets = sorted(wanted)
     if not sizes.known:
-        # From the middle, for of the outermost something may be read otherwise.
+        # Starts half a step in: near the outermost offsets other questions may read.
         step = max(sparse, len(offsets) // TRUST)
         yield from ((offset, 1) for offset in offsets[min(step, len(offsets)) // 2 :: step])
         return
@@ -178,7 +178,7 @@ def next_reads(
                 break
         reads.append((first, max_bytes))
         at = behind
-    # So few batches may be unlike the others: spread fewer reads, and know better then.
+    # Few known batches may not be typical. So read fewer, spread over all, and learn from these.
     yield from reads[:: max(1, -(-len(reads) // (TRUST * sizes.batches)))]
 
 

@@ -43,16 +43,17 @@ from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
 
-# A worker holds about so many records at once, a few hundred bytes each, and looks at so many
-# partitions at once: at few as long as it has not seen how large batches are.
+# A worker holds about `RECORDS_HELD` records (a few hundred bytes each) and works on up to
+# `PARTITIONS_AT_ONCE` partitions at the same time; only on `_AT_FIRST` as long as it does not know
+# how large batches are.
 RECORDS_HELD = 500_000
 PARTITIONS_AT_ONCE = 250
 _AT_FIRST = 32
 
 
 class TranslatedWork(NamedTuple):
-    """A batch of partitions in their order, what they took, and their logs as they were before
-    everything else."""
+    """A batch of partitions in their order, their cost, and their logs as they were before
+    everything else was read."""
 
     partitions: Sequence[TranslatedPartition]
     cost: Cost
@@ -89,8 +90,8 @@ def translate_partitions(
 def translate_with_carry_over(
     flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
 ) -> TranslatedWork:
-    """The translations of all positions, what is to be carried over to the next cycle, and what it
-    took. What the last cycle left (`PartitionWork.carry_over`) saves questions where it holds.
+    """The translations of all positions, what is to be carried over to the next cycle, and the
+    cost. What the last cycle left (`PartitionWork.carry_over`) saves questions where it is valid.
     """
     logs, not_compacted = _described(flow, source, target, work)
     run = _Run(flow, source, target, work)
@@ -205,7 +206,7 @@ class _Run:
                 walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
                 for part, questions in asked.items():
                     part.take({question: answers[question] for question in questions})
-                # What was read is taken in, and no more of it is to be held than that.
+                # The partitions hold what they need of the answers: drop the rest now.
                 del part, asked, answers
         self.cost += Cost(rounds=rounds)
         log.debug("partitions_translated", flow=self._flow, rounds=rounds)

@@ -26,7 +26,7 @@ from tsoffset.model import (
 )
 from tsoffset.threads import in_thread
 
-# A group is synced to one of the same side: these to these, share groups to share groups.
+# Groups of these types are synced only to groups of these types, share groups only to share groups.
 CONSUMER_GROUPS = frozenset(
     {GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS, GroupType.UNKNOWN}
 )
@@ -44,7 +44,7 @@ class GroupWork:
 
 @dataclass(frozen=True, slots=True)
 class SourceCommit:
-    """What a group committed on the source for one partition that is synced.
+    """The commit of a group on the source for one partition that is synced.
 
     `verdict` is set where it is already known that nothing can be committed. A group that
     failed before its partitions were known has one, with `partition` and `target` None.

@@ -31,7 +31,8 @@ Observe = Callable[[Position, Question, Answer], None]
 
 
 def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = None) -> str:
-    """Log where a translation broke; returns that. A bug fails only the questions that it is in.
+    """Log the place in the code where a translation broke, and return it. A bug fails only the
+    conversation that meets it.
     The error's text is not logged: it may hold digests of content."""
     frame = extract_tb(error.__traceback__)[-1]
     name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
@@ -96,7 +97,7 @@ class ConversationUnderWay:
             self._learned_then = self.evidence.learned
             before = self._answered_before
             if before is not None and self._is_worse(stop.value.outcome, before.outcome):
-                # What is not found or read now takes nothing from the proof of the first attempt.
+                # The first attempt's proof stays valid if this attempt finds or reads less.
                 self.translation = before
         except Exception as error:
             broke = _note_bug(error, self.work.source, self.offset)
@@ -110,7 +111,7 @@ class ConversationUnderWay:
 
     def _is_worse(self, outcome: Outcome, before: Outcome) -> bool:
         """Whether the first attempt's answer is the better one. Not if it may rest on a header that
-        has misled, or on a copy that is seen by now to be a later duplicate's."""
+        has misled, or on a copy that has turned out to be that of a later duplicate."""
         evidence = self.evidence
         misled = evidence.settings.offset_header and not evidence.headers_hold
         match outcome, before:

@@ -50,8 +50,8 @@ def with_cache(
     valid for the commit. Also the rows of `cached` (CACHE) that no commit has.
 
     A commit below its log's start has expired or was deleted, and the rule says so. A translation
-    that rests on the logs' ends is valid while they end there. In a log that is not known (null)
-    nothing is valid.
+    that was cached with the logs' ends is valid only while the logs still end there. Without the
+    range of its partition's logs (null) no translation is valid.
     """
     same_ends = pl.all_horizontal(pl.col(f"known_{end}") == pl.col(end) for end in LOG_ENDS)
     is_cached = (
@@ -61,7 +61,7 @@ def with_cache(
         & (pl.col("target_start") <= pl.col("known_target"))
         & (pl.col("known_target_end").is_null() | same_ends)
     ).fill_null(False)
-    # A group below the target log's start has not the translation: it would be reset.
+    # An offset below the target log's start is not equivalent: the group would be reset.
     begin = pl.max_horizontal("known_from", "target_start")
     rows = left_join(commits, cached.with_columns(is_known=pl.lit(True)), GROUP_PARTITION)
     rows = left_join(rows, ranges, PARTITION).with_columns(is_cached=is_cached)
@@ -69,8 +69,8 @@ def with_cache(
     if rows["is_known"].sum() == len(cached):
         return rows, cached.clear()
     rest = anti_join(cached, rows, GROUP_PARTITION)
-    # If a committed offset is gone, only its last values are kept, and for one cycle; a group that
-    # was not read may still have it.
+    # The cache of a commit that is gone loses its translation, and is dropped in the next cycle.
+    # A group that could not be read may still have the commit: its cache stays.
     unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
     is_gone = ~pl.col("group").is_in(unread["group"].implode())
     rest = rest.filter(~is_gone | pl.col("known_offset").is_not_null())

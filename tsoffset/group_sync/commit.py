@@ -52,8 +52,8 @@ _PATIENCE_SECONDS = 15.0
 _PAUSE_SECONDS = 0.5
 # How often a row's commit may be refused, sent too late or left without an answer.
 _ATTEMPTS = 4
-# What is read, decided and sent at once, so that it is sent in time. After a part that was sent
-# too late, parts have half as many groups.
+# The size of a part: the groups that are read, decided and sent together, before what was read is
+# too old. After a part that was sent too late, parts have half as many groups.
 GROUPS_AT_ONCE = 500
 ROWS_AT_ONCE = 10_000
 _MAY_BE_WRITTEN = [FailureKind.TIMEOUT.value, FailureKind.INTERNAL.value]
@@ -160,8 +160,8 @@ class _Committer:
         self._until = until
         self._clock = clock
         self._groups_at_once = GROUPS_AT_ONCE
-        # Once a part was sent too late, topics are verified before the groups are read, no longer
-        # meanwhile: it may be the cluster's description of many topics that takes so long.
+        # True once a part was sent too late. Topics are then verified before the groups are read
+        # and no longer at the same time, since describing many topics may be what took so long.
         self._is_late = False
         self._done: list[pl.DataFrame] = []
         # The results of commits that may have been written although no answer says so.
@@ -237,7 +237,8 @@ class _Committer:
         if self._commit_to is not None:
             rows = _of_same_topics(rows, is_same_topic(self._commit_to, now))
         rows = rows.hstack(part.drop("group"))
-        # Not from `read_at` on: verifying slowly meanwhile must not use up a group's patience.
+        # Measured from here, not from `read_at`: a group's patience must not be used up by a slow
+        # verification of topics.
         answered_at = self._clock.monotonic()
         rows = with_current(rows, current).with_columns(pl.col("first_read").fill_null(answered_at))
         waited = answered_at - pl.col("first_read")
@@ -331,7 +332,7 @@ class _Committer:
         rows = rows.with_columns_seq(
             again=(again & (attempts < _ATTEMPTS)).fill_null(False),
             attempts=attempts.fill_null(0),
-            # Not a pause for what was not sent, or is sent without metadata.
+            # No pause before rows that were not sent, or that are sent again without metadata.
             waits_for=pl.when(~not_sent & ~pl.col("metadata_too_large")).then(answer),
             without_metadata=pl.col("without_metadata") | drop_metadata.fill_null(False),
         )

@@ -15,7 +15,7 @@ REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
 
 _OUTCOMES = [kind.value for kind in OutcomeKind]
 _UNPROVEN = [Reason.NOT_MIRRORED.value, Reason.NO_PROOF.value]
-# What reading a share group says of a cluster that does not know its request.
+# The failure of reading a share group on a cluster that does not know this request.
 _NO_SHARE_GROUPS = FailureKind.UNSUPPORTED_VERSION.value
 _target, _current = pl.col("target_offset"), pl.col("current_target_offset")
 
@@ -140,7 +140,8 @@ _MESSAGES = {
 
 def with_outcome(rows: pl.DataFrame, verdict: pl.Expr) -> pl.DataFrame:
     """The rows with `outcome`, `reason` and `message`. `verdict` is an `OutcomeKind`, a `Reason` or
-    a `FailureKind`; one that a row came with, or that reading gave it, keeps its message."""
+    a `FailureKind`. If it equals the row's `reason` or `current_reason`, the message of that one is
+    kept."""
     rows = in_one_chunk(rows.with_columns(verdict=verdict))
     verdict = pl.col("verdict")
     message = (

@@ -350,17 +350,16 @@ def _with_translations(
             pl.when("is_new").then(f"new_{name}").otherwise(name).alias(name)
             for name in ("reason", "message")
         ),
-        # Where the end was read before the groups, it counts only for offsets that did not move
-        # since: so no group seems to be past it.
+        # An end that was read before the groups is used only for offsets that have not moved
+        # since: otherwise a group could seem to be past the end.
         consumer_lag=log_end - pl.col("source_offset"),
     )
     return _without_rewritten(rows, rewriting) if len(rewriting) else rows
 
 
 def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
-    """The rows; those of topics of which a target partition rewrites timestamps lose their
-    translation. A partition that the target does not have, or that could not be read, keeps its
-    reason."""
+    """The rows, without the translations of topics in which any target partition rewrites
+    timestamps. A partition that the target lacks, or that could not be read, keeps its reason."""
     has_answer = pl.col("is_new") | pl.col("is_cached")
     stays = pl.col("reason").is_in([*FAILURES, Reason.TARGET_MISSING.value]).fill_null(False)
     in_topic = pl.col("source_topic").is_in(rewriting.implode())
@@ -378,9 +377,9 @@ def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame
 
 
 def _of_same_logs(steps: Steps, rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
-    """The rows; those with a translation of this cycle lose it, and it is not cached, unless their
-    source topic is seen to be the one that it was before translating (`topics`, SOURCE_TOPICS), and
-    to have all that the group has read."""
+    """The rows; one with a translation of this cycle loses it, and it is not cached, unless its
+    source topic still has the id that it had before translating (`topics`, SOURCE_TOPICS), and its
+    log still has all that the group has read."""
     is_new = pl.col("is_new") & pl.col("target_offset").is_not_null()
     new = rows.filter(is_new)
     if new.is_empty():

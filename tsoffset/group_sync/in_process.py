@@ -28,8 +28,8 @@ def cycle(
 
     Returns one row per group and partition with a source commit, as docs/commands.md
     says. Commits nothing where `commit` is False or the flow is only planned
-    (`sync.group.offsets.enabled = false`). `carry_over` is what the last cycle left, and is brought
-    up to date. `clock` measures how long groups wait. Raises ClusterUnreachable.
+    (`sync.group.offsets.enabled = false`). `carry_over` is what the last cycle left; this
+    one updates it. `clock` measures how long groups wait. Raises ClusterUnreachable.
     """
     carry_over = CarryOver() if carry_over is None else carry_over
     start = preflight(flow, source, target)

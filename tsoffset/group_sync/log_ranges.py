@@ -25,10 +25,13 @@ _VOID = {name: LOG_RANGES[name] for name in PARTITION}
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
-    """`ranges` (LOG_RANGES) of the partitions whose logs are the same ones; `void` are partitions
-    whose logs are others now, or shorter: nothing that is cached of them holds. A partition whose
-    logs could not be read, or of which only a former leader answers, is in neither. `target_topics`
-    (TARGET_TOPICS) are those of `ranges`."""
+    """What the logs of cached partitions are now.
+
+    `ranges` (LOG_RANGES) has the partitions whose logs are still the cached ones. `void` has those
+    whose logs were replaced or truncated, or whose copies go elsewhere now: their caches are
+    invalid. A partition whose logs could not be read, or of which only a former leader answered, is
+    in neither table. `target_topics` (TARGET_TOPICS) are the topics of `ranges`.
+    """
 
     ranges: pl.DataFrame
     void: pl.DataFrame
@@ -87,8 +90,8 @@ def log_ranges(
 def _cached(
     flow: FlowSettings, partitions: pl.DataFrame
 ) -> tuple[list[tuple[PartitionCarryOver, TopicPartition]], set[TopicPartition]]:
-    """The partitions that have the same target partition under today's policy, each with that; and
-    the others."""
+    """The partitions whose target partition is still the same under today's policy, each with that
+    target partition; and those for which it has changed."""
     renamings, unnamed = renamings_of(flow, partitions["source_topic"].unique().to_list())
     found, void = [], set()
     for source, cached in carry_overs_of(partitions, with_pairs=False).items():

@@ -84,7 +84,7 @@ def source_commits(
     is_group = pl.col("source_topic").is_null()
     is_other_type = pl.col("type_message").is_not_null()
     several = pl.coalesce("topics_message", "claim_message")
-    # The first thing that stands against a commit.
+    # The first of these reasons against a commit.
     entries = entries.with_columns_seq(
         reason=pl.when(pl.col("naming_reason").is_not_null())
         .then("naming_reason")
@@ -218,8 +218,9 @@ def _type_message() -> pl.Expr:
 
 
 def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
-    """With `acknowledged` for share groups. Where the broker tells their lag, the rest up to the
-    log's end has been acknowledged; the end is read after the lag, so that it is not too low.
+    """The entries with `acknowledged` for share groups: the records between the start offset and
+    the log's end, without those that the broker reports as lag. The log's end is read after the
+    lag, so that `acknowledged` is not too low.
 
     `group.share.partition.max.record.locks` is no limit for them: a batch with more records than
     that is delivered whole.
@@ -252,7 +253,8 @@ def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
 
 
 def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
-    """With `topics_message` where several source topics of the group have one target partition."""
+    """The entries; `topics_message` is set where several source topics of the group have the same
+    target partition."""
     is_shared = pl.col("target_topic").is_not_null() & pl.col("target_topic").is_duplicated()
     shared = topics.filter(is_shared)
     if shared.is_empty():
@@ -281,7 +283,7 @@ def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.Data
 def _with_claims(
     entries: pl.DataFrame, renamings: Mapping[str, Renaming | None], claims: Claims
 ) -> pl.DataFrame:
-    """With `claim_message` where another flow writes the target partition, too."""
+    """The entries; `claim_message` is set where another flow writes the target partition, too."""
     found: list[str | None] = [None] * len(entries)
     claimable = [
         topic

@@ -1,10 +1,11 @@
 """How far the replicator has come, computed from the cached record pairs of partitions.
 
-The highest record pair that a cycle has proven divides both logs. What lies behind its record on
-the source is at most what the target lacks. What lies behind its copy on the target has arrived
-since, so the difference is what it lacks now, if only the replicator writes to the target topic. It
-is counted in offsets, some of which have no record (control records, compaction). The further the
-pair is from the logs' ends, the more of these offsets count.
+A cycle has proven that the target has a copy of a certain record: the highest record pair. So the
+target lacks at most the records after it on the source. The records after the copy on the target
+have arrived since then, if only the replicator writes to the target topic; without as many, the
+rest is what the target lacks now. Both are counted in offsets, some of which have no record
+(control records, compaction). The further the pair is from the logs' ends, the more such offsets
+are counted.
 """
 
 import polars as pl
@@ -21,8 +22,8 @@ REPLICATION = pa.schema(
         ("lag_bound_records", pa.int64()),
     ]
 )
-"""For each partition, about how many records the target lacks, at most; null where no copy of its
-records is proven."""
+"""For each partition about how many records the target lacks (`lag_records`), and how many at most
+(`lag_bound_records`); null where no copy of its records is proven."""
 
 
 def replication(partitions: pl.DataFrame) -> pa.Table:

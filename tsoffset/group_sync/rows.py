@@ -21,8 +21,9 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what a share group reads again although its offset is translated exactly: all
-    records after the start offset that it has acknowledged."""
+    """The rows, with the acknowledged records of share groups added to `reread_bound`: a share
+    group reads them again, since they lie after its start offset. An exact translation becomes a
+    bounded one by that."""
     again = pl.col("acknowledged").fill_null(0)
     is_exact = pl.col("precision") == Precision.EXACT
     return rows.with_columns_seq(
@@ -38,8 +39,8 @@ def rows_table(rows: pl.DataFrame) -> pa.Table:
 
 
 def as_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The frame's columns as a table of this schema; columns that are null throughout share their
-    memory, and those that the frame lacks are such."""
+    """The frame's columns as a table of this schema; columns that the frame lacks are null, and
+    columns of nulls share their memory."""
     columns = {}
     # One after the other: plain text takes several times as much memory as a dictionary.
     for field in schema:

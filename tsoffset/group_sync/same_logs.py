@@ -184,7 +184,7 @@ def without_lost(work: pl.DataFrame, ends: pl.DataFrame, is_new: pl.Expr) -> pl.
 def _unanswered(
     work: pl.DataFrame, which: pl.Series, reason: pl.Expr, message: pl.Expr
 ) -> pl.DataFrame:
-    """The work; these rows have no translation, for this reason."""
+    """The work; the rows of `which` lose their translation, and get this reason and message."""
     if not which.any():
         return work
     condition = pl.lit(which)

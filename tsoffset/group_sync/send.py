@@ -63,7 +63,7 @@ def _commits(pending: pl.DataFrame) -> dict[str, dict[TopicPartition, CommittedO
 def _failures(
     answers: Mapping[str, Mapping[TopicPartition, Failed | None]], refused: Mapping[str, Failed]
 ) -> pl.DataFrame:
-    """The answers that are failures; of a group that was not sent, why."""
+    """The answers that are failures. For a group that was not sent, the failure says why not."""
     rows = []
     for group, of_group in answers.items():
         for place, no in of_group.items():

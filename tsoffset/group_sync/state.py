@@ -47,8 +47,7 @@ class FlowCarryOver(CarryOver):
     binding: str | None = None
 
     def bind(self, binding: str) -> bool:
-        """Forget everything unless it is for these clusters and settings; False if something of
-        others was forgotten."""
+        """Forget everything if it is for other clusters or settings; False then."""
         kept = self.binding in (None, binding)
         if not kept:
             self.learn(CarryOver())
@@ -180,7 +179,7 @@ def _carry_over(content: bytes) -> FlowCarryOver:
     version, _, digest = line.removeprefix(_MAGIC + b" ").partition(b" ")
     if version != b"%d" % VERSION:
         raise _Unusable("it was written by another version of tsoffset")
-    # Before anything is read of it: a wrong offset would be taken for a proven one.
+    # Checked before the content is parsed: a damaged offset would pass as a proven one.
     if digest != _digest(stream):
         raise _Unusable("it is damaged")
     try:

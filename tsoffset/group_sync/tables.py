@@ -15,7 +15,8 @@ from polars.exceptions import PanicException
 
 from tsoffset.model import FailureKind
 
-# Words, not members: Polars takes a list of members for a type that has no other words.
+# Plain text, not members: from a list of members Polars makes an enum type, which has no other
+# values.
 FAILURES = [kind.value for kind in FailureKind]
 
 Schema = Mapping[str, type[pl.DataType] | pl.DataType]
@@ -66,21 +67,21 @@ LOG_RANGES: Schema = {
     "target_end": pl.Int64,
 }
 
-# An exact translation: of which source offset, and which target offsets mean the same.
+# An exact translation: its source offset, and the target offsets that mean the same.
 _TRANSLATION_CACHE: Schema = {
     "known_offset": pl.Int64,
     "known_target": pl.Int64,
     "known_from": pl.Int64,
     "known_to": pl.Int64,
     "known_timestamp_ms": pl.Int64,
-    # Where the logs ended, if it holds only as long as they end there; else null.
+    # The logs' ends, if the translation is valid only while the logs end there; otherwise null.
     "known_source_end": pl.Int64,
     "known_source_log_end": pl.Int64,
     "known_target_end": pl.Int64,
 }
 KNOWN = list(_TRANSLATION_CACHE)
 
-# What one cycle keeps of each group-partition for the next.
+# What one cycle caches for the next, by group-partition.
 CACHE: Schema = {
     "group": pl.String,
     "source_topic": pl.String,
@@ -98,7 +99,7 @@ LOG_IDENTITY = [
     "target_leader_epoch",
 ]
 
-# What one cycle keeps of each partition for the next: `PartitionCarryOver`.
+# What one cycle caches for the next, by partition: `PartitionCarryOver`.
 PARTITIONS: Schema = {
     "source_topic": pl.String,
     "partition": pl.Int32,
@@ -128,7 +129,8 @@ READ_COMMITS: Schema = {
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
     "target_end": pl.Int64,
-    # The cached translation is the commit's translation; and the target group has it.
+    # Whether the cached translation is valid for the commit, and whether the target group has
+    # committed it.
     "is_cached": pl.Boolean,
     "is_unchanged": pl.Boolean,
     "current_target_offset": pl.Int64,
@@ -246,7 +248,7 @@ COMMIT_RESULTS: Schema = {
 
 
 BROKEN = (Exception, PanicException)
-"""What to catch where something must go on whatever breaks: a panic of Polars is no Exception."""
+"""Catch these where work must go on after any error: a panic of Polars is no Exception."""
 
 
 def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
@@ -266,8 +268,8 @@ def empty(schema: Schema) -> pl.DataFrame:
 
 def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.DataFrame:
     """The rows in their order, each with the one of `others` that has the same values in `on`, or
-    with nulls. Nothing is looked up where both have the same rows in the same order, as in a flow
-    in which no group appears or goes, or where there are no others."""
+    with nulls. No join is needed where both have the same rows in the same order, as in a flow
+    whose groups stay the same, or where `others` is empty."""
     if others.is_empty():
         nulls = _shared_nulls(len(rows))
         found = [nulls(dtype).alias(name) for name, dtype in others.schema.items()]

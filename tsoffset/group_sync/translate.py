@@ -23,7 +23,7 @@ _HELD = ["holds", "while_source_end", "while_source_log_end", "while_target_end"
 
 TranslatedTables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame, Cost]
 """TRANSLATIONS, in any order; PARTITIONS after translating; SOURCE_TOPICS and TARGET_TOPICS as they
-were before; and what it took."""
+were before; and the cost."""
 
 
 def translate(
@@ -117,7 +117,7 @@ def _held(holds: Holds | None) -> tuple[bool, int | None, int | None, int | None
 
 
 def _answered(parts: Sequence[TranslatedPartition], rows: pl.DataFrame) -> pl.DataFrame:
-    """The answers of the fast path, of all partitions; `rows` say of which each is."""
+    """The fast path's answers in all partitions; each row of `rows` has the partition of one."""
     copy = np.concatenate([one.answers.copy for one in parts])
     rows = rows.with_columns_seq(
         source_offset=np.concatenate([one.answers.offset for one in parts]),

@@ -34,7 +34,7 @@ _SIZE = struct.Struct(">i")
 _ANSWER_BYTES = 1_000_000
 # Lower ids belong to exchanges.
 FIRST_STREAM_ID = 1 << 30
-# The beginning of a TLS alert. As the length of an answer it would mean 350 MB.
+# The beginning of a TLS alert. Taken as the beginning of an answer, it would announce 350 MB.
 _ALERT = b"\x15\x03"
 
 

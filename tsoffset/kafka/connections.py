@@ -149,7 +149,7 @@ class BrokerConnections:
         self, by_node: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
         """Run `ask` for each node with its items, many nodes at the same time, until all are done.
-        (A key of `by_node` may have a node and something else.)"""
+        A key of `by_node` is a node, or has a node as a part."""
         waiting = iter(by_node.items())
 
         async def work() -> None:
@@ -298,7 +298,7 @@ class BrokerConnections:
             deque(questions),
             spoken,
             take,
-            # As the last requests of this kind to the node have left it.
+            # The window that the last requests of this kind to the node have left.
             window=self._windows.setdefault((node, api.name, window), Window(window, rate)),
             rate=rate,
             rest=self._rests.setdefault(node, Throttle()),

@@ -2,8 +2,8 @@
 
 import time
 
-# In multiples of the call's time limit. After large answers, a small quota takes more than one to
-# recover; a broker may announce up to 24 days.
+# The longest throttling that is waited for, in multiples of the call's time limit: a small quota
+# needs more than one to recover from large answers, but a broker may announce up to 24 days.
 _LONGEST_REST = 10
 
 

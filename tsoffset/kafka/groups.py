@@ -121,7 +121,7 @@ class GroupLookup:
             broker, FIND_COORDINATOR, unknown, _coordinator_request, take, deadline
         )
         if misunderstood:
-            # Do not ask it first again: any other broker knows as well.
+            # Let the next call ask another broker: each of them knows the coordinators.
             self._connections.pool.drop(broker)
         known = self._connections.pool.known_nodes()
         if any(isinstance(node, int) and node not in known for node in answers.values()):

@@ -17,7 +17,7 @@ from tsoffset.kafka.client_settings import ClientSettings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.opening import Opener
 
-# Between two searches for idle connections.
+# The least time between two searches for idle connections.
 _LEAST_SECONDS = 0.1
 
 
@@ -106,7 +106,7 @@ class Pool:
         connection = connection or self._begin(node, number)
         timeout_ms = self._client.socket_connection_setup_timeout_max_ms
         wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout_ms))
-        # It continues after that, for the next caller.
+        # After that the connection is still being opened, for the next caller.
         await asyncio.wait((connection.opened,), timeout=wait_ms / 1000)
         try:
             if not connection.opened.done():

@@ -38,11 +38,11 @@ from tsoffset.model import (
 METADATA = Api("metadata", MetadataRequest, 4, 12, answer_bytes=32_000_000)  # 700,000 partitions
 _RIGHTS_SINCE = 8
 
-# An address that does not answer must not delay the next one for long; it may still answer while
-# that one is asked.
+# The next address is asked soon after one that does not answer, whose answer may still come
+# meanwhile.
 _FIRST_WAIT_MS = 1_500
 _PATIENT_WAIT_MS = 30_000
-# It is less likely that this many brokers hang than that the answer takes them longer.
+# If this many brokers do not answer in time, the answer probably takes them longer.
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 TOPICS_PER_REQUEST = 2_000

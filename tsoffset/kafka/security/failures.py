@@ -12,7 +12,7 @@ class StoreUnusable(KafkaError):  # type: ignore[misc]  # no types in the librar
 
 
 class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
-    """The source of tokens does not answer, or not yet."""
+    """The source of tokens does not answer, or has no token yet."""
 
 
 class LoginFailed(KafkaError):  # type: ignore[misc]  # no types in the library

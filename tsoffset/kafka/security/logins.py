@@ -18,8 +18,8 @@ Exchange = Generator[bytes, bytes, None]
 """What a login sends, in turn with what the broker answers; at its end the login is done."""
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-# Of Kafka's ScramMechanism. With fewer, a server could guess the password from the client's proof;
-# with more, it decides how long this process computes.
+# The limits of Kafka's ScramMechanism. With fewer iterations, a server could guess the password
+# from the client's proof; with more, it could keep this process computing as long as it likes.
 _FEWEST_ITERATIONS, _MOST_ITERATIONS = 4_096, 16_384
 
 

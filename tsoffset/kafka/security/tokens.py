@@ -218,7 +218,7 @@ def _from_aws(msk: MskToken) -> Token:
 
 
 def _not_asked(place: str, error: BaseException) -> LoginFailed | TokenUnavailable:
-    """With the system's text, which contains no part of the request."""
+    """Why `place` gave no token, in the system's words, which contain no part of the request."""
     told = "no answer in time" if isinstance(error, urllib3.exceptions.TimeoutError) else ""
     found: BaseException | None = error
     while found is not None:

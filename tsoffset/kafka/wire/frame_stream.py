@@ -125,7 +125,7 @@ class FrameStream(Generic[Q, A]):
         finally:
             self.connection.detach(self)
             if self._under_way:
-                # The answers would be lost.
+                # Their answers are still to come, and no stream would take them.
                 self.connection.close(KafkaConnectionError("the call was given up"))
 
     def _ask(self) -> None:

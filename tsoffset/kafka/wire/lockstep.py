@@ -20,8 +20,8 @@ from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece, content_dige
 
 # This many records, and this many batches, stay in the processor's cache.
 _RECORDS, _BATCHES = 200_000, 1_500
-# Follows the last batch, so that reading behind a record whose length is wrong stays inside the
-# bytes: one whose length has two bytes at most ends before.
+# Padding after the last batch. A record with a wrong length may end behind the batch; a length of
+# two bytes at most, as it is read here, cannot lead out of the padding.
 _PADDING = bytes(64 + (1 << 13))
 _LONGEST_NUMBER = 63
 _TOO_LONG = np.iinfo(np.int64).min
@@ -209,11 +209,12 @@ def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
     return found, at
 
 
-# By the two bytes at which a number begins: the number, and how many of the bytes it has. Nearly
-# all numbers have no more; for others the size is 0.
+# Indexed by the first two bytes of a number: the number, and its size in bytes. Nearly all numbers
+# have one or two bytes; for larger ones the size is 0.
 _PAIRS = np.arange(1 << 16).astype("<u2").view(np.uint8)
 _NUMBER, _SIZE = _numbers(np.append(_PAIRS, 0), np.arange(0, 1 << 17, 2))
 _SIZE -= np.arange(0, 1 << 17, 2)
 _SIZE[_SIZE > 2] = 0
-# How many bytes a record has that begins with these two; 0 if its length has more, or is wrong.
+# Indexed in the same way: the size of a record that begins with these two bytes; 0 if its length
+# has more than two bytes, or is wrong.
 _STEP = np.where((_SIZE > 0) & (_NUMBER >= SMALLEST_RECORD - 1), _SIZE + _NUMBER, 0)
