@@ -265,6 +265,14 @@ def test_a_leader_that_refuses_is_looked_up_and_asked_again(brokers, cluster, co
     assert cluster.retries == 2
 
 
+@pytest.mark.slow
+def test_the_cause_that_was_known_before_a_silence_is_named(brokers, connect):
+    answers = iter([refused(NOT_LEADER)])
+    brokers.lies = [(None, FETCH, lambda asked: next(answers, silent)(asked))]
+    failed = read(connect(admin_timeout_ms=3_000), 0)
+    assert failed.kind is FailureKind.NO_LEADER
+
+
 def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluster):
     """Another broker may have the address by then, and its connection stays open: it would answer
     for ever that it does not lead the partition."""

@@ -19,7 +19,7 @@ from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.connections import BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
-from tsoffset.model import Failed
+from tsoffset.model import Failed, FailureKind
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -87,6 +87,10 @@ def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
     return [found[at] for at in sorted(found)]
 
 
+def _is_timeout(otherwise: Any) -> bool:
+    return isinstance(otherwise, Failed) and otherwise.kind is FailureKind.TIMEOUT
+
+
 def in_rounds(
     connections: BrokerConnections,
     keys: Collection[K],
@@ -103,7 +107,7 @@ def in_rounds(
     `single_attempt` nothing is retried, and an `Again` becomes its `otherwise`. `forget` gets the
     keys whose leader or coordinator has to be looked up again. Raises ClusterUnreachable if no
     address of the cluster answers and nothing was answered before; otherwise a key without an
-    answer is a `Failed`.
+    answer is a `Failed`, of the last cause that is more than "no answer in time", if there was one.
     """
     answers: dict[K, V | Failed] = {}
     waiting: dict[K, Any] = dict.fromkeys(keys)
@@ -122,7 +126,8 @@ def in_rounds(
                 now = deadline.seconds_spent
                 patience = 0.0 if single_attempt else answer.retry_seconds
                 if now - since.setdefault(key, now) < patience:
-                    waiting[key] = answer.otherwise
+                    if waiting[key] is None or not _is_timeout(answer.otherwise):
+                        waiting[key] = answer.otherwise
                     continue
                 answer = answer.otherwise
             answers[key] = answer
