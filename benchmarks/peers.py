@@ -399,6 +399,13 @@ def _ratios(
         ),
         "warm": seconds("warm"),
         **{phase.replace(" ", "_"): seconds(phase) for phase in MOVES},
+        **{
+            f"{phase.replace(' ', '_')}_over_cold": ratio_spread(
+                [one[phase]["seconds"] for one in tsoffset],
+                [one["cold"]["seconds"] for one in tsoffset],
+            )
+            for phase in MOVES
+        },
         "warm_requests": ratio_spread(
             [_total(one["warm"]["requests"]) for one in tsoffset],
             [_total(one["warm"]["requests"], but=("Fetch", "Metadata")) for one in mirror_maker],

@@ -68,6 +68,8 @@ def test_generated_estate_is_translated_exactly():
         ("bytes_read.warm", 0.5, 0.0, True),
         ("peers.50x4.cold", 0.5, 0.3, False),
         ("peers.50x4.cold", 0.9, 0.3, True),
+        ("peers.50x4.moved", 0.9, 0.3, False),
+        ("peers.50x4.moved_over_cold", 0.9, 0.3, True),
         ("peers.50x4.fetches_per_position", 1.5, 1.1, True),
         ("peers.50x4.model_over_cold", 3.0, 10.0, True),
         ("peers.50x4.model_over_cold", 30.0, 10.0, False),
@@ -75,7 +77,8 @@ def test_generated_estate_is_translated_exactly():
     ],
 )
 def test_ratio_is_worse_beyond_its_tolerance(name, value, was, worse):
-    """Counts may grow by a tenth, times by three quarters; a ratio that is new is not worse."""
+    """Counts may grow by a tenth, times by three quarters; a ratio that is new, or mostly of a wait,
+    is not worse."""
     assert guard.is_worse(name, value, was) is worse
 
 
