@@ -721,7 +721,7 @@ def test_the_table_fits(width):
         assert max(cell_len(line.plain) for line in lines) <= width
     else:
         assert re.split(" {2,}", lines[1].plain) == [
-            *("GROUP", "SOURCE", "COMMITTED", "LAG", "TARGET", "TSOFFSET", "PRECISION"),
+            *("GROUP", "SOURCE", "COMMITTED", "CONSUMER LAG", "TARGET", "TSOFFSET", "PRECISION"),
             *("MIRRORMAKER 2", "OF SOURCE OFFSET", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY"),
             "RE-READS",
         ]

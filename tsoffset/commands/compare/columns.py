@@ -54,7 +54,7 @@ def pair_columns(other: str) -> tuple[Column[ComparedPair], ...]:
         Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
         Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
         Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
-        Column("LAG", lambda pair: pair.lag, right=True, drops=2),
+        Column("CONSUMER LAG", lambda pair: pair.lag, right=True, drops=2),
         # May be dropped: the replication policy gives the target's name.
         Column(
             "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
