@@ -106,7 +106,7 @@ docs: $(READY) ## build the documentation site into dist/site; a broken link fai
 wheel: $(READY) ## build dist/*.whl of what is committed
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t wheel
 
-# BASE=... is another base image; EXTRAS=demo,report adds these extras.
+# BASE=... is another base image; EXTRAS=lab,report adds these extras.
 image: ## build the container image and try it (with docker, podman or buildah)
 	@BASE="$(BASE)" EXTRAS="$(EXTRAS)" docker/build.sh
 
@@ -118,10 +118,10 @@ audit: $(READY) ## look the locked packages up among known vulnerabilities (need
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
 lock: $(READY) ## resolve the packages anew into .ci/*.lock
-	$(LOCK) --extra dev --extra report --extra demo --group build --output-file .ci/requirements.lock pyproject.toml
+	$(LOCK) --extra dev --extra report --extra lab --group build --output-file .ci/requirements.lock pyproject.toml
 	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
 	$(LOCK) --constraints .ci/requirements.lock --output-file .ci/runtime.lock pyproject.toml
-	$(LOCK) --extra report --extra demo --constraints .ci/requirements.lock --output-file .ci/extras.lock pyproject.toml
+	$(LOCK) --extra report --extra lab --constraints .ci/requirements.lock --output-file .ci/extras.lock pyproject.toml
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.

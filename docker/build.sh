@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build the image `tsoffset` and test it, with docker, podman or buildah. The environment variable BASE
-# replaces the Dockerfile's base image; EXTRAS (demo,report) names extras to install.
+# replaces the Dockerfile's base image; EXTRAS (lab,report) names extras to install.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -74,8 +74,8 @@ def test_of_kafka_python_only_public_modules_are_imported():
     ("package", "extra", "words"),
     [
         ("matplotlib", "report", ("compare", "-c", "FILE", "--html", "report.html")),
-        ("pooch", "demo", ("demo",)),
-        ("platformdirs", "demo", ("demo",)),
+        ("pooch", "lab", ("demo",)),
+        ("platformdirs", "lab", ("demo",)),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(package, extra, words, tmp_path):
@@ -107,7 +107,7 @@ def test_every_module_can_be_imported(resolution, tmp_path):
     package index."""
     pins = uv(
         *("compile", "--python", sys.executable, "--resolution", resolution),
-        *("--extra", "msk", "--extra", "report", "--extra", "demo"),
+        *("--extra", "msk", "--extra", "report", "--extra", "lab"),
         *("--no-header", "--no-annotate", "--no-emit-index-url", "pyproject.toml"),
     )
     wanted = [

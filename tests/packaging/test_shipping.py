@@ -190,12 +190,12 @@ def test_no_engine_to_build_the_image_with(tmp_path):
 def test_image_is_built_and_tried_with_what_is_there(engine, tmp_path):
     """From the base that is asked for, in the format that has a health check, and run by the
     image's user and by one without a name."""
-    done = build(tmp_path, engine, BASE="mine:1", EXTRAS="demo,report")
+    done = build(tmp_path, engine, BASE="mine:1", EXTRAS="lab,report")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "calls").read_text()
     (built,) = [line for line in text.splitlines() if line.startswith(f"{engine} build ")]
     assert "--build-arg BASE=mine:1 " in built
-    assert "--build-arg LOCK=extras.lock --build-arg EXTRAS=[demo,report] " in built
+    assert "--build-arg LOCK=extras.lock --build-arg EXTRAS=[lab,report] " in built
     assert ("--format docker" in built) is (engine != "docker")
     for user in (instructions("USER")[-1], "54321:0"):
         assert re.search(rf"^{engine} run .*--user {user} ", text, re.MULTILINE)

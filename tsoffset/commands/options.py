@@ -45,8 +45,8 @@ _INTERRUPTED_COMMITS = (
 # pyproject.toml.
 _EXTRAS = {
     "matplotlib": "report",
-    "pooch": "demo",
-    "platformdirs": "demo",
+    "pooch": "lab",
+    "platformdirs": "lab",
 }
 
 

@@ -1,3 +1,3 @@
 """Kafka and MirrorMaker 2 on this machine, and the demo that uses them. Both need the packages of
-the extra `demo`, and Java.
+the extra `lab`, and Java.
 """
