@@ -153,7 +153,7 @@ class Cluster(Protocol):
 
         A group with members refuses: `Failed` with `group_active` for its partitions. No leader
         epoch is sent. A commit is never sent twice: a `Failed` with `retry_seconds` may have
-        been written all the same, so read the group's offsets before another call.
+        been written, so read the group's offsets before another call.
 
         `may_send` is called with the group right before each of its requests is sent, in any
         thread. If it returns False, the request is a `Failed(TIMEOUT)` and was not sent. With

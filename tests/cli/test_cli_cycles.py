@@ -178,7 +178,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(mirrored, tmp_path):
 @pytest.mark.thorough
 def test_sigterm_ends_a_cycle_that_hangs(mirrored, tmp_path):
     """A cluster that accepts connections and never answers holds a cycle for ten minutes;
-    the daemon leaves it behind, and its Java ends all the same."""
+    the daemon ends without waiting for it, and so does its Java."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         file = mirrored.configuration(tmp_path, "admin.timeout.ms = 600000\n", source=address)

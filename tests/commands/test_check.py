@@ -101,7 +101,7 @@ def test_a_flow_that_is_well_has_no_finding_but_ok():
 
 
 def test_an_unreachable_cluster_is_an_error_and_exit_3():
-    """The other cluster is checked all the same, and 3 outranks 1."""
+    """The other cluster is checked anyway, and exit status 3 outranks 1."""
     source, target = filled("A", "orders"), filled("B")
     target.unreachable = True
     result = checked(flow(), source, target)

@@ -162,7 +162,7 @@ def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite):
 
 
 def test_some_changed_records_are_a_warning():
-    """Where only some samples differ, some groups are translated all the same."""
+    """If only some samples differ, some groups can still be translated."""
 
     def sometimes(message: Message) -> Message:
         return value_changed(message) if message.timestamp_ms < NOW_MS + 200 else message

@@ -274,7 +274,7 @@ def test_the_topics_name_is_the_policys(policy, naming, copy, name):
 
 
 def test_without_the_topic_a_sentence_says_so_and_nothing_failed():
-    """Ours are shown all the same, theirs is none, and the exit status is 0."""
+    """tsoffset's offsets are shown, MirrorMaker 2 has none, and the exit status is 0."""
     estate = mirrored_estate(100, billing=60)
     found = comparison(estate)
     assert found.exit_status == 0

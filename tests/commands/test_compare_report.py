@@ -321,7 +321,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_said(tmp_path):
-    """The pairs are printed all the same; the status is 1."""
+    """The pairs are still printed; the status is 1."""
     (tmp_path / "file").write_text("")
     words = ("--html", str(tmp_path / "file" / "report.html"), "--format", "json")
     result = in_memory(compared_estate(), tmp_path, "compare", *words)

@@ -462,7 +462,7 @@ def test_another_flow_that_writes_the_same_is_found():
 
 
 def test_a_group_may_be_with_a_broker_that_lists_none(estate):
-    """It is looked for all the same; where it has no commit, that broker's failure is the row."""
+    """It is read by name anyway; if it has no commit, the broker's failure is the row."""
     late = Failed(FailureKind.TIMEOUT, "list groups, broker 1, cluster A: timed out; try again")
     none = GroupListings({}, failed_brokers={1: late})
     after_each(estate["A"], "groups", lambda _: none)

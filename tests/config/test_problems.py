@@ -99,7 +99,7 @@ def test_times_are_not_believed_where_equal_offsets_are_expected():
 
 
 def test_a_wrong_value_that_no_flow_uses_is_still_wrong():
-    """A value that every flow overrides is looked at all the same."""
+    """A value that every flow overrides is checked, too."""
     assert the_problem("tasks.max = x", "A->B.tasks.max = 2").line == 5
 
 

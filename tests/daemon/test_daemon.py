@@ -349,7 +349,7 @@ def test_a_flow_that_syncs_nothing_says_so():
 
 def test_what_was_told_is_not_told_again_until_it_comes_back():
     """A failure that lasts is one line, and one more if it returns after it had gone. Each cycle
-    ends all the same."""
+    still ends."""
     estate = Estate()
     told = []
     for away in (True, True, False, True):
@@ -519,8 +519,8 @@ def often(monkeypatch) -> None:
 
 
 def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path):
-    """Where the source is gone at the start, what a failover would use is known all the same; a
-    history that cannot be read costs nothing else."""
+    """If the source is unreachable at the start, the offsets that a failover would use are known
+    from the history; a history that cannot be read does not stop the process."""
     estate = Estate()
     estate.cycle()
 
@@ -827,8 +827,8 @@ def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
 
 
 def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
-    """A disk that is full: the flow is paused all the same, and once there is room the pause
-    outlives the process."""
+    """If the disk is full, the flow is still paused, and once there is room the pause outlives the
+    process."""
     state = tmp_path / "state"
     state.mkdir()
     lines = (f"state.dir = {state}", "B->A.enabled = true")

@@ -150,7 +150,7 @@ def test_who_is_cut_off_stops_before_another_begins(electing):
 
 @pytest.mark.thorough
 def test_who_ends_while_it_joins_holds_nobody_up(electing):
-    """It waits for a member that is away, and is gone at once all the same."""
+    """It waits for a member that is away, and still ends at once."""
     first = electing.begin(OLD)
     first.machine.cut = True
     joining = Part(electing.flow, NEW, electing.parts)

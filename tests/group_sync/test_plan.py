@@ -136,7 +136,7 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         (Case(current=150, log=LogRange(160, 200)), AHEAD),
         # Where the target's range is not known a group is not said to be past it.
         (Case(current=101, log=None), AHEAD),
-        # Without D nothing is committed; the translation is shown all the same.
+        # Without D nothing is committed; the translation is still shown.
         (Case(current=UNREADABLE), AWAY),
         # GROUP_ACTIVE is the last reason: only where there was something to commit.
         (Case(active=True), ACTIVE),

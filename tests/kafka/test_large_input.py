@@ -1,4 +1,4 @@
-"""What is large and right all the same, over brokers of this process."""
+"""Large but valid input, over brokers of this process."""
 
 from contextlib import ExitStack
 from resource import RUSAGE_SELF, getrusage

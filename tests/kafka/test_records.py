@@ -155,7 +155,7 @@ def test_snappy_blocks_of_impossible_sizes_are_damage(content):
 
 
 def test_a_header_s_name_need_not_be_utf_8():
-    """Names that other clients wrote in other ways are told apart all the same."""
+    """Names that other clients wrote in other encodings are still told apart."""
     raw = batch([(1, b"k", b"v", [("aa", b"x")]), (1, b"k", b"v", [("bb", b"x")])])
     first, second = raw.index(b"aa"), raw.index(b"bb")
     raw[first : first + 2], raw[second : second + 2] = b"\xff\xfe", b"\xff\xfd"

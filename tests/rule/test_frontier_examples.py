@@ -237,8 +237,8 @@ HEADED_ANEW = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}",
         # A retried batch: b@5 is out of order behind x@4, and the first a and b are gone from the
         # target. The b at 6 is the copy of the second: x and a lie before it.
         ("p@0 q@1 a@3 b@5 x@4 a' b' y@7 z@8", "p q -a -b x a' b' y z"),
-        # The copy of the second x is left out, the first one's is taken for it: what follows the
-        # first was passed all the same.
+        # The copy of the second x is left out, and the first one's is taken for it. The
+        # replicator still passed what follows the first.
         ("a x b c x' d e", "a x b c d e"),
         # The first x is left out; the x at 3 is the second's, and b and c lie before it.
         ("a x b c x' d e", "a b c x' d e"),
@@ -453,8 +453,8 @@ def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever():
 
 
 def test_markers_of_todays_time_do_not_mislead():
-    """An exactly-once mirror of a backlog: each lookup answers the first marker, and the record
-    is found by its distance all the same."""
+    """An exactly-once mirror of a backlog: each lookup answers the first marker, but the record
+    is found by its distance."""
     logs = Logs(run("r", 0, 300, at=0), "")
     for _, message in logs.source.messages():
         transaction = logs.target.begin()

@@ -417,7 +417,7 @@ def test_a_flow_that_is_paused_is_resumed_on_any_instance():
 
 
 def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
-    """With why, if something is wrong; who wants the flow to rest can have that all the same."""
+    """The answer says why, if something is wrong, and how to pause the flow nevertheless."""
     daemon = Daemon(ServerSettings(token=TOKEN))
     client = on_standby(daemon, None, problem="join group g, cluster B: away")
     assert answered(client, PATH)["messages"] == ["join group g, cluster B: away"]

@@ -85,7 +85,7 @@ class FlowHistory:
             with self._lock:
                 self._latest = self._latest or latest
             # The next file must have all group-partitions as changed: the failed write may have
-            # stored its file all the same.
+            # stored its file.
             self._full = -self.full_every
             raise
         self._write_cycles()

@@ -68,8 +68,8 @@ class Jvm:
             try:
                 launching.result()
             except BaseException:
-                # Interrupted. The launch has to end all the same: before that, `close` has no
-                # process to end, and Java may not have read the settings file.
+                # Interrupted. Wait for the launch anyway: before its end, `close` has no process
+                # to end, and Java may not have read the settings file.
                 wait([launching])
                 raise
 

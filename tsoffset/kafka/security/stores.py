@@ -149,7 +149,7 @@ def _from_java(store: CertificateStore, key_password: str | None) -> tuple[bytes
     with tempfile.TemporaryDirectory(prefix="tsoffset-") as folder:
         target = Path(folder) / "store.p12"
         words = ["-srckeystore", str(store.location)]
-        # Without a password, Java reads a trust store all the same, unverified.
+        # Java also reads a trust store without its password, and does not verify it then.
         words += ["-srcstorepass:env", "STORE"] if store.password else []
         words += ["-destkeystore", str(target), "-deststoretype", "PKCS12"]
         words += ["-deststorepass:env", "NEW", "-noprompt", "-importkeystore"]
