@@ -22,8 +22,8 @@ LOCK := $(BIN)/uv pip compile --quiet --system-certs --universal --python-versio
 
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
-# Tests with brokers wait more than they work: two processes take what others leave of two cores. Each
-# has neighbouring tests, so most of those that share brokers run in one.
+# Tests with brokers wait more than they compute: two processes use what the other run leaves of two
+# cores. Each has adjacent tests, so most of those that share brokers run in one process.
 TWO := -n 2 --dist worksteal
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
@@ -117,7 +117,7 @@ sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 audit: $(READY) ## look the locked packages up among known vulnerabilities (needs the network)
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
-lock: $(READY) ## resolve the packages anew into .ci/*.lock
+lock: $(READY) ## resolve the newest packages into .ci/*.lock
 	$(LOCK) --extra dev --extra report --extra lab --group build --output-file .ci/requirements.lock pyproject.toml
 	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
 	$(LOCK) --constraints .ci/requirements.lock --output-file .ci/runtime.lock pyproject.toml
@@ -125,7 +125,7 @@ lock: $(READY) ## resolve the packages anew into .ci/*.lock
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.
-lock-jars: $(READY) ## resolve the jars of Kafka and of Spark's connector anew into *.sha256
+lock-jars: $(READY) ## resolve the jars of Kafka and of Spark's connector into *.sha256
 	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
 	lock() { \
 		"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" $$2 -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \

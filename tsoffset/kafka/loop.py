@@ -25,7 +25,7 @@ class Loop:
         self._events = asyncio.new_event_loop()
         self._events.set_exception_handler(_log_quietly)
         self._beside: dict[Hashable, asyncio.Future[Any]] = {}
-        # Called in the loop after all work was cancelled.
+        # Called in the loop after all work was canceled.
         self.on_end: Callable[[], object] = lambda: None
         # A daemon: a client that is never closed must not keep the process alive.
         self._thread = threading.Thread(target=self._drive, name=f"kafka-io-{name}", daemon=True)

@@ -42,7 +42,7 @@ SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
 
 class Interrupted(RuntimeError):
-    """The cycle was cancelled, and its result is not used."""
+    """The cycle was canceled, and its result is not used."""
 
 
 class Jobs:
@@ -63,7 +63,7 @@ class Jobs:
     def run(self, work: Callable[[], T], limit_seconds: float | None = None) -> T:
         """The result of `work`, which must use Spark only through `collect`.
 
-        If the wait for it ends early, its jobs are cancelled. Raises CycleFailed if Spark fails,
+        If the wait for it ends early, its jobs are canceled. Raises CycleFailed if Spark fails,
         and CycleOverLimit after `limit_seconds`.
         """
         outcome = in_thread(partial(self._work, work))

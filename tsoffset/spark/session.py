@@ -72,7 +72,7 @@ _LONGEST_FOLDER = 60
 
 # Longest idle time of a worker. Spark checks every ten seconds whether the minute is over.
 WORKER_IDLE_SECONDS = 45.0
-# The task of a hung worker is cancelled after this time: it would hold a slot of the cycles.
+# The task of a hung worker is canceled after this time: it would hold a slot of the cycles.
 HUNG_WORKER_SECONDS = 10.0
 
 
@@ -158,7 +158,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
     def work() -> None:
         while not over.wait(WORKER_IDLE_SECONDS):
             jobs = Jobs(session, "keep workers", None)
-            # If Spark has died, or has cancelled all jobs, the next cycle reports it.
+            # If Spark has died, or has canceled all jobs, the next cycle reports it.
             with suppress(CycleFailed):
                 jobs.run(partial(jobs.collect, "keep workers", little), HUNG_WORKER_SECONDS)
 

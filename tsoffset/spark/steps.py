@@ -34,7 +34,7 @@ from tsoffset.spark.tasks import StepsInTask, run_step
 
 # A task may commit for this long after its job began: ten minutes, and longer with more
 # group-partitions to commit. Spark may have abandoned a worker (its machine was suspended, its
-# executor lost, its job cancelled) that continues later: it commits nothing then. If a cycle is
+# executor lost, its job canceled) that continues later: it commits nothing then. If a cycle is
 # slower than this, its translations are cached, and the next cycle commits them.
 COMMIT_SECONDS = 600.0
 COMMIT_SECONDS_A_PAIR = 0.01

@@ -1,4 +1,4 @@
-// What is known, when it is asked for anew, and what is shown of it.
+// What the page knows, when it asks again, and what it shows.
 
 import { Problem, get, post, token } from "./api.js";
 import { Chart } from "./chart.js";
@@ -87,13 +87,13 @@ async function poll() {
     clock.answered = seconds();
     state.trouble = null;
     pause = POLL_MS;
-    // Instances may share one list of addresses, in which each stands itself.
-    const own = ({ answer: theirs }) => theirs?.instance.id === answer.instance.id;
+    // Instances may share one list of addresses, which then includes this instance.
+    const own = (remote) => remote.answer?.instance.id === answer.instance.id;
     state.remotes = (await get("remotes")).remotes.filter((remote) => !own(remote));
   } catch (error) {
     const problem = understood(error);
     if (problem.status === 401) {
-      // What was typed since the last poll stays, and a question that was cancelled is not repeated.
+      // Text that was typed since the last poll stays, and a canceled question is not repeated.
       if (state.trouble?.status !== 401) locked(problem);
       return;
     }
@@ -316,7 +316,7 @@ function ask(heading, text, choices, field = null) {
     done(choices[0][1]);
   };
   asking.replaceChildren(h("form", { onsubmit: submit }, h("h2", { id: "ask-title" }, heading), h("p", {}, text), field, h("p", { class: "buttons" }, buttons)));
-  // Opened anew, so that the field has the focus.
+  // Closed and opened, so that the field has the focus.
   if (asking.open) asking.close();
   asking.showModal();
 }

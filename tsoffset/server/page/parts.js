@@ -3,7 +3,7 @@
 import { h, s } from "./dom.js";
 import { MEANING, duration, many, number, words } from "./words.js";
 
-// Each state has a shape of its own, so that colour is not what tells them apart.
+// Each state has its own shape, so that color alone does not tell them apart.
 const SIGNS = {
   starting: "M4 8h.01M8 8h.01M12 8h.01",
   running: "M3.5 8.5l3 3 6-7",

@@ -25,8 +25,8 @@ export function address({ flow, group = null, query = new URLSearchParams() }) {
   return `#${path}${asked ? `?${asked}` : ""}`;
 }
 
-/** The address of the same flow with other parameters; null takes one away, and a list that is
- * asked for anew begins at its first page. */
+/** The address of the same flow with other parameters; null removes one. The new list begins at its
+ * first page. */
 export function changed(here, changes) {
   const query = new URLSearchParams(here.query);
   for (const [name, value] of Object.entries({ page: null, ...changes })) {
