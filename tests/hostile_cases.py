@@ -1,7 +1,7 @@
 """What hostile brokers do, as a table: each case with what comes of it for the group it is about.
 
-`kafka/test_hostile_brokers.py` plays each; `python -m tests.hostile_cases` writes the table of
-docs/reliability.md anew.
+`kafka/test_hostile_brokers.py` plays each; `python -m tests.hostile_cases` rewrites the table of
+docs/reliability.md.
 """
 
 import struct
@@ -50,8 +50,8 @@ _BOMB = 40 << 20
 class Case:
     """One thing that a broker does, where asked for `api`.
 
-    `source` and `target` are what becomes of the group `HIT` where a broker of that cluster does
-    it, None where it is not played. With `everybody` it takes the other group, too; one that
+    `source` and `target` are the result of the group `HIT` if a broker of that cluster does it,
+    None if it is not played. With `everybody` it takes the other group, too; one that
     `waits` is played by `make test-all`.
     """
 

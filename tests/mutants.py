@@ -222,7 +222,7 @@ def _run(mutant: Mutant | None, files: Sequence[str], plugin: object) -> int:
 
 def recorded() -> Examples:
     """What the examples execute. Raises AssertionError where one fails without any change."""
-    # What takes long to import and is none of ours: a child has it already.
+    # Slow imports of other packages: a forked child has them already.
     for name in ("hypothesis", "kafka", "numpy", "polars", "pyarrow", "pydantic"):
         __import__(name)
     with TemporaryDirectory() as folder:

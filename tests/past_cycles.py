@@ -97,5 +97,5 @@ def rows_of(directory: Path, kind: HistoryTable) -> list[dict[str, Any]]:
 
 
 def pairs_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Its rows in an order that does not depend on theirs."""
+    """Its rows as tuples, in an order that does not depend on the table's."""
     return sorted(map(tuple, (one.values() for one in table.to_pylist())), key=repr)

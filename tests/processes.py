@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 
 def runs(pid: int) -> bool:
-    """True while there is such a process; one that nobody has collected yet does not run."""
+    """True while there is such a process; a process that was not waited for yet does not run."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

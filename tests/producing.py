@@ -98,7 +98,7 @@ class Transaction:
         self._end(self._producer.abort_transaction)
 
     def _end(self, end: Callable[[], None]) -> None:
-        """End it, wait for the markers, and let go of the producer."""
+        """End it, wait for the markers, and drop the producer."""
         with closing(self._producer):
             end()
         wait_until(self._ended, "the transaction's markers are written")

@@ -49,7 +49,7 @@ class Kind:
 
     The replicator: `gap`: it leaves a stretch out for good. `rewind` is how far restarts go
     back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts those under
-    way at the end. `set_back`: so many times the mirror is made anew from the source's start,
+    way at the end. `set_back`: how often the mirror is copied again from the source's start,
     whole or unfinished; `begins_late`: it first starts inside the log, and is set back once.
     `filter_changes`: its filter (`dropped`) gets `wider` or `narrower` at a restart, that is it
     lets more or less through. `two_at_once`: a second one copies the same source at the same
@@ -137,7 +137,7 @@ def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:
             message = retried.pop(0)
         elif written and rng.random() < kind.twins:
             message = rng.choice(written[-8:] if rng.random() < 0.7 else written)
-            # Half of the twins bear the first one's time: the application wrote an event twice.
+            # Half of the duplicates have the first one's time: an event was written twice.
             if rng.random() < 0.5:
                 message = replace(message, timestamp_ms=at)
         else:

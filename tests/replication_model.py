@@ -73,7 +73,7 @@ class World:
         return range(self.source.start, self.source.end + 1)
 
     def forget(self) -> None:
-        """Let the truth be found anew."""
+        """Let the truth be computed again."""
         for name in [name for name in self.__dict__ if isinstance(_truth(name), cached_property)]:
             del self.__dict__[name]
 
@@ -314,7 +314,7 @@ class World:
         return [origin for origin in again if origin < committed] + to_come
 
     def certain_rereads(self, committed: int, target_offset: int) -> int:
-        """`rereads` but for those that nobody can tell of.
+        """`rereads` without those that cannot be known.
 
         They lie between a record that the source has lost after it was copied and its equal that
         is left; or they lie behind higher ones, which only a reader of the whole log sees: a
@@ -347,7 +347,7 @@ class World:
             if low <= copy < high
         )
 
-    # --- what nobody can tell -------------------------------------------------------------
+    # --- what cannot be known -------------------------------------------------------------
 
     @cached_property
     def _copied_late(self) -> frozenset[int]:
@@ -396,7 +396,7 @@ class World:
 
     @cached_property
     def _foreign_equals(self) -> bool:
-        """True where a record of others that equals one of ours lies among the copies."""
+        """True if a foreign record that equals a record of the source lies among the copies."""
         replica = self.source if self.kind.failback else self.target
         there = {offset for offset, _ in replica.messages()}
         return not there.isdisjoint(self.life.equal_to_ours)
@@ -470,7 +470,7 @@ class World:
         return True
 
     def mirror_anew(self, rng: random.Random) -> None:
-        """The target's topic is made anew, and the mirror with it."""
+        """The target's topic is recreated, and the mirror starts again."""
         assert self.replicator is not None
         self.target_cluster.delete_topic(TARGET.topic)
         self.target_cluster.create_topic(
@@ -484,7 +484,7 @@ class World:
         self.forget()
 
     def write_anew(self, rng: random.Random) -> None:
-        """The source's topic is made anew, with other records."""
+        """The source's topic is recreated, with other records."""
         self.source_cluster.delete_topic(SOURCE.topic)
         configs = _cleaned(self.kind.source_compacted)
         self.source_cluster.create_topic(SOURCE.topic, configs=configs)

@@ -289,7 +289,7 @@ class Replicator:
                 trim(self.target, self.kind.target_trimmed * rng.random() * 0.2)
 
 
-# --- what becomes of logs ---------------------------------------------------------------
+# --- what happens to logs later ---------------------------------------------------------
 
 
 def clean(

@@ -24,7 +24,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import CommittedOffset, Failed, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster
 
-# The setting that carries the folder to the workers: text that nobody else reads.
+# The setting that carries the folder to the workers: text that is not used otherwise.
 FOLDER_SETTING = "client.id"
 # Files beside a cluster's that order what the next process to come by shall meet.
 DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"

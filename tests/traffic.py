@@ -258,7 +258,7 @@ class Traffic:
 
     @contextmanager
     def _some_groups(self, count: int) -> Iterator[Sequence[str]]:
-        """Groups that nobody else acts for meanwhile."""
+        """Groups for which no other thread acts meanwhile."""
         with self._lock:
             groups = self._chance.sample(sorted(self._free), count)
             self._free -= {*groups}

@@ -65,7 +65,7 @@ def translated_of(
     failback: bool = False,
     **flow_settings: Any,
 ) -> dict[int, Translation]:
-    """What becomes of positions of SOURCE that are asked together."""
+    """The outcomes of offsets of SOURCE that are translated together."""
     work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, failback)
     found = rounds.translate_partitions(flow(**flow_settings), source, target, [work])
     return {position.offset: position.translation for position in found}
@@ -100,7 +100,7 @@ def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[in
 def outcomes(
     world: World, offsets: Sequence[int], way: Way | None = None, *, observe: Observe | None = None
 ) -> dict[int, Outcome]:
-    """What becomes of these positions, asked together.
+    """The outcomes of these offsets, translated together.
 
     What the world's replicator rewrites does not count for a match.
     """

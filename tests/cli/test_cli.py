@@ -135,7 +135,7 @@ def test_commands_without_cycles_end_with_3_and_load_no_spark(away):
 
 
 def test_no_module_of_the_working_directory_is_loaded(tmp_path):
-    """Somebody else's file beside a configuration is no part of the program."""
+    """A foreign file beside a configuration is not part of the program."""
     for module in ("typing", "pathlib", "click"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit('foreign')\n")
     shown = succeeds(sys.executable, "-m", "tsoffset", "--version", cwd=tmp_path)
@@ -344,7 +344,7 @@ def test_a_cycle_finishes_without_a_reader(format):
     assert [event["event"] for event in logs] == ["cycle_finished"]
 
 
-# What becomes of a stream, as a shell says it; number 9 is a pipe without a reader.
+# The states of a stream, as redirections of a shell; 9 is a pipe without a reader.
 FATES = {"closed": ">&-", "full": ">/dev/full", "unread": ">&9"}
 
 

@@ -192,7 +192,7 @@ def test_a_narrower_copy_is_a_warning():
 
 
 def test_a_copy_without_a_leader_is_an_error():
-    """A partition that groups read and that nobody leads fails its rows."""
+    """A partition without a leader fails the rows of the groups that read it."""
     source, target = mirrored()
     target.elect_leader(TopicPartition("A.orders", 0), None)
     result = checked(flow(), source, target)
@@ -370,7 +370,7 @@ def test_a_cluster_is_asked_once_for_several_flows():
     assert sum(request.verb is Verb.DESCRIBE for request in source.requests) == 1
 
 
-# --- single judgements --------------------------------------------------------------------
+# --- single judgments ---------------------------------------------------------------------
 
 
 def described(*brokers: Broker, dead: tuple[str, ...] = ()) -> ClusterDescription:

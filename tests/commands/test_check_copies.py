@@ -84,7 +84,7 @@ def mirrored(
 def made_anew(
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> tuple[MemoryCluster, MemoryCluster]:
-    """A source with a topic, and a target whose copy was made anew, and is empty."""
+    """A source with a topic, and a target whose copy was recreated, and is empty."""
     source, target = mirrored({"orders": same})
     target.delete_topic("A.orders")
     target.create_topic("A.orders", timestamp_type=timestamp_type)
@@ -320,7 +320,7 @@ def test_cost_is_bounded_however_large_a_flow_is():
 
 
 def test_cost_is_bounded_where_no_copy_is_as_its_original():
-    """The rule is run anew with each narrower match, and looks in vain within its budget."""
+    """The rule runs again with each narrower match, and finds nothing within its budget."""
     source, target = mirrored({f"t{n}": both_changed for n in range(2)}, records(2_500))
     checked(flow(), source, target)
     for cluster in (source, target):

@@ -187,7 +187,7 @@ def test_other_keys_and_values_are_malformed(decode, content):
         decode(content)
 
 
-# --- which checkpoint is theirs -------------------------------------------------------------
+# --- which checkpoint of MirrorMaker 2 counts -----------------------------------------------
 
 
 def test_the_newest_checkpoint_of_a_key_holds():
@@ -298,14 +298,14 @@ def test_checkpoints_that_cannot_be_read_fail_the_pairs():
     assert found.exit_status == 1
 
 
-# --- the judgement --------------------------------------------------------------------------
+# --- the judgment ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("committed", "theirs", "verdict", "records", "message"),
     [
         (60, 60, CheckpointVerdict.EQUAL, 0, None),
-        # Before ours: what lies between is read again. Past it: what lies between is skipped.
+        # Before the translation: the records between are re-read. Past it: they are skipped.
         (60, 59, CheckpointVerdict.REREAD, 1, None),
         (60, 0, CheckpointVerdict.REREAD, 60, None),
         (60, 61, CheckpointVerdict.UNSAFE, 1, ""),
@@ -327,8 +327,8 @@ def test_theirs_are_judged_by_an_exact_translation(committed, theirs, verdict, r
 
 
 def test_holes_between_are_no_records():
-    """Offsets that hold no data make no difference: theirs inside such a hole is equal, and
-    before it only what lies before the hole is read again."""
+    """Offsets without data do not count: a checkpoint inside such a hole is equal, and from one
+    before the hole only the records before the hole are re-read."""
     estate = mirrored_estate(100)
     estate["B"].log("A.orders").remove(range(50, 60))
     estate.commit("billing", "orders", 60)
@@ -341,7 +341,7 @@ def test_holes_between_are_no_records():
 
 
 def test_past_a_bounded_translation_nothing_is_proven():
-    """Where ours is only bounded, a checkpoint past it may be right: `beyond`, not `unsafe`."""
+    """A checkpoint past a bounded translation may be right: `beyond`, not `unsafe`."""
     estate = mirrored_estate(100)
     # The target lost what the group has read last and would read next.
     estate["B"].log("A.orders").remove(range(40, 100))
@@ -379,8 +379,8 @@ def test_what_the_replicator_repeated_is_not_skipped(position):
 
 @pytest.mark.parametrize(("theirs", "records"), [(3, 1), (5, 3)])
 def test_source_records_that_a_filter_left_out_do_not_hide_a_skipped_one(theirs, records):
-    """The source records right after the commit have no copy, so as many source records as theirs
-    leaves out include none of those that it leaves out."""
+    """The source records right after the committed offset have no copy. So the records that the
+    checkpoint skips are not among as many source records after the offset."""
     estate = Estate()
     estate.write("orders", 8)
     estate["B"].create_topic("A.orders")
@@ -402,8 +402,8 @@ def test_source_records_that_a_filter_left_out_do_not_hide_a_skipped_one(theirs,
     ids=["failback", "unknown direction"],
 )
 def test_originals_that_the_source_never_had_are_not_copied_again(chosen, copy, verdict):
-    """The group has read all of the replica, and nothing of what the replicator has not reached:
-    what theirs leaves out of that is lost, although the source does not have it."""
+    """The group has read all of the replica, and nothing that the replicator has not reached. So
+    records that the checkpoint skips there are lost, although the source does not have them."""
     estate = Estate()
     estate.write("orders", 3, on="B")
     estate.mirror("orders", copy, source="B", target="A")
@@ -488,8 +488,8 @@ def far_past(*groups: str, records: int = 300) -> Estate:
 
 
 def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read():
-    """As many offsets on the target as on the source up to the newest copy: what theirs leaves
-    out cannot come again, and at most the end of each log is read for that."""
+    """The target has as many offsets as the source up to the newest copy. So no skipped record can
+    have a second copy, and at most the end of each log is read to see this."""
     asked = []
     for theirs in (60, 70):
         estate = mirrored_estate(20_000, billing=60)
@@ -508,7 +508,7 @@ def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read():
     ],
 )
 def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(theirs, said, monkeypatch):
-    """What was not looked through to the end is beyond ours, with the reason, not unsafe."""
+    """If not all records were read, the verdict is `beyond`, with the reason, not `unsafe`."""
     monkeypatch.setattr(repeats, "BYTES_PER_SPAN", 1_000)
     monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
     estate = far_past("billing", records=3_000)
@@ -575,7 +575,7 @@ def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says():
 
 
 def test_without_ours_theirs_is_not_judged():
-    """A target that stamps records itself has no translation of ours; the reason is shown."""
+    """For a target that stamps records itself, tsoffset has no translation, and shows why."""
     estate = Estate()
     estate.write("orders")
     estate.mirror("orders", timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -588,7 +588,7 @@ def test_without_ours_theirs_is_not_judged():
 
 
 def test_a_translation_by_the_floor_judges_too():
-    """`translation.floor = log_start` answers where nothing is proven: theirs past it is beyond."""
+    """With `translation.floor = log_start` a checkpoint past the log start is `beyond`."""
     estate = Estate()
     estate.write("orders", 700)
     estate["B"].create_topic("A.orders")
@@ -618,7 +618,7 @@ def test_a_checkpoint_without_a_commit_is_shown():
 
 
 def test_skips_of_the_commit_rule_keep_their_translation():
-    """An active group is translated, so that theirs can be judged; its reason is shown."""
+    """An active group is translated, so that its checkpoint has a verdict; the reason is shown."""
     estate = mirrored_estate(100, billing=60)
     estate["B"].group("billing").state = "Stable"
     checkpoint(estate, "billing", 60, 44)
@@ -638,8 +638,8 @@ def test_skips_of_the_commit_rule_keep_their_translation():
     ],
 )
 def test_whose_the_targets_commit_is(current, whose):
-    """What the target group has is known for the newest checkpoint's offset, an earlier one's,
-    ours, or none of these."""
+    """The target group's offset is that of the newest checkpoint, of an earlier one, of tsoffset,
+    or none of these."""
     estate = mirrored_estate(100, billing=60)
     checkpoint(estate, "billing", 22, 20)
     checkpoint(estate, "billing", 60, 44)
@@ -651,7 +651,7 @@ def test_whose_the_targets_commit_is(current, whose):
 
 def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe():
     """Commits and checkpoints of the target are read before the commits of the source: what
-    MirrorMaker 2 and a consumer do in between makes theirs older than ours, never younger."""
+    MirrorMaker 2 and a consumer do in between makes checkpoints older, never younger."""
     estate = mirrored_estate(100, billing=30)
     checkpoint(estate, "billing", 30, 30)
     source = estate["A"]

@@ -1,4 +1,4 @@
-"""The HTML report of `tsoffset compare`, sums by group and topic, and comparing again and again."""
+"""The HTML report of `tsoffset compare`, sums by group and topic, and repeated comparisons."""
 
 import json
 import os
@@ -159,11 +159,11 @@ def test_plots_say_in_words_what_they_show():
 
 
 def test_the_numbers_of_the_page_are_the_totals():
-    """Read again by theirs and by ours, skipped, and none at all."""
+    """Records re-read from MirrorMaker 2's and from tsoffset's offsets, skipped ones, and none."""
     text = report(
         pair("a", again=1_200),
         pair("b", again=34, ours_precision=Precision.BOUNDED, ours_reread_bound=5),
-        pair("c", again=56, verdict=CheckpointVerdict.UNSAFE, message="theirs skips"),
+        pair("c", again=56, verdict=CheckpointVerdict.UNSAFE, message="it skips"),
         pair("d", again=None, verdict=CheckpointVerdict.NONE, theirs=None),
         pair("e", target_commit=800, target_commit_reread=100),
     )
@@ -173,7 +173,7 @@ def test_the_numbers_of_the_page_are_the_totals():
 
 
 def test_what_nobody_judged_is_no_zero():
-    """Without a checkpoint nothing is known of what theirs would read again, or skip."""
+    """Without a checkpoint it is unknown what MirrorMaker 2 would re-read or skip."""
     text = report(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
     assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
@@ -279,7 +279,7 @@ def test_sums_fit_the_terminal(by, width):
         assert title in text[1]
 
 
-# --- again and again ------------------------------------------------------------------------
+# --- repeated comparisons -------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -293,8 +293,8 @@ TWICE = "--every", "1s", "--times", "2"
 
 @pytest.mark.usefixtures("no_waiting")
 def test_comparing_again_adds_rows_with_their_time(tmp_path):
-    """Each comparison reads everything anew: a checkpoint that moved shows; CSV has one header.
-    The report is replaced, and has the course of both."""
+    """Each comparison reads everything again, so a checkpoint that moved shows. CSV has one header.
+    The report is replaced, and shows both comparisons over time."""
     estate = compared_estate()
     path = tmp_path / "report.html"
     seen: list[str] = []

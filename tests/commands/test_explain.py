@@ -243,7 +243,7 @@ def test_a_group_that_has_read_lost_records_has_no_answer(estate):
     ],
 )
 def test_the_commit_rule_is_the_last_word(estate, standing, outcome, words):
-    """What the target group has decides what becomes of the answer."""
+    """The target group's offset decides whether the translation is committed."""
     if standing is not None:
         estate.commit("billing", "A.orders", standing, on="B")
     one = the_one(estate)
@@ -400,7 +400,7 @@ def test_of_several_flows_those_that_have_the_group_are_explained():
     assert [one.row.flow for one in found.explanations] == ["A->B", "A->C"]
     assert found.left_out == ["flow B->A: group billing does not exist on B, which has 0 groups."]
     assert found.exit_status == 0
-    assert refusal(estate, *flows, group="nobody").count("group nobody does not exist on") == 3
+    assert refusal(estate, *flows, group="audit").count("group audit does not exist on") == 3
 
 
 def test_a_cluster_that_is_away_costs_its_own_flow():
@@ -499,8 +499,8 @@ def letters(rng: random.Random) -> bytes:
 
 
 def random_estate(rng: random.Random) -> Estate:
-    """A topic with random content, mirrored in part, with twins, holes and trimmed ends; a group
-    that may be on the target, and have members there."""
+    """A topic with random content, mirrored in part, with duplicates, holes and trimmed ends; a
+    group that may be on the target, and have members there."""
     estate = Estate()
     estate["A"].create_topic("orders", 2)
     estate["B"].create_topic("A.orders", 2, first_offset=rng.choice((0, 7)))

@@ -1,8 +1,8 @@
 """What `explain` says of small logs, one for each basis, held against tests/explain_answers.jsonl.
 
 The file has the pairs and the translation of each world as `--format json` prints them, without
-nulls and without the steps, which are the search's. After a change that is meant, write it anew
-with `python -m tests.commands.test_explain_answers` and read what differs.
+nulls and without the steps, which are the search's. After an intended change, write it again with
+`python -m tests.commands.test_explain_answers` and read the difference.
 """
 
 import json
@@ -121,7 +121,7 @@ def failed_back() -> World:
 
 @world
 def written_late() -> World:
-    """A record with an old time before the commit, whose neighbours the replicator left out."""
+    """A record with an old time before the commit; the replicator did not copy its neighbors."""
     estate = Estate()
     estate["A"].create_topic("orders")
     estate["B"].create_topic("A.orders")

@@ -451,7 +451,7 @@ def test_with_the_source_error_history_tells_how_old_the_commits_are(failing_ove
 
 
 def test_with_the_source_error_what_diverged_is_not_forgotten(failing_over, tmp_path):
-    """The last cycle saw that the copy is another one: nobody resumes there unawares."""
+    """The last cycle saw that the copy was recreated, so no group counts as ready there."""
     estate = failing_over.estate
     past = Past(tmp_path / "history")
     estate.sync()

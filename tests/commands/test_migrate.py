@@ -46,7 +46,7 @@ def at_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def migrated(folder: Path, text: str, name: str = "mm2.properties") -> Result:
-    """What becomes of a file of this text."""
+    """The result of `migrate` for a file with this text."""
     file = folder / name
     file.write_text(text)
     return invoke("migrate", str(file))
@@ -110,7 +110,7 @@ def test_what_nobody_knows_is_named_without_its_value(tmp_path):
 
 
 def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path):
-    """So that the output works as it stands."""
+    """So the output works without a change."""
     text = (
         ENABLED + "A.security.protocol = SASL_PLAINTEXT\nA.sasl.mechanism = PLAIN\n"
         'A.sasl.jaas.config = PlainLoginModule required username=u password="p\'w\\\\\\\\d";\n'
@@ -281,7 +281,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path, name):
 
 
 def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path):
-    """The rest is there, so that nobody has to write it."""
+    """The rest is in the output already."""
     result = migrated(tmp_path, f"{ENABLED}A->B.groups = \\\\p{{Lower}}+\n")
     assert result.exit_code == 2
     marked = re.search(r"# HAS TO BE CHANGED: .*\n(?:# .*\n)*(.*)\n", result.stdout)

@@ -226,7 +226,7 @@ def test_a_value_that_no_cluster_has_is_no_snapshots(name, value, path):
 
 
 def test_a_place_has_one_offset_in_a_snapshot(path):
-    """Of two nobody knows which was meant."""
+    """With two offsets, it would be unknown which one was meant."""
     head, *commits = path.read_text().splitlines()
     twice = commits[-1].replace('"offset": ', '"offset": 1')
     path.write_text("\n".join([head.replace('"commits": 3', '"commits": 4'), *commits, twice]))
@@ -298,7 +298,7 @@ def test_a_filter_that_was_changed_since_keeps_nothing_back(estate, path):
 
 def test_a_restore_commits_only_what_was_confirmed(estate, tmp_path, monkeypatch):
     """Before the first answer a group reads on: the operator is asked again. Before the third one
-    the topic is made anew, in which the offsets of the snapshot would skip records."""
+    the topic is recreated, and the offsets of the snapshot would skip records in it."""
     path = snapshot(estate, tmp_path, groups="billing|shipping")
     asked = []
 
@@ -349,7 +349,7 @@ def test_groups_with_members_are_left_alone(estate, path):
 
 
 def test_offsets_of_other_records_are_not_restored(estate, path):
-    """A topic that was deleted, made anew or truncated since holds other records at these offsets,
+    """A topic that was deleted, recreated or truncated since has other records at these offsets,
     or none: nothing is set there, where a group could skip or be reset. A topic that could not be
     described may be the same one, and is not called missing."""
     estate.commit("billing", "own", 1, on="B", partition=2)

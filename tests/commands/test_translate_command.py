@@ -208,7 +208,7 @@ def test_sources_that_read_one_topic_are_translated_each(translate, tmp_path):
 
 
 def test_repeating_translates_what_the_file_says_then(estate, tmp_path, monkeypatch):
-    """Each turn reads the file anew and replaces the output. A file that cannot be read and a
+    """Each turn reads the file again and replaces the output. A file that cannot be read and a
     cluster that is unreachable leave the last translation, and what was translated is not looked up
     again."""
     source, out = tmp_path / "offsets.json", tmp_path / "out.json"

@@ -39,7 +39,7 @@ def test_a_result_that_may_lack_groups_is_none_that_is_well(
 def test_a_group_that_is_named_and_not_listed_is_not_taken_for_missing(
     command, words, estate, tmp_path
 ):
-    """Nobody says that no group has this name."""
+    """No message says that no group has this name."""
     for number in range(2):
         estate["A"].elect_leader(TopicPartition(GROUP_OFFSETS_TOPIC, number), None)
     assert run(command, estate, tmp_path, *words, "--groups", "billing").exit_code == 1

@@ -206,7 +206,7 @@ def test_with_clusters_an_alias_has_no_second_source(prefix):
 
 
 def test_group_and_groups_that_differ_contradict_each_other():
-    """Both are known; which is meant is not ours to guess."""
+    """Both keys are known; tsoffset does not guess which one is meant."""
     problem = the_problem("groups = a", "group = b")
     assert (problem.key, problem.line) == ("group", 6)
     assert "groups" in problem.allowed
@@ -348,7 +348,7 @@ def test_what_has_no_effect_is_a_warning_with_file_line_and_hint(line, hint):
     ],
 )
 def test_what_has_no_effect_in_a_connector_is_a_warning_too(changes, hint):
-    """A bare client setting is nobody's, and everything stands at the top."""
+    """A client setting without a prefix has no effect, and all keys are at the top level."""
     settings = resolved(_connector(**changes), ConfigFormat.JSON)
     (warning,) = settings.warnings
     assert hint in warning

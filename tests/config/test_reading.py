@@ -86,9 +86,9 @@ def test_a_configuration_travels_unresolved(tmp_path):
     secret = tmp_path / "secret.properties"
     secret.write_text("id = c4n4ry\n")
     path = properties_file(tmp_path, "a:1", "b:1", f"client.id = ${{file:{secret}:id}}")
-    travelling = pickle.dumps(Configuration.read(path))
-    assert b"c4n4ry" not in travelling
-    (flow,) = pickle.loads(travelling).resolve().flows
+    traveling = pickle.dumps(Configuration.read(path))
+    assert b"c4n4ry" not in traveling
+    (flow,) = pickle.loads(traveling).resolve().flows
     assert flow.source.client == {"client.id": "c4n4ry"}
 
 

@@ -1,4 +1,4 @@
-"""Security as Kafka's users configure it; what cannot be honoured is an error without its value."""
+"""Security as Kafka's users configure it. An unsupported setting is an error without its value."""
 
 import pytest
 
@@ -92,14 +92,14 @@ def test_nothing_is_secured_where_nothing_is_said():
     ],
 )
 def test_it_stands_where_other_settings_of_clients_stand(prefix, secured):
-    """The hierarchy is MirrorMaker 2's; a producer is none of ours."""
+    """The hierarchy is MirrorMaker 2's; tsoffset has no producer."""
     (flow,) = two_clusters(f"{prefix}security.protocol = SSL").flows
     sides = {"A": flow.source.security, "B": flow.target.security}
     assert "".join(name for name, side in sides.items() if side.protocol == "SSL") == secured
 
 
 def test_the_admins_and_the_consumers_must_be_the_same():
-    """Both are asked over one connection, so neither could be honoured alone."""
+    """Both use one connection, so different settings could not both apply."""
     lines = ("A.admin.security.protocol = SSL", "A.consumer.security.protocol = SSL")
     (flow,) = two_clusters(*lines).flows
     assert flow.source.security == Security(Tls())
@@ -434,6 +434,6 @@ def test_a_token_that_is_sent_openly_is_a_warning(key, listeners, warned):
 
 @pytest.mark.parametrize("token", [*tokens_of_examples(), "CHANGE_ME-0123456789"])
 def test_a_placeholder_of_an_example_is_no_token(token):
-    """Everybody knows it, and nobody has to guess."""
+    """It is public, so it protects nothing."""
     with pytest.raises(ConfigurationError, match="the placeholder of an example"):
         two_clusters(f"listeners.token = {token}")

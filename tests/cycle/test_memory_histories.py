@@ -141,7 +141,7 @@ class History:
             self.world.go_on(self.rng)
 
     def go_blind(self, cluster: MemoryCluster) -> None:
-        """Nothing tells whether its log is still the same one, which may be made anew meanwhile."""
+        """Nothing tells whether its log is still the same one; it may be recreated meanwhile."""
         cluster.fail(Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS)
         if self.rng.random() < 0.5 and not self.kind.failback:
             self.world.mirror_anew(self.rng)
@@ -151,7 +151,7 @@ class History:
         self.world.forget()
 
     def make_source_anew(self) -> None:
-        """The mirror is made anew, too: it would be of two logs otherwise."""
+        """The mirror is recreated, too: otherwise it would be a mirror of two logs."""
         self.world.write_anew(self.rng)
         self.world.source_cluster.elect_leader(SOURCE, 0)
         self.world.mirror_anew(self.rng)

@@ -84,7 +84,7 @@ def peaks(bootstrap: str, topic: str, batches: Batches, room: int) -> tuple[floa
 def test_what_was_read_leaves_no_trace(source_broker, unique, batches):
     """Five times as many batches of a megabyte, each with a position of its own and room for the
     records of eight: of what is read more, less than a quarter is held at once. Large records are
-    reduced to digests as they arrive, small ones are let go before more are read."""
+    reduced to digests as they arrive, small ones are dropped before more are read."""
     topic = written(source_broker.bootstrap, unique("batches"), batches)
     few, many = peaks(source_broker.bootstrap, topic, batches, 8 * SMALL.records)
     assert many - few < MORE_MB / 4, (few, many)

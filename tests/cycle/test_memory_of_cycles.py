@@ -258,7 +258,7 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it():
 
 
 def test_positions_that_no_group_has_any_more_are_forgotten():
-    """Carry-over is bounded by the estate: where nobody stands, nothing is remembered."""
+    """The cache is bounded by the estate: offsets that no group has are dropped."""
     world = Remembering.synced(10, 20)
     world.estate.commit("g0", "orders", 50)
     world.sync()
@@ -309,8 +309,8 @@ def two_groups() -> Remembering:
 
 
 def test_a_group_that_could_not_be_read_keeps_all():
-    """So do the partitions in which it alone stands: once it can be read again nothing is asked
-    anew."""
+    """So do the partitions that it alone has committed: once it can be read again, nothing is
+    looked up again."""
     world = two_groups()
     before = world.pairs()
     world.estate["A"].delete_group("two")
@@ -454,8 +454,8 @@ def test_the_frontier_of_a_longer_log_is_not_used(end):
 
 
 def test_a_cluster_without_topic_ids_is_synced_and_not_remembered(monkeypatch):
-    """Where a topic made anew cannot be told from the old one (before Kafka 2.8), every cycle
-    looks."""
+    """If a recreated topic cannot be told from the old one (before Kafka 2.8), every cycle reads
+    it."""
     world = Remembering.of(40)
     cluster = type(world.estate["B"])
     described = cluster.topics
@@ -592,7 +592,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle():
 
 
 def test_nothing_is_remembered_of_what_is_not_proven():
-    """translation.proof = timestamps: every cycle looks up anew."""
+    """With translation.proof = timestamps, every cycle looks up again."""
     world = Remembering.of(40)
     world.settings = flow(translation=TranslationSettings(proof="timestamps"))
     assert row_of(world.sync(), "g0").precision is Precision.UNPROVEN
@@ -608,11 +608,11 @@ def test_another_name_on_the_target_is_another_carry_over():
     assert (row.target_topic, row.target_offset) == ("orders", 47)
 
 
-# --- logs that change while nobody looks ------------------------------------------------
+# --- logs that change between cycles ----------------------------------------------------
 
 
 def remake_copy(estate: Estate, up_to: int = 200, first_offset: int = 300) -> None:
-    """The target's topic made anew, with other offsets, and what the groups had there gone."""
+    """Recreate the target's topic, with other offsets; the groups' offsets in it are gone."""
     target = estate["B"]
     target.delete_topic("A.orders")
     target.create_topic("A.orders", first_offset=first_offset)
@@ -637,8 +637,8 @@ def after_step(step: str, change: Callable[[], object]) -> Iterator[None]:
 
 @pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
 def test_an_answer_does_not_outlive_its_log(blind):
-    """The topic was made anew while its description failed once: what was known of the old log is
-    not taken for the new one's, whatever could be asked of the group in between."""
+    """The topic was recreated while its description failed once. What was known of the old log is
+    not taken for the new one's, whatever requests succeeded in between."""
     world = Remembering.synced(40, 20, records=200)
     unasked = "unasked" in blind
     remake_copy(world.estate, 200 if unasked else 30)
@@ -707,7 +707,7 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then):
 
 
 def remake_source(estate: Estate) -> None:
-    """The source's topic made anew, and what groups had there gone; the mirror goes on with it."""
+    """Recreate the source's topic. The groups' offsets are gone, and the mirror continues."""
     source = estate["A"]
     source.delete_topic("orders")
     source.create_topic("orders")

@@ -154,16 +154,16 @@ def supervised(work: Work, ended_by: str, **seconds: float) -> Ending:
         ((signal.SIGINT,), "stop", {}, ["stop"]),
         # A hang-up ends nothing.
         ((signal.SIGHUP,), "hang_up", {}, ["hang_up"]),
-        # Work that does not stop is cancelled after the time to finish.
+        # Work that does not stop is canceled after the time to finish.
         ((signal.SIGTERM,), "cancel", {"finish_seconds": 0.05}, ["stop", "cancel"]),
         # Who presses Ctrl-C twice means now.
         ((signal.SIGINT, signal.SIGTERM), "cancel", {"finish_seconds": 600}, ["stop", "cancel"]),
     ],
 )
 def test_work_that_heeds_what_it_is_told_ends_cleanly(signals, ended_by, seconds, heard):
-    """What cancelled work raises is expected. The handlers are put back."""
+    """What canceled work raises is expected. The handlers are put back."""
     before = [signal.getsignal(number) for number in signals]
-    work = Work(CycleFailed("cancelled") if ended_by == "cancel" else None)
+    work = Work(CycleFailed("canceled") if ended_by == "cancel" else None)
     signal_once(work.started, *signals)
     assert supervised(work, ended_by, **seconds) is Ending.CLEAN
     assert work.heard == heard
@@ -361,10 +361,10 @@ def test_what_was_told_is_not_told_again_until_it_comes_back():
 
 
 def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():
-    """What a cancelled cycle raises is expected, and no error in the log."""
+    """What a canceled cycle raises is expected, and no error in the log."""
     estate = Estate()
     estate.loop.stop()
-    estate.backend.next_error = CycleFailed("cancelled")
+    estate.backend.next_error = CycleFailed("canceled")
     logs = estate.cycle()
     assert events(logs) == ["cycle_started", "cycle_ended_by_stop"]
     assert {event["log_level"] for event in logs} == {"info"}
@@ -426,7 +426,7 @@ def test_a_cycle_without_rows_is_a_failure_and_one_over_its_limit_is_told_apart(
 
 
 class Gate:
-    """Cycles that come to nothing; those of a flow that is shut go on until it is opened."""
+    """Cycles that do nothing; those of a flow that is shut wait until it is opened."""
 
     def __init__(self, shut: str = "") -> None:
         self.shut = shut
@@ -1002,8 +1002,8 @@ def test_a_session_that_died_is_replaced():
 
 
 def test_a_session_that_keeps_failing_is_replaced():
-    """After three failures in a row, of whichever flow; a cycle that ends well begins anew, and
-    one that its limit ended says nothing of Spark."""
+    """After three failures in a row, of whichever flow. A cycle that ends well resets the count,
+    and one that ends at its limit does not count as a failure of Spark."""
     opened = Opened()
     sessions = Sessions(opened)
     for error in (GAVE_UP, GAVE_UP, None, GAVE_UP, CycleOverLimit("slow"), GAVE_UP):
@@ -1025,8 +1025,8 @@ def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
 
 
 def test_a_session_in_which_another_flow_works_is_not_taken_from_it():
-    """It is replaced once nobody is at work in it, and until then nobody begins in it; what ran in
-    an old one says nothing of it."""
+    """It is replaced once no flow runs in it, and until then no flow starts in it. What ran in an
+    old session does not count for the new one."""
     opened = Opened()
     sessions = Sessions(opened)
     with suppress(CycleFailed), sessions.lease() as of_other:

@@ -88,7 +88,7 @@ def test_the_one_that_started_last_takes_over():
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"instance": 3}', b"[" * 100_000])
 def test_a_member_that_says_nothing_of_use_is_left_out(content):
-    """It does not lead, and keeps nobody else from it."""
+    """It does not lead, and does not keep others from leading."""
     told = json.loads(agree({"odd": content, "us": metadata(NEW)}))
     assert told["leader"] == NEW.id
     assert [one["id"] for one in told["instances"]] == [NEW.id]
@@ -157,8 +157,8 @@ def test_the_lead_ends_with_the_session(election, coordinator, time):
 
 
 def test_a_member_that_is_still_known_leads_again(election, coordinator, time):
-    """A coordinator that was away, and then takes a heartbeat of the same generation, has given
-    the lead to nobody meanwhile."""
+    """A coordinator that was away, and then accepts a heartbeat of the same generation, has not
+    chosen another leader meanwhile."""
     election.step()
     coordinator.answers = [AWAY]
     time.now = 100.0
@@ -184,7 +184,7 @@ def test_the_lead_lasts_while_others_join(election, coordinator):
 
 @pytest.mark.parametrize("while_joining", [False, True])
 def test_a_member_that_was_removed_stops_at_once(election, coordinator, while_joining):
-    """Somebody else may lead by now: it joins anew, without a claim."""
+    """Another member may lead by now: it joins again, without a claim."""
     election.step()
     answers = (
         [MemberState.REBALANCING, MemberState.REMOVED] if while_joining else [MemberState.REMOVED]

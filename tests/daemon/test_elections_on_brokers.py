@@ -114,7 +114,7 @@ def electing(hold, target_broker) -> Electing:
 
 def test_who_leaves_hands_over_at_once(electing):
     """The lead goes once, to the one that started last, though an older one may be replaced
-    next; nobody waits for a session to end."""
+    next; no member waits for a session to end."""
     first, older, newest = map(electing.begin, (NEW, OLD, NEWEST_STARTED))
     wait_until(lambda: len(older.others()) == 2, "all know each other")
     first.close()
@@ -200,7 +200,7 @@ def test_the_group_is_no_group_to_sync(electing, target_broker):
 
 
 def test_a_group_of_somebody_else_is_left_alone(electing, target, unique):
-    """Nobody leads, and the sentence says why."""
+    """No member leads, and the message says why."""
     topic = target.create_topic(unique("topic"))
     with member(target, electing.flow.election_group, topic):
         part = Part(electing.flow, OLD, [])
@@ -213,7 +213,7 @@ def test_a_group_of_somebody_else_is_left_alone(electing, target, unique):
 
 @pytest.mark.thorough
 def test_the_right_to_read_the_group_is_enough(secured, unique):
-    """Without it nobody leads, and the sentence says what to grant."""
+    """Without it no member leads, and the message says what to grant."""
     into = ClusterSettings(
         "B",
         (secured.broker.bootstrap_at("SASL"),),

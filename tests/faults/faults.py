@@ -87,7 +87,7 @@ def _hung(broker: EmbeddedBroker) -> AbstractContextManager[None]:
 def _all_the_time(
     work: Callable[[threading.Event], None], pause_seconds: float = 0.2
 ) -> Iterator[None]:
-    """Do this again and again while the block lasts; the event tells that it is over."""
+    """Repeat this while the block lasts; the event is set when it ends."""
     over = threading.Event()
 
     def again() -> None:
@@ -128,8 +128,8 @@ coordinators_move: Fault = partial(_moving, topic="__consumer_offsets", partitio
 
 @contextmanager
 def topics_deleted(stage: Stage) -> Iterator[None]:
-    """A topic that groups have committed for is deleted on the source, and its copy then, again and
-    again in the middle of cycles."""
+    """A topic in which groups have committed offsets is deleted on the source, and then its copy,
+    repeatedly and in the middle of cycles."""
     source, target = stage.contents["A"], stage.contents["B"]
     numbers = count()
     group = "billing-passing"
@@ -180,7 +180,7 @@ def _nameless(stage: Stage, *, answers: bool) -> Iterator[None]:
         try:
             server.bind(("127.0.0.77", 53))
         except OSError as error:
-            pytest.skip(f"there can be no name server of ours here: {error}")
+            pytest.skip(f"the test cannot run a name server here: {error}")
         replying = threading.Thread(target=_no_such_name, args=(server, answers), daemon=True)
         replying.start()
         (stage.folder / "resolv.conf").write_text("nameserver 127.0.0.77\noptions timeout:30\n")

@@ -1,4 +1,4 @@
-"""TCP connections through a thread of ours, which can be held up, cut in an answer, or ended."""
+"""TCP connections through a thread that can delay them, cut them in an answer, or end them."""
 
 import asyncio
 import threading

@@ -79,8 +79,8 @@ class Stage:
         return {**held(pid), "processes": len(descendants(pid))}
 
     def workers(self) -> list[int]:
-        """Spark's Python workers; the first one is that which starts the others. None while Java
-        is made anew."""
+        """Spark's Python workers; the first one starts the others. Empty while Java is started
+        again."""
         java = filter(is_java, descendants(self.daemon.process.pid))
         return sorted(pid for one in java for pid in descendants(one) if runs(pid))
 

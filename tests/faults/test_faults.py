@@ -39,8 +39,8 @@ def stage(tmp_path_factory) -> Iterator[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fault, the flows that it befalls, and what the log says of it; None where no cycle of
-    theirs need fail. `shown` is false where the flow's state stays what it is."""
+    """A fault, the flows that it affects, and the log's words for it; None if their cycles need not
+    fail. `shown` is false if the flow's state does not change."""
 
     fault: Fault
     says: Says | None

@@ -159,7 +159,7 @@ class Life:
         self.estate["A"].elect_leader(self.place(), 0)
 
     def make_anew(self) -> None:
-        """On both sides, since a mirror begins anew, too."""
+        """On both sides, because the mirror starts again, too."""
         topic = self.rng.choice(("orders", "payments"))
         self.estate["A"].delete_topic(topic)
         if self.copy_of(topic) in self.estate["B"].topics():

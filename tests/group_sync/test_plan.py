@@ -128,7 +128,7 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         *((Case(current=current), UNCHANGED) for current in range(48, 53)),
         *((Case(current=current), AHEAD) for current in (53, 99, 100)),
         (Case(current=101), PAST_END),
-        # What lies below the target's log start cannot be resumed from: it is committed anew.
+        # A group cannot resume below the target's log start: an offset there is replaced.
         (Case(TO_START, LOG.start), UNCHANGED),
         (Case(TO_START, LOG.start - 1), WOULD_COMMIT),
         (Case(TO_START, 0), WOULD_COMMIT),

@@ -47,7 +47,7 @@ OF_THE_COMMIT_RULE = frozenset(
 
 
 def check(row: Row, *, commits: bool) -> None:
-    """What docs/design.md says of every row, whatever became of it."""
+    """What docs/design.md says of every row, whatever its outcome."""
     skips, fails = row.outcome is OutcomeKind.SKIPPED, row.outcome is OutcomeKind.FAILED
     proceeds = not skips and not fails
     translated = row.target_offset is not None
@@ -417,7 +417,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     ),
     (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD): REASONS[Reason.SOURCE_REWOUND][1],
     (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: Case(at(40, there=70, active=True)),
-    # Not neighbours in the list, but next to each other where what lies between cannot hold.
+    # Not neighbors in the list, but adjacent if the reasons between them cannot apply.
     (Reason.TARGET_MISSING, Reason.EXPIRED): lambda: _expired(target_missing()),
     (Reason.EXPIRED, Reason.NO_TIMESTAMP): lambda: _expired(unstamped()),
     (Reason.EXPIRED, Reason.NOT_MIRRORED): lambda: _expired(not_mirrored()),
@@ -438,8 +438,8 @@ def test_all_neighbours_that_can_hold_together_have_a_case():
     """A commit is not below the log and past it at once, and where records are seen to differ that
     is proof enough."""
     listed = list(Reason)
-    neighbours = set(pairwise(listed))
-    assert neighbours - set(PAIRS) == {
+    neighbors = set(pairwise(listed))
+    assert neighbors - set(PAIRS) == {
         (Reason.EXPIRED, Reason.PAST_LOG_END),
         (Reason.NO_PROOF, Reason.DIVERGED),
     }

@@ -137,7 +137,7 @@ def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -
     return Done(list(result_rows("A->B", work, done.rows)), done.longest_gap_seconds)
 
 
-# --- nobody waits for others --------------------------------------------------------------
+# --- no group waits for others ------------------------------------------------------------
 
 
 def test_a_group_in_an_open_transaction_is_waited_for_alone(estate, target):
@@ -223,8 +223,8 @@ def test_a_silent_coordinator_is_asked_apart(estate, target):
 
 
 def test_groups_known_active_are_not_asked_for_stable_offsets(estate, target):
-    """A transactional consumer of the target nearly always has an offset in a transaction. It
-    is not committed for, so nobody waits until it is stable."""
+    """A transactional consumer of the target nearly always has an offset in a transaction. Nothing
+    is committed for it, so the cycle does not wait until the offset is stable."""
     target.group("second").state = "Stable"
     target.group("second").offsets[COPY] = CommittedOffset(5)
     target.group("second").pending[COPY] = CommittedOffset(90)
@@ -308,7 +308,7 @@ def test_a_commit_without_an_answer_is_not_sent_over_one_that_came_since(estate,
 
 @pytest.mark.parametrize(("written", "sent"), [(True, 1), (False, 2)])
 def test_a_commit_without_an_answer_is_looked_for(estate, target, written, sent):
-    """Found, it was ours, and the row says committed; else it is decided and sent anew."""
+    """If it is found, the row says committed; otherwise it is decided and sent again."""
     fault = passing(FailureKind.TIMEOUT, 60.0)
     target.fail(fault, verb=Verb.COMMIT, group="second", times=1, takes_effect=written)
     row = row_of(sync(estate, target), "second")

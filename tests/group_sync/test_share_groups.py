@@ -53,8 +53,8 @@ def test_a_start_offset_is_translated_and_the_group_made():
 
 
 def test_what_is_acknowledged_behind_the_start_is_in_the_bound():
-    """The target delivers it again, so the row is not exact, in later cycles neither: the
-    translation is cached, and what is acknowledged is read anew."""
+    """The target delivers these records again, so the row is not exact, in later cycles either: the
+    translation is cached, and the number of acknowledged records is read again."""
     estate, carry_over = shared(40, acknowledged=25), CarryOver()
     assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.BOUNDED, 25)
     estate["A"].group("g").acknowledged[ORDERS] = 30

@@ -1,4 +1,4 @@
-"""A flow's carry-over in a folder or a store: what comes back, and what becomes of other files."""
+"""A flow's cache in a folder or a store: what is read back, and how other files are treated."""
 
 import os
 import socket
@@ -198,8 +198,8 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
 
 
 def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
-    """The first process of each container is number 1: one that writes while another does gets in
-    nobody's way, and what the last one wrote is whole."""
+    """The first process of each container has the id 1. Two such processes may write at once, and
+    the file of the last one is whole."""
     file = StateFile(tmp_path, "A->B")
     others: list[str | None] = []
 
@@ -215,8 +215,8 @@ def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
 
 
 def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
-    """Half a file that is an hour old goes with the next write; a younger one may be another
-    process's, which is still at it, and another flow's is not ours."""
+    """The next write removes a partial file that is an hour old. It keeps younger ones, which
+    another process may still be writing, and those of other flows."""
 
     def killed(_):
         raise SystemExit
@@ -240,7 +240,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
 
 @pytest.mark.timeout(20)
 def test_a_file_that_never_ends_holds_no_cycle(tmp_path):
-    """A pipe that nobody writes to, or a device, in the file's place: a warning, and it is
+    """A pipe without a writer, or a device, in place of the file causes a warning, and is
     replaced."""
     file = StateFile(tmp_path, "A->B")
     for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
@@ -417,7 +417,7 @@ print(state.StateFile(uri, "A->B").load()[1])
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path):
-    """A flow in which nothing moves writes nothing; a file that was damaged is mended."""
+    """A flow in which nothing moves writes nothing; a damaged file is written again."""
     file = StateFile(tmp_path, "A->B")
     file.save(carry_over())
     written = file.path.stat().st_ino

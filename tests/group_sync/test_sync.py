@@ -60,8 +60,8 @@ def test_a_flow_that_is_turned_off_is_only_planned():
 
 
 def test_metadata_that_the_target_refuses_is_left_out():
-    """The offset is worth more than its metadata: committed empty, with a message; rows beside
-    it keep theirs and are not committed again."""
+    """The offset is worth more than its metadata: it is committed without, and with a message.
+    Other rows keep their metadata and are not committed again."""
     estate = mirrored_estate(partitions=2, max_metadata_length=20)
     estate.commit("billing", "orders", 40, partition=0, metadata="x" * 21)
     estate.commit("billing", "orders", 50, partition=1, metadata="y" * 20)
@@ -172,7 +172,7 @@ def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
 
 @pytest.mark.parametrize("verb", [Verb.LOG_RANGES, None], ids=["its ranges", "all"])
 def test_a_log_end_that_cannot_be_read_again_accuses_nobody(verb):
-    """Without the log's own range it is not said that the topic was made anew."""
+    """If the log's range is unknown, no message says that the topic was recreated."""
     estate = mirrored_estate(billing=40)
     estate.commit("billing", "A.orders", 150, on="B")
 
@@ -187,7 +187,7 @@ def test_a_log_end_that_cannot_be_read_again_accuses_nobody(verb):
 
 
 def test_nothing_comes_between_reading_a_groups_offsets_and_committing():
-    """A suspect of TARGET_PAST_LOG_END is looked into after the commits of its neighbours."""
+    """A suspected TARGET_PAST_LOG_END is checked after the commits of its neighbors."""
     estate = mirrored_estate(partitions=2)
     for number in range(2):
         estate.commit("billing", "orders", 40, partition=number)
@@ -277,7 +277,7 @@ def test_a_topic_whose_target_stamps_records_is_skipped_whole():
 
 
 def test_a_failure_in_a_topic_that_is_skipped_whole_stays_a_failure():
-    """What could not be asked is not explained away by its neighbours."""
+    """A partition that could not be read is not explained by its neighbors' reasons."""
     estate = mirrored_estate(partitions=2)
     estate["B"].delete_topic("A.orders")
     estate["B"].create_topic("A.orders", 2, timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -716,7 +716,7 @@ def test_groups_move_to_and_fro_and_get_every_record():
 def test_failback_leaves_what_only_the_replica_has_behind(read):
     """Producers wrote to the replica while it was in charge, under one name: a group that has read
     on there resumes behind the last record that was mirrored. What it read there alone counts as
-    read again, for content cannot tell that nobody will mirror it back."""
+    re-read, because content cannot tell that it will not be mirrored back."""
     estate = Estate()
     estate.write("orders", 100)
     estate.mirror("orders", "orders", up_to=70)

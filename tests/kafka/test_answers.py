@@ -487,8 +487,8 @@ def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(brokers, clu
 
 @pytest.mark.slow
 def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, memory, connect):
-    """Addresses are given out again. The brokers and topics of the other cluster are not taken
-    for ours, and the failure says so; those that are ours are found again."""
+    """Addresses are reused. The brokers and topics of the other cluster are not taken for the
+    client's own, and the failure says so; the client finds its own cluster again."""
     cluster = connect(admin_timeout_ms=10_000)
     ours = cluster.describe()
     brokers.memory = MemoryCluster("another")

@@ -351,5 +351,5 @@ def test_what_the_library_logs_reaches_the_application_only():
 
 
 def _threads() -> list[str]:
-    """The threads that drive connections of ours."""
+    """The threads that drive tsoffset's connections."""
     return [each.name for each in threading.enumerate() if each.name == "kafka-io-tsoffset"]

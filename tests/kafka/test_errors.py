@@ -71,7 +71,7 @@ MET = [
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
 def test_every_error_of_the_library_becomes_a_failure(error):
     """The sentence says operation, object, cluster, cause and next step, and names the error
-    itself where no sentence of ours was written for it."""
+    itself if tsoffset has no sentence for it."""
     failed = failure(error, "read orders-3@512", "A")
     head, cause_and_step = failed.message.split(", cluster A: ", 1)
     cause, step = cause_and_step.split("; ", 1)

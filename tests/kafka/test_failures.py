@@ -143,8 +143,8 @@ def groups_on_both(contents, unique) -> Iterator[list[str]]:
 
 
 def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, groups_on_both):
-    """A broker that hangs is fenced after its session and leaves the metadata. Nobody lists the
-    groups whose offsets only it has: the listing names their partitions while these have no
+    """A broker that hangs is fenced after its session and leaves the metadata. No broker lists
+    the groups whose offsets only it has: the listing names their partitions while these have no
     leader. Never is a group missing from a listing without a reason."""
     cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=6_000)
 
@@ -178,8 +178,8 @@ def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, group
 def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     connect, contents, unique, second, heard_last
 ):
-    """Whoever was heard last is asked first, and nobody is waited for as long as a request may
-    take while there are others to ask."""
+    """The broker that answered last is asked first. While there are others to ask, no broker is
+    waited for as long as a request may take."""
     here, there = one_on_each(contents, unique)
     cluster = connect(admin_timeout_ms=15_000)
     partitions = [there, here] if heard_last else [here, there]

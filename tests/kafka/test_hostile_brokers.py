@@ -159,7 +159,7 @@ def settings_of(alias: str, address: str, deadline: int) -> ClusterSettings:
 
 
 def verdicts(play: Play, case: Case, side: str) -> tuple[set[str], list[Row]]:
-    """What became of the group that it is about, and all rows."""
+    """The result of the group that the case is about, and all rows."""
     try:
         rows = play(case, side)
     except ClusterUnreachable:
@@ -209,7 +209,7 @@ def test_an_address_that_refuses_leaves_no_socket_open():
 
 
 def test_many_small_batches_that_unpack_to_much_are_not_held_at_once():
-    """The stretch ends where it holds enough, and what is behind it is asked for anew."""
+    """The stretch ends once it holds enough, and the rest is requested again."""
     raw = many_bombs(batch(sent(3)))
     found = read(raw, 0)
     assert found.end == 2 * 300_000

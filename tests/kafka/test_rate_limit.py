@@ -79,7 +79,7 @@ def test_rests_of_several_brokers_at_once_count_once():
     [(None, 4, None), (1_000, 1, 1_000), (1_000, 4, 250), (10, 3, 3), (2, 5, 1)],
 )
 def test_a_limit_is_shared_by_those_who_read_at_once(limit, clients, share):
-    """Together they stay within it, as far as it can be parted; nobody gets nothing."""
+    """Together they stay within it, as far as it can be divided; each gets a share."""
     settings = ClusterSettings(
         "A", ("localhost:9092",), fetch_max_bytes_per_second=limit, fetch_max_in_flight=limit
     )

@@ -177,7 +177,8 @@ def test_a_wrong_password_is_named(secured, mechanism):
 
 
 def test_certificates_that_are_not_accepted_are_named(secured, tmp_path):
-    """Expired, for another host, of an unknown authority; and ours, or none."""
+    """The broker's is expired, for another host, or of an unknown authority; the client's is
+    missing or of another authority."""
     assert "certificate has expired" in refused(secured.by_tls("EXPIRED"))
     assert "IP address mismatch" in refused(secured.by_tls("ELSEWHERE"))
     another = Authority()
@@ -240,7 +241,7 @@ def test_stores_that_cannot_be_used_are_named(secured, tmp_path):
 
 
 def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
-    """A wrong secret, an address where nobody is, a file without one; a token that is refused."""
+    """A wrong secret, an address without a server, a file without a token; a refused token."""
     access = secured.by_password("alice", "PLAIN")
 
     def said(**settings):

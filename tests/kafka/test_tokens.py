@@ -90,7 +90,7 @@ def test_a_token_that_lasts_serves_where_a_store_cannot_be_read(loop, theirs, tm
 
 
 def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop, theirs):
-    """As where clocks differ, or nobody renews a file."""
+    """This happens if clocks differ, or if no process renews a file."""
     theirs.lifetime_seconds = -5
     tokens = Tokens(login(theirs))
     with pytest.raises(LoginFailed, match="has already expired; compare the clocks"):
@@ -100,7 +100,7 @@ def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop,
 
 
 def test_an_address_that_refuses_is_left_alone_after_the_last_token_has_ended(loop, theirs):
-    """Nobody has to ask: a wrong secret each second may lock an account."""
+    """Repeating a wrong secret each second may lock an account."""
     ahead = [0.0]
     theirs.lifetime_seconds = 2
     tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])

@@ -1,8 +1,8 @@
-"""What MirrorMaker 2 is configured by in the world, and what `tsoffset migrate` makes of it.
+"""Configurations of MirrorMaker 2 that people use, and what `tsoffset migrate` makes of them.
 
 `outputs` holds the configuration for each of `inputs`, and the steps of some, read line by line by
 a person.
-`python -m tests.migration` writes them anew: then read the difference.
+`python -m tests.migration` writes them again: then read the difference.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Write the outputs anew."""
+"""Write the outputs again."""
 
 import os
 

@@ -199,7 +199,7 @@ def test_everything_is_asked_once(shape, world):
 
 
 def test_worker_that_dies_after_its_commit_commits_nothing_twice(shape, world):
-    """A task that is run again reads the target anew: what its first run committed is there."""
+    """A task that runs again reads the target again, and finds what its first run committed."""
     world.order("B", shared.DIE_AFTER_COMMIT)
     result = world.cycle()
     committed = world.asked("B", "commit")

@@ -80,8 +80,8 @@ def test_state_of_other_settings_is_dropped_with_a_warning(world):
 
 
 def test_state_of_another_cluster_is_dropped_with_a_warning(world):
-    """The addresses are the same, the cluster behind them is not: its id tells, and its groups
-    are listed anew."""
+    """The addresses are the same, but the cluster has another id, so its groups are listed
+    again."""
     carry_over = FlowCarryOver()
     world.cycle(carry_over=carry_over)
     other = MemoryCluster("another")

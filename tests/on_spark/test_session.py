@@ -23,7 +23,7 @@ def worker(session: SparkSession) -> int:
 
 
 def test_workers_get_something_to_do_while_they_are_kept(session, monkeypatch):
-    """One job after the other, and none any more once nobody wants the workers."""
+    """One job after the other, and none once no flow needs the workers."""
     monkeypatch.setattr("tsoffset.spark.session.WORKER_IDLE_SECONDS", 0.01)
     with capture_logs() as events, workers_kept(session) as keeping:
         wait_until(lambda: len(events) >= 3)

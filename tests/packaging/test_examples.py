@@ -1,4 +1,4 @@
-"""The scripts in examples/, each as it stands."""
+"""The scripts in examples/, run without changes."""
 
 import os
 import re
@@ -112,7 +112,7 @@ def test_executors_run_in_the_packed_environment(archive, tmp_path, monkeypatch)
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["python", "spark-submit"])
 def test_questions_to_history_are_answered(tmp_path, how):
-    """By the script as it stands, with Python and with Spark's own command."""
+    """By the unchanged script, with Python and with Spark's own command."""
     past = Past(tmp_path, started=time.time() - 3_600)
     past.keep(row("billing"))
     past.keep(row("billing", outcome=OutcomeKind.WOULD_COMMIT, reread_bound=4711))

@@ -59,7 +59,7 @@ def test_columns_say_what_the_records_say(logs, many, data):
     side by side, from what is settled and from records as such."""
     parts = [(log, part(*one)) for log, one in enumerate(logs)]
     expected = [(log, plain(record)) for log, one in parts for record in tuple(one.records)]
-    # These have let go of their bytes; the same once more with them.
+    # These have dropped their bytes; `fresh` are equal ones that have them.
     fresh = [(log, part(*one)) for log, one in enumerate(logs)]
     decoded = [(log, Stretch(s.start, s.end, tuple(s.records))) for log, s in parts]
     chosen = data.draw(st.permutations([*parts, *decoded]))
@@ -73,7 +73,7 @@ def test_columns_say_what_the_records_say(logs, many, data):
 @given(SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
 def test_a_malformed_batch_is_left_out(records, place, byte, many):
     """Where a walk along the batch finds it malformed, beside many of its length; or where few are
-    decoded. Its neighbours are not touched."""
+    decoded. Its neighbors are not affected."""
     raw = batch(records)
     raw[RECORDS_AT + place % (len(raw) - RECORDS_AT)] = byte
     odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)

@@ -63,10 +63,10 @@ def answered(
     ("source", "target", "is_answered"),
     [
         ("abcde", "abcde", True),
-        # c was left out, and somebody else's record lies in its place.
+        # c was not copied, and a foreign record lies at its offset.
         ("abcde", "abCde", False),
         ("abcde", "abzde", False),
-        # x was written again far behind, in what nobody has read yet; its first copy is lost.
+        # x was written again far behind, where nothing was read yet; its first copy is lost.
         ("abxde", "abxde", True),
         *(("abxde", target, False) for target in ("zbx.e", "zBxde", "abxDe", "abx.e", "a.xde")),
         # The run of its time goes on: the x in mid-run may be a later one's copy.

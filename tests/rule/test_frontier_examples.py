@@ -1,7 +1,7 @@
 """Small logs that the rule has been wrong about, or could be: each says which rule it needs.
 
 Logs are written as words, one record each: `a` is a record with key, value and a time of its
-own; `a1 a2` have the key in common, `d d'` are equal in all (twins), `x@4` bears the time 4, and
+own; `a1 a2` have the key in common, `d d'` are equal (duplicates), `x@4` bears the time 4, and
 `x@-` none. `-a` is a record that compaction took (then the topic's policy is to compact), `|`
 begins a segment, `[ ]` only mark a stretch, `e=4` has an offset header that says 4.
 """
@@ -165,8 +165,8 @@ class Logs:
             assert again <= outcome.reread_bound, (committed, outcome, again)
 
     def assert_loses_no_content(self, committed: int, outcome: Outcome) -> None:
-        """What it passes equals what the group has read or will read: nobody who reads both logs
-        could tell."""
+        """What it passes equals what the group has read or will read, so that no reader of both
+        logs could tell the difference."""
         if isinstance(outcome, Translated):
             is_safe = self.world.is_safe(committed, outcome.target_offset)
             assert is_safe or self.world.excuse(committed, outcome) == "equal", (committed, outcome)
@@ -213,7 +213,7 @@ def run(letter: str, first: int, end: int, *, at: int, step: int = 1) -> str:
     )
 
 
-# --- mirrored anew --------------------------------------------------------------------------
+# --- mirrored again -------------------------------------------------------------------------
 
 ANEW = "a1 b1 c1 d1 e1 f1 g1 a2 b2 c2 d2 e2 f2 g2 x1"
 MIRRORED_ANEW = (
@@ -229,7 +229,7 @@ HEADED_ANEW = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}",
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        # F is x1, f its copy at 14: the e1 at 19 lies behind f, so it answers for nobody (a2..x1
+        # F is x1, f its copy at 14: the e1 at 19 lies behind f, so it is no answer (a2..x1
         # lie below it only).
         *((ANEW, target) for target in MIRRORED_ANEW),
         # A header says where a copy lies, not that the frontier lies behind it.

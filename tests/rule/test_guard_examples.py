@@ -88,7 +88,7 @@ RUNS_BACKWARDS = f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"
             _budget(3, 1),
             id="what could not be read before a stretch may be later",
         ),
-        # b and c again and again, of which one b is left out and two come again: two equal records
+        # b and c repeatedly; one b was not copied, and two were copied again: two equal records
         # in a row do not tell where these stand.
         pytest.param(
             "b c c' b' b'' c'' b''' c'''",
@@ -372,7 +372,7 @@ def test_a_clock_that_was_set_back_hides_no_copy():
 
 def test_a_copy_further_along_the_walk_has_to_be_in_its_place():
     """Records that were written again, stale headers, and copies that compaction took: the next
-    copy on the walk is no neighbour of what was reached, and stands behind what C has to read."""
+    copy on the walk is not adjacent to what was reached, and lies behind what C has to read."""
     source = "a b c d e b' a' d' f b''"
     logs = Logs(source, "b''=9 c=2 -d=3 e=1 -b'=5 a'=6 d'=4 f=5 b''=9")
     logs.assert_loses_no_content(5, logs.outcome(5))
@@ -428,7 +428,7 @@ def test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought()
 @pytest.mark.parametrize(
     ("replica", "original", "is_known"),
     [
-        # The first x is lost on the original, and nobody has read d and e before the other.
+        # The first x is lost on the original, and no group has read d and e before the other x.
         ("a@2 b@3 c@4 x@1", "a b c -x d@5 e@6 f@7 x'@1", True),
         # No name tells of the failback. The replica ends with h, of which the original has another
         # one, behind c and d.

@@ -1,7 +1,7 @@
 """Mirrors that keep offsets (`translation.expect = same-offsets`): verified, and found diverged.
 
 What the replicator promises is in the worlds: both logs are written alike, up to where one of them
-lost its end. What becomes of the setting where nothing was promised is asked at the end.
+lost its end. The last tests set the key for replicators that do not promise this.
 """
 
 import random
@@ -131,8 +131,8 @@ def diverged(source: int = 30, target: int = 30) -> Mirrored:
             Mirrored().write(60).alone("source", 40, "not mirrored yet"),
             {80: (60, FRONTIER, 20), 60: (60, EXACT, 0)},
         ),
-        # What lies before the target's start nobody can read there; the group has read none of what
-        # is left.
+        # Records before the target's log start cannot be read; the group has read none of the
+        # others.
         (Mirrored().write(100).trim("target", 70), {40: (70, EXACT, 0), 70: (70, EXACT, 0)}),
         (Mirrored().write(100).trim("target", 100), {40: (100, EXACT, 0)}),
         # Nothing that follows a commit is on the source: there is nothing to compare.
@@ -145,8 +145,8 @@ def diverged(source: int = 30, target: int = 30) -> Mirrored:
         # A source that only lost its end has not diverged yet: what the group has yet to read comes
         # behind.
         (diverged(source=0), {50: (50, EXACT, 0), 51: Reason.PAST_LOG_END}),
-        # A mirror of MirrorMaker 2, which began anew at 0, has no common offset: its end would skip
-        # records.
+        # A mirror of MirrorMaker 2, which started again at 0, has no common offset: its end would
+        # skip records.
         (
             Mirrored().alone("source", 60, "alike").trim("source", 40).copy_anew(),
             dict.fromkeys((40, 50, 60), Reason.NO_PROOF),

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def write_in_a_transaction(contents: Contents, topic: str, records: list[Written]) -> None:
-    """As it stands on the source with its marker, which a mirror of bytes would copy too."""
+    """As on the source, with its marker, which a mirror of bytes would copy, too."""
     transaction = contents.begin_transaction(f"writes-{topic}")
     transaction.add(topic, records)
     transaction.commit()

@@ -160,8 +160,8 @@ def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start():
 
 def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start():
     """Of 0..99 and 50..69 only what follows 80 is left: the first copy of 55 is gone, and its
-    second lies behind records that the group has yet to read. Whether what comes again was ever
-    there before the log's start nobody can see, so it is stated."""
+    second lies behind records that the group has yet to read. Whether the repeated records
+    were ever before the log's start cannot be seen, so the row says so."""
     mirrored = Mirror().write(range(100)).copy().copy(start=50, end=70)
     mirrored.target.delete_records(80)
     assert resumes(mirrored.outcome(55)) == (80, Precision.BOUNDED, 55)

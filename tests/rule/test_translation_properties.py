@@ -37,7 +37,7 @@ from tsoffset.rule import inquiry, walk
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import MOST_WALKED, Inquiry
 
-# As all random tests (tests/conftest.py); these hold theirs inside.
+# Like all random tests (tests/conftest.py), but `given` is inside of these.
 pytestmark = pytest.mark.no_cover
 
 THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
@@ -239,7 +239,7 @@ def test_large_logs_are_answered_safely(positions):
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
 def test_the_same_holds_where_producers_wrote_stretches_again():
-    """A producer that retries writes several records anew, in order and with their old times:
+    """A producer that retries writes several records again, in order and with their old times:
     the hardest logs once the target has lost the first of two such stretches."""
     assert judged_positions(5_000, retried) >= 5_000
 

@@ -134,9 +134,9 @@ def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers, tmp_path):
 
 
 def test_what_is_reread_is_counted_from_the_true_position(peers):
-    """Ours is exact, so the records between theirs and ours are those that a consumer at
-    theirs reads again: all offsets here hold a record, the source's and the target's apart by
-    what the source had lost. Nothing of theirs is unsafe."""
+    """tsoffset's offset is exact, so a consumer at MirrorMaker 2's offset re-reads the records
+    between the two. All offsets here hold a record; the source's and the target's differ by what
+    the source had lost. No checkpoint is unsafe."""
     pairs = peers.pairs()
     rereads = 0
     rewound = f"{peers.topic}-rewound", 0

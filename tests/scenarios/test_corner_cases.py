@@ -156,7 +156,7 @@ def test_records_deleted_on_both_sides(flows):
 
 
 def test_source_made_anew(flows):
-    """The source's topic is deleted and made anew, with fewer records, which the replicator
+    """The source's topic is deleted and recreated, with fewer records, which the replicator
     copies behind those of the first one. A group that has not noticed and commits where it was
     is past the log's end; every other position is exact, and never leads among the records of
     the topic that is gone."""
@@ -186,9 +186,9 @@ def test_source_made_anew(flows):
 
 
 def test_target_made_anew(flows):
-    """The copy is deleted, and MirrorMaker 2 makes it anew, but goes on where it was: what was
-    copied before is gone, and the groups' commits with it. Groups that stand in that part
-    resume at the first record there is, the others at theirs."""
+    """The copy is deleted, and MirrorMaker 2 recreates it, but continues where it was. What was
+    copied before is gone, and so are the groups' offsets. Groups whose next record is gone
+    resume at the first record, the others at their own."""
     group = "of-the-first-copy"
     source, target = flows.sides(FLOW)
     remote = flows.remote(FLOW, TARGET_ANEW)

@@ -49,7 +49,7 @@ FOREIGN_ROUND = LONG_ROUNDS
 
 @pytest.fixture(scope="module")
 def totals(request) -> Iterator[Counter[str]]:
-    """What became of all records, and all rows by outcome and precision, told at the end."""
+    """How all records were read, and all rows by outcome and precision, printed at the end."""
     totals: Counter[str] = Counter()
     yield totals
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
@@ -76,7 +76,7 @@ def stage(source, target, chosen, tmp_path_factory) -> Iterator[Stage]:
         ) as stage:
             yield stage
     finally:
-        # Nobody asks it for anything any more, and to stop in order takes it a while.
+        # It is not needed any more, and an orderly stop takes a while.
         mirror.kill()
 
 

@@ -79,7 +79,7 @@ def by_key(of: list[Written]) -> dict[str, int]:
 )
 def test_a_streams_application_moves(flows, unique, tmp_path, flow, protocol, keeps_state):
     """It resumes at its next record and gets each record once. It continues with its counts where
-    it finds its changelog under its name, and else begins to count anew, which `check` says. While
+    it finds its changelog under its name, and otherwise counts from zero, which `check` says. While
     it is there, its group is GROUP_ACTIVE."""
     source, target = flows.sides(flow)
     orders = source.create_topic(unique(f"{PREFIX[flow]}-orders"))

@@ -18,7 +18,7 @@ _SECURITY = re.compile(r"\.(?:ssl|sasl|security)\.")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TO_BE_CHANGED])
 def test_what_comes_out_passes_check(name, source_broker, target_broker, tmp_path):
     """With the addresses of clusters that are there, and without their locks, nothing is an error
-    but that nobody mirrors between them, and nothing of the configuration is a warning."""
+    but that no replicator runs between them, and nothing of the configuration is a warning."""
     text = (OUTPUTS / f"{name}.properties").read_text()
     properties = javaproperties.loads(text)
     first, second, *others = [alias.strip() for alias in properties["clusters"].split(",")]

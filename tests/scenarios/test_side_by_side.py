@@ -54,8 +54,8 @@ class Run:
             f"{len(self.steps_back)} steps back, of which "
             f"{sum(self.is_ours(one) for one in self.steps_back)} by tsoffset; "
             f"{sum(one.repeated for one in self.truth.values())} copies repeated; "
-            f"{len(self.pairs)} pairs: {dict(verdicts)}; re-read by theirs "
-            f"{sum(p['records'] or 0 for p in self.pairs if p['verdict'] == 'reread')}, by ours "
+            f"{len(self.pairs)} pairs: {dict(verdicts)}; re-read from MirrorMaker 2's offsets "
+            f"{sum(p['records'] or 0 for p in self.pairs if p['verdict'] == 'reread')}, tsoffset's "
             f"{sum(one['ours_reread_bound'] or 0 for one in self.pairs)}"
         )
 
@@ -189,12 +189,12 @@ def test_tsoffset_never_goes_back(run):
 
 
 def test_each_number_is_that_of_the_records(run):
-    """Ours, theirs, the true position, what is read again and what the target groups have are what
-    the records say by the number that each carries."""
+    """tsoffset's and MirrorMaker 2's offsets, the true position, the re-read records and the target
+    groups' offsets agree with the number that each record carries."""
     judged: Counter[str] = Counter()
     for pair in run.pairs:
         if pair["source_offset"] is None or pair["ours"] is None:
-            judged["without ours"] += 1
+            judged["without a translation"] += 1
             continue
         part = run.truth[pair["source_topic"], pair["partition"]]
         committed, ours = pair["source_offset"], pair["ours"]

@@ -528,7 +528,7 @@ def test_answers_about_large_cycles_leave_nothing_behind():
 
 
 def test_a_summary_is_made_once_a_cycle(monkeypatch):
-    """And when first asked for, so that nobody who does not look pays."""
+    """It is made when first asked for, so it costs nothing if it is not used."""
     from tsoffset.daemon import status
 
     made: list[Any] = []

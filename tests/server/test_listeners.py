@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_an_error_at_once():
     ],
 )
 def test_an_address_of_another_machine_is_an_error(listener, told):
-    """As is one that nobody knows."""
+    """So is an unknown address."""
     assert told in error_of(listener)
 
 
@@ -288,7 +288,7 @@ def test_the_end_of_the_block_is_the_end_of_its_thread():
 
 
 def test_what_the_server_has_to_say_goes_where_all_logs_go(caplog):
-    """A mistake of ours with its traceback; what was asked at debug alone, and without a token."""
+    """An error of tsoffset has its traceback; requests are logged at debug, without their token."""
     daemon = Daemon(ServerSettings(listeners=(ANY,), token=TOKEN))
     with capture_logs() as logs, daemon.serve(metrics=lambda _: b"" + TOKEN) as (address,):
         assert httpx2.get(f"{address}/metrics", headers=bearing(TOKEN)).status_code == 500

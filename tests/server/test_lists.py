@@ -157,8 +157,8 @@ def test_a_running_daemon_is_asked_whether_it_took_the_change_up(tmp_path, monke
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_what_root_changes_the_daemon_of_another_user_can_read(tmp_path):
-    """Files and folders that are made are the folder's owner's; nobody else may read them, unless
-    a group may write in the folder."""
+    """New files and folders belong to the folder's owner. No other user may read them, unless a
+    group may write in the folder."""
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, 4321, 4322)

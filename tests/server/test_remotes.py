@@ -1,5 +1,5 @@
 """Other instances, which the daemon asks for the page: what is shown of them, what is sent to them,
-and what becomes of those that do not answer well."""
+and what the page says of those that do not answer well."""
 
 import socket
 import threading
@@ -170,7 +170,7 @@ def test_an_address_with_a_path_is_taken_for_a_prefix():
 
     with answering(answer) as address:
         refusal(f"{address}/sync/")
-    # It is asked again and again.
+    # It is asked repeatedly.
     assert set(paths) == {"/sync/api/v1/flows"}
 
 

@@ -42,7 +42,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served())
 FEW = settings(max_examples=scaled(15), deadline=None, suppress_health_check=[*HealthCheck])
 
 
-# The token is ours, not schemathesis', which takes it for a wrong one; and what it takes for wrong
+# The tests set the token, which schemathesis takes for a wrong one; and what it takes for wrong
 # values may be right by the time it is sent (a parameter that is null is left out).
 NOT_ASKED = [ignored_auth, negative_data_rejection]
 

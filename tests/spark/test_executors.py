@@ -82,13 +82,13 @@ def check_after_a_loss(world: World, event: str) -> None:
 
 
 def test_lost_executor_costs_a_retry(world):
-    """What an executor had read and committed before it was killed is read anew, and found."""
+    """What an executor had read and committed before it was killed is read again, and found."""
     check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
 
 
 def test_lost_machine_costs_a_retry(cluster, world):
-    """So it is where the worker goes with its executor: the other one does its work. The next
-    cycle needs nobody else."""
+    """The same holds if the worker is lost with its executor: the other one does its work. The next
+    cycle needs no other machine."""
     check_after_a_loss(world, shared.KILL_MACHINE_AFTER_COMMIT)
     assert [process.poll() is None for process in cluster.workers].count(True) == 1
     again = outcomes(world.cycle())

@@ -79,7 +79,7 @@ def test_a_small_cycle_is_one_task(groups, pairs_before, one):
 
 
 def test_groups_are_packed_by_coordinator():
-    """A task's groups have few coordinators; one that nobody knows is no obstacle."""
+    """A task's groups have few coordinators; an unknown one is no obstacle."""
     coordinators = [number % 4 for number in range(200)]
     tasks = packing.group_tasks(coordinators, [999] * 200, 4)
     assert [{number % 4 for number in task} for task in tasks] == [{0}, {1}, {2}, {3}]
@@ -88,7 +88,7 @@ def test_groups_are_packed_by_coordinator():
 
 
 def test_a_group_that_is_known_to_have_much_has_a_task_for_itself():
-    """Pairs count, not groups; of a group that nobody knows some are expected."""
+    """Group-partitions count, not groups; an unknown group counts as having some."""
     nobody = [None] * 101
     tasks = packing.group_tasks(nobody, [21_000, *[0] * 100], 2)
     assert tasks[0] == [0]

@@ -85,7 +85,7 @@ def test_workers_give_large_buffers_back():
 
 
 def test_users_java_options_are_kept():
-    """Ours stand before the user's, and give way where they speak of the same."""
+    """tsoffset's options come before the user's, which win if both set the same thing."""
     key = "spark.driver.extraJavaOptions"
     assert settings()[key].count("log4j2.configurationFile") == 1
     both = settings(spark__driver__extraJavaOptions="-Dmine=1")[key]
@@ -252,7 +252,7 @@ print(json.dumps(told))
 def test_session_is_silent_and_leaves_nothing():
     """A program with a session, and a second one after it, writes what it writes itself and not
     a word of Spark's; its workers are this interpreter; its Java and its sockets, which lie where
-    nobody else can reach them, are gone when the block ends."""
+    no other user can reach them, are gone when the block ends."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
     done = run_program(sys.executable, "-c", SESSION, env=environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -152,7 +152,7 @@ def hostile(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.slow
 def test_no_expression_takes_more_than_its_text_is_long():
-    """Each as it is called, on text that begins to match again and again."""
+    """Each as the product calls it, on text that begins to match many times."""
     each = {(pattern.pattern, method): (name, pattern) for name, pattern, method in expressions()}
     assert len(each) > 40
     for (_, method), (name, pattern) in each.items():

@@ -218,7 +218,7 @@ def test_commands_that_go_well_tell_no_secret(run):
     assert '"committed"' in said
     run.command("again", file, "sync", *state, *everything)
     run.command("explain", file, "explain", "--group", GROUP, "--format", "json", *everything)
-    # Without a right to the checkpoints topic, nothing is known of theirs.
+    # Without a right to the checkpoints topic, the checkpoints are not known.
     run.command("compare", file, "compare", *everything, status=1)
     assert any((run.folder / "spark" / "events").iterdir())
     assert len(run.seen) > 20

@@ -1065,7 +1065,7 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand, cluster):
 
 def test_a_single_look_takes_offsets_as_it_finds_them(stand, cluster):
     """A group whose offset waits for a transaction says so at once, and for how long it may be
-    worth asking again; the others have theirs."""
+    worth asking again; the others have their offsets."""
     partition, group, other = stand.partition(), stand.unique("group"), stand.unique("group")
     stand.append(partition, numbered(range(8)))
     commits = {name: {partition: CommittedOffset(3)} for name in (group, other)}

@@ -138,7 +138,7 @@ def test_fetched_jars_are_found_again_without_network(repository, tmp_path):
     "damage", [Path.unlink, lambda jar: jar.write_bytes(b""), lambda jar: jar.write_bytes(b"foul")]
 )
 def test_damaged_jar_is_fetched_again(repository, tmp_path, damage):
-    """A jar that is gone, cut off or not what it was comes anew, and it alone."""
+    """A jar that is missing, cut off or changed is fetched again, and no other."""
     fetch_jars(tmp_path / "jars", PINS)
     damage(tmp_path / "jars" / "server-1.0.jar")
     fetch_jars(tmp_path / "jars", PINS)
@@ -200,7 +200,7 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(repository, tmp_pa
 
 
 def test_mirror_of_mavens_own_settings_is_used(repository, monkeypatch, tmp_path):
-    """A machine that is set up for Maven needs no setting of ours."""
+    """A machine that is set up for Maven needs no setting of tsoffset."""
     settings = tmp_path / "home" / ".m2" / "settings.xml"
     settings.parent.mkdir(parents=True)
     settings.write_text(

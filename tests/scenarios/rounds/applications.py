@@ -105,7 +105,7 @@ class Application:
     """One group's consumer on the source: it processes records, and commits now and then what
     it has processed, or less. `committed` is what the cluster has acknowledged, by partition.
 
-    Some join their group, some only take the partitions, as those do that know theirs.
+    Some join their group, others assign the partitions themselves.
     """
 
     def __init__(self, contents: Contents, group: str, plan: Plan, chance: Random) -> None:

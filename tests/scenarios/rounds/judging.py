@@ -1,4 +1,4 @@
-"""What became of every record of a round, by content."""
+"""How every record of a round was read, by content."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from tsoffset.model import OutcomeKind, Reason, Row
 
 
 class Fate(StrEnum):
-    """What became of a record for one group.
+    """How one group read a record.
 
     All but `GOT`, `PROCESSED` and `MISSED` were read twice: on the source, and on the target.
     """
@@ -76,7 +76,7 @@ def wrong_rows(played: Played) -> Iterator[str]:
                 yield f"cycle {number}: {wrong}: {row}"
 
 
-# Nothing is deleted, made anew, truncated, rewound or stamped by a broker in a round.
+# Nothing is deleted, recreated, truncated, rewound or stamped by a broker in a round.
 _FALSE_ALARMS = frozenset(
     {
         Reason.DIVERGED,

@@ -25,7 +25,7 @@ from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.model import Row
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
-# stops all its work and deals it out anew.
+# stops all its tasks and distributes them again.
 _TOGETHER = 36
 _PATIENCE_SECONDS = 120.0
 
@@ -79,16 +79,16 @@ class Stage:
         self._open.close()
 
     def prepare(self, wanted: Plan) -> None:
-        """Make the topics of this round and its neighbours, and wait until the mirror has them;
+        """Make the topics of this round and its neighbors, and wait until the mirror has them;
         the topic of a late round is made when it begins, without waiting."""
         first = wanted.number - wanted.number % _TOGETHER
-        neighbours = [
+        neighbors = [
             wanted if n == wanted.number else plan(wanted.seed, n)
             for n in range(first, first + _TOGETHER)
             if n in self._rounds or n == wanted.number
         ]
         fresh = [
-            one for one in neighbours if one.number not in self._prepared and not one.late_topic
+            one for one in neighbors if one.number not in self._prepared and not one.late_topic
         ]
         for one in fresh:
             self._make_topic(one)
