@@ -1,13 +1,14 @@
 """Checks the prose of the documentation, of the command help, and of the product's docstrings,
 comments, messages and names: banned words and sentence openings, British spelling, and sentences
-of more than 35 words in documentation and help. Run by `make lint`."""
+of more than 35 words in documentation and help. Tests, the status page, the texts of reports, the
+Makefile and other files with comments have a shorter list of banned words. Run by `make lint`."""
 
 import ast
 import re
 import sys
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from pathlib import Path
 
@@ -19,11 +20,15 @@ from tsoffset.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35
-BRITISH = r"behaviour|colours?|centres?|neighbours?|recognis\w+|honour\w*|organis\w+|normalis\w+"
+BRITISH = (
+    r"behaviour\w*|colour\w*|centres?|neighbour\w*|favour\w*|honour\w*|judgements?|travelling"
+    r"|recognis\w+|organis\w+|normalis\w+|initialis\w+|serialis\w+"
+)
 # In all texts, code included.
 BLATANT = (
     r"theirs|ours|anew|nobody|somebody else's|thereof|come to nothing|becomes? of|became of|mended"
     r"|twins?|foresight|again and again|let go|made anew|going easy|look at again|as it stands"
+    r"|all the same"
 )
 BANNED = re.compile(
     rf"\b(?:{BLATANT}|whose's|settled?|settlement|left out|in the way|carry-over|patience"
@@ -37,6 +42,12 @@ BANNED_NAMES = re.compile(
 OPENING = re.compile(r"(?:Of (?:the|what|its|each|a)|What [a-z]+ (?:is|are)|Who|So many|Nor) ")
 # ``As `X.y`.`` repeats what the class that is implemented says.
 AS_ANOTHER = re.compile(r"As `[\w.]+`\.$")
+# Files without Python or Markdown whose lines are checked: comments, texts and names.
+OTHER_FILES = (
+    *("Makefile", "pyproject.toml", "docker/Dockerfile", ".ci/run", ".ci/*.yml"),
+    *("docker/**/*.yaml", "docker/*.sh", "examples/**/*.yaml", "examples/*.sh"),
+    *("tsoffset/**/*.js", "tsoffset/**/*.css", "tsoffset/**/*.html", "tsoffset/**/*.txt"),
+)
 SENTENCE_END = re.compile(r"(?<=[.!?:;])[*)\"]* +(?=[^a-z])|\n\n+")
 
 
@@ -80,25 +91,34 @@ def problems(text: str) -> Iterator[str]:
             yield f"a sentence of {len(words)} words: {sentence}"
 
 
-def code_problems(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and problem of a module's docstrings, comments, other strings and names."""
-    texts: list[tuple[int, str]] = []
+def code_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of a module's comments, docstrings and other strings."""
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.COMMENT:
-                texts.append((token.start[0], token.string.lstrip("# ")))
+                yield token.start[0], token.string.lstrip("# ")
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            texts.append((node.lineno, re.sub(r"`[^`]*`|\{[^}]*\}|\s+", " ", node.value).strip()))
-            if AS_ANOTHER.match(node.value):
-                yield node.lineno, f"a docstring that says nothing: {node.value}"
+            yield node.lineno, re.sub(r"`[^`]*`|\{[^}]*\}|\s+", " ", node.value).strip()
+
+
+def banned_words(texts: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Line and problem of the texts that have a word which is banned everywhere."""
+    for line, text in texts:
+        if match := BANNED_IN_CODE.search(text):
+            yield line, f"the word '{match[0]}': {text[:100]}"
+
+
+def product_problems(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and problem of a module's names, and of its texts, apart from banned words."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and AS_ANOTHER.match(str(node.value)):
+            yield node.lineno, f"a docstring that says nothing: {node.value}"
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.arg):
             name = node.arg if isinstance(node, ast.arg) else node.name
             if BANNED_NAMES.search(name.lower()):
                 yield node.lineno, f"the name '{name}'"
-    for line, text in texts:
-        if match := BANNED_IN_CODE.search(text):
-            yield line, f"the word '{match[0]}': {text[:100]}"
+    for line, text in code_texts(path):
         if OPENING.match(text):
             yield line, f"a text that begins like a riddle: {text[:100]}"
 
@@ -132,7 +152,14 @@ def check() -> list[str]:
         for path in sorted([*ROOT.glob("tsoffset/**/*.py"), *ROOT.glob("benchmarks/**/*.py")])
     }
     for name, path in modules.items():
-        found += [f"{name}:{line}: {problem}" for line, problem in code_problems(path)]
+        found += [f"{name}:{line}: {problem}" for line, problem in product_problems(path)]
+    tests = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.glob("tests/**/*.py"))}
+    for name, path in (modules | tests).items():
+        found += [f"{name}:{line}: {problem}" for line, problem in banned_words(code_texts(path))]
+    for path in sorted({path for name in OTHER_FILES for path in ROOT.glob(name)}):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        name = path.relative_to(ROOT)
+        found += [f"{name}:{line}: {problem}" for line, problem in banned_words(lines)]
     return [*found, *classes_twice(modules)]
 
 
