@@ -25,7 +25,7 @@ from tests.memory_flows import (
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.run import comparison_lines
 from tsoffset.commands.compare.totals import ComparisonTotals

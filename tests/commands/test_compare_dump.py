@@ -12,7 +12,7 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
 from tsoffset.commands.compare.checkpoint_file import read_checkpoint_file
-from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin
+from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin
 from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter

@@ -19,7 +19,7 @@ from tests.invoking import in_memory
 from tsoffset.commands.compare import run
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
-from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.judgment import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.run import comparison_lines
 from tsoffset.commands.compare.totals import Moments, PastTotals, add_totals, sums

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
 from tsoffset.terminal.tables import Cell, Column, place
 

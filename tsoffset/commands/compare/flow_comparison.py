@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.commands.compare.checkpoint_file import read_checkpoint_file
-from tsoffset.commands.compare.judgement import (
+from tsoffset.commands.compare.judgment import (
     CheckpointVerdict,
     ComparedPair,
     compare_pair,

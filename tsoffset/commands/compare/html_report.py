@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from tsoffset.commands.compare.columns import pair_columns, sum_columns
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
+from tsoffset.commands.compare.judgment import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import ComparisonTotals, Moments, PastTotals, sums
 from tsoffset.printable import printable

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tsoffset.commands.compare.columns import pair_columns, sum_columns
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
-from tsoffset.commands.compare.judgement import ComparedPair
+from tsoffset.commands.compare.judgment import ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.totals import (
     SUM_FIELDS,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
+from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted
