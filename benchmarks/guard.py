@@ -34,8 +34,8 @@ _TOLERANCES = {
 }
 _OF_COUNTS = ("warm_requests", "fetches_per_position", "lookups_per_partition")
 _MORE_IS_BETTER = ("model_over_cold",)
-# MirrorMaker 2's times of these include up to two of its waits of a second, which are most of a quick
-# run. tsoffset's own are compared with its cold cycle.
+# MirrorMaker 2's times of these include up to two of its waits of a second, which are most of a
+# quick run. tsoffset's own times are compared with its cold cycle.
 _NOT_COMPARED = ("moved", "all_moved")
 # Ratios below this are ignored.
 _NEXT_TO_NOTHING = 0.05

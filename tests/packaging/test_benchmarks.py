@@ -77,8 +77,8 @@ def test_generated_estate_is_translated_exactly():
     ],
 )
 def test_ratio_is_worse_beyond_its_tolerance(name, value, was, worse):
-    """Counts may grow by a tenth, times by three quarters; a ratio that is new, or mostly of a wait,
-    is not worse."""
+    """Counts may grow by a tenth, times by three quarters. A ratio that is new, or mostly of a
+    wait, is not worse."""
     assert guard.is_worse(name, value, was) is worse
 
 
