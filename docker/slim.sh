@@ -1,5 +1,5 @@
 #!/bin/sh
-# Remove about 220 MB that tsoffset does not load from a Python environment with tsoffset: the packages'
+# Remove about 240 MB that tsoffset does not load from a Python environment with tsoffset: the packages'
 # own tests, and Spark's jars for Hive, MLlib, Connect and streaming state. Not for an environment in
 # which other programs use Spark.
 #
