@@ -27,6 +27,7 @@ from tests.hostile_cases import (
     closed,
     coordinators,
     each,
+    half,
     itself,
     of_fetch,
     of_group,
@@ -37,8 +38,11 @@ from tests.hostile_cases import (
     throttled,
     throttled_emptily,
 )
+from tests.running_time import RunningTime
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka import cluster as cluster_module
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.pool import Pool
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     CommittedOffset,
@@ -55,9 +59,10 @@ from tsoffset.model import (
 from tsoffset.records import Stretch
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.usefixtures("running_time")
 
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
+REQUEST_TIMED_OUT = 7
 COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
 TOPIC_DENIED, UNKNOWN_TOPIC, NO_LEADER_YET = 29, 3, 5
 DAYS_MS = 2**31 - 1
@@ -87,6 +92,21 @@ def first(lie: Lie, times: int = 1) -> Lie:
     """The lie for the first answers, honest ones after that."""
     left = [lie] * times
     return lambda asked: left.pop()(asked) if left else asked.frame()
+
+
+def one_after_the_other(*lies: Lie) -> Lie:
+    left = [*lies]
+    return lambda asked: left.pop(0)(asked)
+
+
+def at_the_deadline(clock: RunningTime, lie: Lie) -> Lie:
+    """The lie, told when the time of each call has just passed."""
+
+    def late(asked: Asked) -> bytes | None:
+        clock.skip(60)
+        return lie(asked)
+
+    return late
 
 
 @pytest.fixture
@@ -265,12 +285,68 @@ def test_a_leader_that_refuses_is_looked_up_and_asked_again(brokers, cluster, co
     assert cluster.retries == 2
 
 
-@pytest.mark.slow
-def test_the_cause_that_was_known_before_a_silence_is_named(brokers, connect):
-    answers = iter([refused(NOT_LEADER)])
-    brokers.lies = [(None, FETCH, lambda asked: next(answers, silent)(asked))]
-    failed = read(connect(admin_timeout_ms=3_000), 0)
-    assert failed.kind is FailureKind.NO_LEADER
+@pytest.mark.parametrize(
+    ("first_answer", "told"),
+    [(NOT_LEADER, FailureKind.NO_LEADER), (UNKNOWN_TOPIC, FailureKind.TIMEOUT)],
+    ids=["known", "missing"],
+)
+def test_the_cause_that_was_known_before_a_silence_is_named(
+    brokers, cluster, running_time, first_answer, told
+):
+    """The deadline may end a call in the midst of an attempt. But one answer that a topic is
+    missing does not make it missing: the broker may not be responsible for it."""
+    late = at_the_deadline(running_time, refused(REQUEST_TIMED_OUT))
+    brokers.lies = [(None, FETCH, one_after_the_other(refused(first_answer), late))]
+    failed = read(cluster, 0)
+    assert (failed.kind, failed.missing) == (told, False)
+    assert brokers.requests[FETCH] == 2
+
+
+@pytest.mark.parametrize(
+    ("first_answer", "told"),
+    [(NOT_LEADER, FailureKind.NO_LEADER), (UNKNOWN_TOPIC, None)],
+    ids=["known", "missing"],
+)
+def test_a_cluster_that_is_silent_when_the_deadline_comes_is_not_unreachable(
+    brokers, cluster, running_time, first_answer, told
+):
+    """It has answered before; where that says nothing of the partition, it counts as silent."""
+    assert isinstance(read(cluster, 0), Stretch)
+    late = at_the_deadline(running_time, half)
+    brokers.lies = [(None, FETCH, refused(first_answer)), (None, METADATA, late)]
+    if told is None:
+        with pytest.raises(ClusterUnreachable, match="no answer in time"):
+            read(cluster, 4)
+    else:
+        assert read(cluster, 4).kind is told
+    assert brokers.requests[FETCH] == 2
+
+
+def test_why_a_cluster_is_unreachable_is_told_although_the_call_ends_in_silence(
+    brokers, cluster, running_time
+):
+    """The last attempt may begin a moment before the deadline."""
+    late = at_the_deadline(running_time, half)
+    brokers.lies = [(None, METADATA, one_after_the_other(change(set_to(brokers=[])), late))]
+    with pytest.raises(ClusterUnreachable, match="the metadata lists no broker"):
+        cluster.topics()
+    assert brokers.requests[METADATA] == 2
+
+
+def test_a_broker_that_was_not_tried_in_time_is_not_taken_for_badly_advertised(
+    cluster, running_time, monkeypatch
+):
+    """The call's time may end when a bootstrap address has answered: the message says so."""
+    learn_brokers = Pool.learn_brokers
+
+    def late(*words):
+        running_time.skip(60)
+        learn_brokers(*words)
+
+    monkeypatch.setattr(Pool, "learn_brokers", late)
+    with pytest.raises(ClusterUnreachable) as caught:
+        offsets_of(cluster, "billing")
+    assert "broker 0: no answer in time, the call's deadline has passed" in str(caught.value)
 
 
 def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluster):
@@ -294,6 +370,20 @@ def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
     cluster = connect(client={"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)
     assert all_of(cluster) == ALL_OFFSETS
     assert brokers.requests[FETCH] == 10
+
+
+def test_an_address_that_is_slow_and_answers_is_not_dead(brokers, cluster, monkeypatch):
+    """`describe` gives each address some seconds; the metadata may come from a slower one."""
+    monkeypatch.setattr(cluster_module, "_PROBE_MS", 1)
+
+    def slow(asked):
+        asked.wait(0.1)
+        return asked.frame()
+
+    brokers.lies = [(None, API_VERSIONS, slow)]
+    described = cluster.describe()
+    assert described.dead_addresses == ()
+    assert brokers.requests[METADATA] == 1
 
 
 # --- committed offsets ----------------------------------------------------------------------
@@ -328,7 +418,7 @@ def test_a_name_s_silent_address_leaves_time_for_its_next_one(
 
     monkeypatch.setattr(socket, "getaddrinfo", two)
     client = {"socket.connection.setup.timeout.ms": "1000"}
-    cluster = adapter(f"two.invalid:{brokers.ports[0]}", client=client, admin_timeout_ms=5_000)
+    cluster = adapter(f"two.invalid:{brokers.ports[0]}", client=client)
     assert cluster.describe().dead_addresses == ()
 
 
@@ -413,12 +503,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(brokers, memory, clu
     """Its groups fail after the time that the look was given, and are not asked twice in it."""
     memory.group("billing").offsets[TP] = SEVEN
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
-
-    def slow(asked):
-        asked.wait(5)
-        return asked.frame()
-
-    brokers.lies = [(None, OFFSET_FETCH, slow)]
+    brokers.lies = [(None, OFFSET_FETCH, silent)]
     requests = brokers.requests[OFFSET_FETCH]
     failed = offsets_of(cluster, "billing", within_seconds=2)
     assert failed.kind is FailureKind.TIMEOUT
@@ -430,7 +515,7 @@ def test_a_look_asks_once_also_where_an_answer_omits_a_group(brokers, memory, cl
     """The groups beside it would wait until the call's time is up."""
     memory.group("billing").offsets[TP] = SEVEN
     brokers.lies = [(None, OFFSET_FETCH, of_group(set_to(group_id="stranger")))]
-    failed = offsets_of(cluster, "billing", within_seconds=2)
+    failed = offsets_of(cluster, "billing", within_seconds=10)
     assert failed.kind is FailureKind.TIMEOUT
     assert failed.retry_seconds > 0
     assert brokers.requests[OFFSET_FETCH] == 1
@@ -489,7 +574,7 @@ def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(brokers, clu
 def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(brokers, memory, connect):
     """Addresses are reused. The brokers and topics of the other cluster are not taken for the
     client's own, and the failure says so; the client finds its own cluster again."""
-    cluster = connect(admin_timeout_ms=10_000)
+    cluster = connect()
     ours = cluster.describe()
     brokers.memory = MemoryCluster("another")
     brokers.memory.create_topic(TP.topic)
@@ -522,6 +607,13 @@ def test_a_cluster_whose_connections_all_hang_is_named_by_its_addresses(memory, 
         cluster.topics()
 
 
+def test_how_long_an_answer_was_waited_for_is_told(brokers, connect):
+    """Not how long `request.timeout.ms` allows for, where the call ended before."""
+    brokers.lies = [(None, METADATA, silent)]
+    with pytest.raises(ClusterUnreachable, match=r"no answer in time \(no answer in 0\.\d s\)"):
+        connect(admin_timeout_ms=400).topics()
+
+
 def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     memory, brokers, connect
 ):
@@ -535,7 +627,7 @@ def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     with others.open():
         nodes = [broker(0, brokers.ports[0]), broker(1, others.ports[1])]
         brokers.lies = [(None, METADATA, change(set_to(brokers=nodes)))]
-        failed = read(connect(admin_timeout_ms=5_000), 0)
+        failed = read(connect(admin_timeout_ms=3_000), 0)
     assert failed.kind is FailureKind.UNREACHABLE
     assert "the broker belongs to another cluster (it is another, and was A)" in failed.message
     assert others.requests[FETCH] == 0

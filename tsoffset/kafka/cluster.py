@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.broker_connection import BrokerConnection, Node
 from tsoffset.kafka.connections import BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH, CommittedOffsets
@@ -107,14 +108,15 @@ class KafkaCluster(Cluster):
         versions: dict[Node, str | None] = {}
         unspoken: dict[Node, tuple[str, ...]] = {}
 
-        async def probe(node: Node, _: None) -> None:
-            pace = deadline.within(_PROBE_MS)
-            try:
-                connection = await self._connections.pool.open(node, pace)
-            except KafkaError:
-                return
+        def learn(connection: BrokerConnection) -> None:
+            node = connection.node
             versions[node] = connection.versions.broker_version_str
             unspoken[node] = tuple(api.name for api in _NEEDED if not api.supported_by(connection))
+
+        async def probe(node: Node, _: None) -> None:
+            pace = deadline.within(_PROBE_MS)
+            with suppress(KafkaError):
+                learn(await self._connections.pool.open(node, pace))
 
         each = self._connections.at_each(dict.fromkeys(addresses), probe)
         probing = asyncio.create_task(each)
@@ -124,6 +126,9 @@ class KafkaCluster(Cluster):
             await self._connections.at_each(dict.fromkeys(brokers), probe)
         finally:
             await probing
+            # An address that took longer to open may have returned the metadata.
+            for connection in self._connections.pool.ready():
+                learn(connection)
             for node in addresses:
                 self._connections.pool.drop(node)
         alive = {address for node, address in addresses.items() if node in versions}

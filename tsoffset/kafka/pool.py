@@ -75,7 +75,7 @@ class Pool:
 
     def connected_nodes(self) -> list[Node]:
         """Brokers with an open connection, the one with the latest answer first."""
-        heard = sorted(self._ready(), key=lambda one: one.last_read, reverse=True)
+        heard = sorted(self.ready(), key=lambda one: one.last_read, reverse=True)
         return [*dict.fromkeys(one.node for one in heard if one.node not in self._bootstrap)]
 
     def learn_brokers(self, metadata: Any) -> None:
@@ -153,13 +153,14 @@ class Pool:
         for connection in list(self._connections.values()):
             connection.close()
 
-    def _ready(self) -> list[BrokerConnection]:
+    def ready(self) -> list[BrokerConnection]:
+        """The connections that are open, to all nodes."""
         return [one for one in self._connections.values() if one.is_ready]
 
     def _close_idle(self) -> None:
         """Close connections that were idle for too long, and run again when the next one may be."""
         now = time.monotonic()
-        for connection in self._ready():
+        for connection in self.ready():
             if connection.is_idle and connection.last_active + self._idle_seconds <= now:
                 connection.close()
         self._has_timer = bool(self._connections)

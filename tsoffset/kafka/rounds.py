@@ -64,20 +64,34 @@ def answer_to(
     return Again(failed, remedy is Remedy.REFRESH, failed.retry_seconds)
 
 
+class ClusterSilent(ClusterUnreachable):
+    """No address of a cluster answered in time, and none gave another reason."""
+
+
 class _Stop(stop_base):
-    """At the deadline, or after the cluster was unreachable often enough."""
+    """At the deadline, or after the cluster was unreachable often enough.
+
+    `unreachable` is why the last attempts failed, None after one with an answer: the last cause
+    that is more than "no answer in time", if there was one. The deadline may end an attempt at any
+    moment, and then nothing else is known of that attempt.
+    """
 
     def __init__(self, deadline: Deadline) -> None:
+        self.unreachable: BaseException | None = None
         self._deadline = deadline
-        self._unreachable = 0
+        self._attempts = 0
+
+    @property
+    def often_enough(self) -> bool:
+        return self._attempts >= _UNREACHABLE_ATTEMPTS
 
     def __call__(self, state: RetryCallState) -> bool:
-        failed = state.outcome is not None and state.outcome.failed
-        self._unreachable = self._unreachable + 1 if failed else 0
-        return (
-            self._unreachable >= _UNREACHABLE_ATTEMPTS
-            or state.upcoming_sleep >= self._deadline.seconds_left
-        )
+        error = None if state.outcome is None else state.outcome.exception()
+        self._attempts = 0 if error is None else self._attempts + 1
+        says_less = isinstance(error, ClusterSilent) and self.unreachable is not None
+        if not says_less or isinstance(self.unreachable, ClusterSilent):
+            self.unreachable = error
+        return self.often_enough or state.upcoming_sleep >= self._deadline.seconds_left
 
 
 def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
@@ -89,6 +103,12 @@ def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
 
 def _is_timeout(otherwise: Any) -> bool:
     return isinstance(otherwise, Failed) and otherwise.kind is FailureKind.TIMEOUT
+
+
+def _outlasts_silence(otherwise: Any) -> bool:
+    """Whether it is still the answer if no further one comes in time. "Missing" is not: a broker
+    that is not responsible for an existing topic says so, too, and has to say it again."""
+    return otherwise is not None and not (isinstance(otherwise, Failed) and otherwise.missing)
 
 
 def in_rounds(
@@ -108,6 +128,7 @@ def in_rounds(
     keys whose leader or coordinator has to be looked up again. Raises ClusterUnreachable if no
     address of the cluster answers and nothing was answered before; otherwise a key without an
     answer is a `Failed`, of the last cause that is more than "no answer in time", if there was one.
+    Such a cause is an answer, too, if the addresses were only silent until the deadline.
     """
     answers: dict[K, V | Failed] = {}
     waiting: dict[K, Any] = dict.fromkeys(keys)
@@ -126,7 +147,7 @@ def in_rounds(
                 now = deadline.seconds_spent
                 patience = 0.0 if single_attempt else answer.retry_seconds
                 if now - since.setdefault(key, now) < patience:
-                    if waiting[key] is None or not _is_timeout(answer.otherwise):
+                    if not (_is_timeout(answer.otherwise) and _outlasts_silence(waiting[key])):
                         waiting[key] = answer.otherwise
                     continue
                 answer = answer.otherwise
@@ -136,12 +157,16 @@ def in_rounds(
 
     if not waiting:
         return answers
-    unreachable = _retrying(connections, deadline)(once)
+    stop = _Stop(deadline)
+    unreachable = _retrying(connections, stop)(once)
     if isinstance(unreachable, ClusterUnreachable) and not answers:
-        raise unreachable
+        was_silent = isinstance(unreachable, ClusterSilent) and not stop.often_enough
+        if not (was_silent and any(map(_outlasts_silence, waiting.values()))):
+            raise unreachable
     silence = unreachable if isinstance(unreachable, BaseException) else KafkaTimeoutError()
+    was_unreachable = isinstance(silence, ClusterUnreachable)
     for key, otherwise in waiting.items():
-        if otherwise is None:
+        if otherwise is None or (was_unreachable and not _outlasts_silence(otherwise)):
             otherwise = failure(silence, operation, connections.alias)
         answers[key] = otherwise
     return answers
@@ -154,7 +179,7 @@ def as_a_whole(
 
     Raises ClusterUnreachable.
     """
-    found = _retrying(connections, deadline)(lambda: (connections.run(work),))
+    found = _retrying(connections, _Stop(deadline))(lambda: (connections.run(work),))
     if isinstance(found, BaseException):
         raise found
     answer: V = found[0]
@@ -166,16 +191,16 @@ def _is_worth_a_retry(error: BaseException) -> bool:
     return isinstance(error, ClusterUnreachable) and not isinstance(error, ClusterRefused)
 
 
-def _retrying(connections: BrokerConnections, deadline: Deadline) -> Retrying:
+def _retrying(connections: BrokerConnections, stop: _Stop) -> Retrying:
     """Repeats a function while it returns that something has no answer yet, or raises for an
-    unreachable cluster. If that was the last result, returns the exception."""
+    unreachable cluster. If that was the last result, returns `stop.unreachable`."""
     first = connections.client.backoff_ms / 1000
     longest = connections.client.backoff_max_ms / 1000
     return Retrying(
-        stop=_Stop(deadline),
+        stop=stop,
         wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
         retry=retry_if_result(lambda open_still: open_still is True)
         | retry_if_exception(_is_worth_a_retry),
         before_sleep=lambda _: connections.count_retry(),
-        retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
+        retry_error_callback=lambda _: stop.unreachable,
     )

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
-from tsoffset.kafka.rounds import LEADERLESS_RETRY_SECONDS, Again, answer_to
+from tsoffset.kafka.rounds import LEADERLESS_RETRY_SECONDS, Again, ClusterSilent, answer_to
 from tsoffset.kafka.security.failures import TokenUnavailable
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -198,7 +199,8 @@ class Topology:
         refused = refused or all(
             rule(cause).kind is FailureKind.AUTHENTICATION for cause in causes.values()
         )
-        return (ClusterRefused if refused else ClusterUnreachable)(
+        kind = ClusterSilent if _is_silence(causes) else ClusterUnreachable
+        return (ClusterRefused if refused else kind)(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
                 f"{name}: {rule(causes[node]).cause} ({_words(causes[node])})"
@@ -305,9 +307,14 @@ class Topology:
             return node
         if any(rule(cause).kind is FailureKind.AUTHENTICATION for cause in causes.values()):
             raise self._unreachable(causes, {node: f"broker {node}" for node in named}, deadline)
-        raise ClusterUnreachable(
+        # The first one had the most time: the call may have ended before the others were tried.
+        tried = "".join(
+            f" (broker {node}: {rule(cause).cause}, {_words(cause)})"
+            for node, cause in islice(causes.items(), 1)
+        )
+        raise (ClusterSilent if _is_silence(causes) else ClusterUnreachable)(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): its bootstrap "
-            f"addresses answer, but none of the brokers that they name does; "
+            f"addresses answer, but none of the brokers that they name does{tried}; "
             f"check the listeners that the brokers advertise"
         )
 
@@ -342,6 +349,10 @@ def _request(topics: Collection[str] | None, version: int, *, with_rights: bool)
         include_topic_authorized_operations=with_rights and version >= _RIGHTS_SINCE,
         version=version,
     )
+
+
+def _is_silence(causes: Mapping[Node, KafkaError]) -> bool:
+    return all(isinstance(cause, _SILENCE) for cause in causes.values())
 
 
 def _are_slow(causes: Iterable[KafkaError]) -> bool:

@@ -185,18 +185,28 @@ class FrameStream(Generic[Q, A]):
             looks.append(self.deadline.ends)
         return max(now, min(looks))
 
-    def _late_at(self) -> float:
-        """When the oldest request in flight is too old. A broker answers the requests of a
-        connection one after the other, so the time of each begins when the one before it was
-        answered, and after a throttle. A step begins when the request is sent."""
+    @property
+    def _due_since(self) -> float:
+        """When the time for the next answer began. A broker answers the requests of a connection
+        one after the other, so the time of each begins when the one before it was answered, and
+        after a throttle. A step begins when the request is sent."""
         since = max(self._under_way[0][1], self._waits_until)
         if self.deadline.step_ms is None:
             since = max(since, self.connection.last_read)
-        return min(since + self.timeout_seconds, max(self.deadline.ends, self._waits_until))
+        return since
+
+    def _late_at(self) -> float:
+        """When the oldest request in flight is too old, or the call is over."""
+        ends = max(self.deadline.ends, self._waits_until)
+        return min(self._due_since + self.timeout_seconds, ends)
 
     def _end_what_is_late(self) -> None:
-        if self._under_way and self._lost is None and time.monotonic() >= self._late_at():
-            self.connection.close(RequestTimedOutError(f"no answer in {self.timeout_seconds:g} s"))
+        if not self._under_way or self._lost is not None:
+            return
+        now = time.monotonic()
+        if now >= self._late_at():
+            waited = max(0.0, now - self._due_since)
+            self.connection.close(RequestTimedOutError(f"no answer in {waited:.1f} s"))
 
     def _give_up(self, error: KafkaError) -> None:
         under_way, left = self._under_way, self.left
