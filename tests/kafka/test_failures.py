@@ -14,6 +14,7 @@ from tests.library_messages import message
 from tests.processes import stopped
 from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
+from tsoffset.kafka import topology
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import (
@@ -142,11 +143,13 @@ def groups_on_both(contents, unique) -> Iterator[list[str]]:
     move((1, 1))
 
 
-def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, groups_on_both):
+def test_groups_of_a_fenced_broker_do_not_vanish_silently(
+    connect, second, groups_on_both, monkeypatch
+):
     """A broker that hangs is fenced after its session and leaves the metadata. No broker lists
     the groups whose offsets only it has: the listing names their partitions while these have no
     leader. Never is a group missing from a listing without a reason."""
-    cluster = connect(client={"request.timeout.ms": "2000"}, admin_timeout_ms=6_000)
+    cluster = connect(client={"request.timeout.ms": "5000"}, admin_timeout_ms=15_000)
 
     def listed() -> GroupListings:
         found = cluster.groups()
@@ -154,12 +157,14 @@ def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, group
         return found
 
     wait_until(lambda: not listed().failures, "all groups are listed")
-    cluster.describe()
-    asked = cluster.requests["metadata"]
-    groups = listed().groups
+    with monkeypatch.context() as slowly:
+        slowly.setattr(topology, "_A_MOMENT_SECONDS", 60)
+        cluster.describe()
+        asked = cluster.requests["metadata"]
+        groups = listed().groups
+        assert cluster.requests["metadata"] == asked, "the request of `describe` is enough"
     coordinators = {group: groups[group].coordinator for group in groups_on_both}
     assert set(coordinators.values()) == {1, 2}
-    assert cluster.requests["metadata"] == asked, "the request of `describe` is enough"
     with stopped(second.pid):
         wait_until(lambda: described_brokers(cluster) == [1], "node 2 is fenced")
         fenced = listed()
@@ -176,12 +181,15 @@ def test_groups_of_a_fenced_broker_do_not_vanish_silently(connect, second, group
 
 @pytest.mark.parametrize("heard_last", [0, 1], ids=["hanging", "answering"])
 def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
-    connect, contents, unique, second, heard_last
+    connect, contents, unique, second, heard_last, monkeypatch
 ):
     """The broker that answered last is asked first. While there are others to ask, no broker is
     waited for as long as a request may take."""
     here, there = one_on_each(contents, unique)
     cluster = connect(admin_timeout_ms=15_000)
+    if heard_last:
+        # The one that answers is the only one asked, however busy its machine is.
+        monkeypatch.setattr(topology, "_FIRST_WAIT_MS", 15_000)
     partitions = [there, here] if heard_last else [here, there]
     for tp in (*partitions, partitions[-1]):
         assert isinstance(cluster.log_ranges([tp], UNCOMMITTED)[tp], LogRange)
@@ -205,8 +213,8 @@ def test_a_throttled_reader_is_patient(connect, contents, unique):
     quota = message(AlterClientQuotasRequest, entries=[limit], validate_only=False)
     answer = contents.admin._manager.run(contents._send, quota, None)
     assert [entry.error_code for entry in answer.entries] == [0]
-    client = {"client.id": client_id, "request.timeout.ms": "1500"}
-    cluster = connect(client=client, admin_timeout_ms=2_000)
+    client = {"client.id": client_id, "request.timeout.ms": "3000"}
+    cluster = connect(client=client, admin_timeout_ms=3_000)
     tp = TopicPartition(topic, 0)
     asked = [ReadFrom(tp, offset) for offset in range(20)]
     answers = cluster.read(asked, UNCOMMITTED)

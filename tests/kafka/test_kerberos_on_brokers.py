@@ -62,7 +62,7 @@ class Realm:
         self.run(program("kadmin.local"), "-q", command)
 
     def run(self, *words: str | Path) -> None:
-        succeeds(*words, env=self.environment(), timeout=30)
+        succeeds(*words, env=self.environment(), timeout=180)
 
     def environment(self) -> dict[str, str]:
         kdc = self.folder / "kdc.conf"

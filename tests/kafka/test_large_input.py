@@ -61,7 +61,6 @@ def with_many_partitions(vast: list[Any]) -> Lie:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_metadata_of_100_000_partitions_is_read():
     """In little memory; what is asked after it is answered as before."""
     estate = Estate(brokers=2)

@@ -17,7 +17,9 @@ from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.flow.security import Tls
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.security.tls import context
 from tsoffset.lab.embedded import Access
 from tsoffset.lab.embedded.certificates import Authority
 from tsoffset.testing.memory_cluster import MemoryCluster
@@ -277,12 +279,14 @@ def test_an_address_of_tokens_by_tls_is_verified(secured, tmp_path):
         assert "does not accept the credentials" in refused(access, **settings)
 
 
+@pytest.mark.usefixtures("running_time")
 @pytest.mark.parametrize("answers", [b"", b"\x16\x03\x03\x00\x7a"], ids=["silent", "begun"])
 def test_a_handshake_that_hangs_ends_with_the_call(answers):
     """The library's own waits for ever, and keeps the connection."""
     settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
     settings["socket_connection_setup_timeout_max_ms"] = "400"
     lies = [(None, CONNECT, partial(says, answers))]
+    context(Tls())  # The system's authorities take longer to read, once in a process.
     with Brokers(MemoryCluster("A"), lies).open() as address:
         assert "imed out" in away(Access(address, "SSL"), **settings)
 

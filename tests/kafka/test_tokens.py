@@ -38,9 +38,13 @@ def theirs() -> Iterator[TokenEndpoint]:
         yield endpoint
 
 
-def login(theirs: TokenEndpoint, tls: Tls | None = None) -> TokenLogin:
-    origin = Endpoint(theirs.token_url, "me", "secret", None, False, tls or Tls(), 5_000, 5_000)
-    return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0)
+def login(theirs: TokenEndpoint, tls: Tls | None = None, **refresh: float) -> TokenLogin:
+    origin = Endpoint(theirs.token_url, "me", "secret", None, False, tls or Tls(), 60_000, 60_000)
+    return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0, **refresh)
+
+
+# A token that is due about a second later, and lasts for long where this process stands still.
+SOON = {"refresh_factor": 0.004}
 
 
 # --- tokens ---------------------------------------------------------------------------------
@@ -102,8 +106,7 @@ def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop,
 def test_an_address_that_refuses_is_left_alone_after_the_last_token_has_ended(loop, theirs):
     """Repeating a wrong secret each second may lock an account."""
     ahead = [0.0]
-    theirs.lifetime_seconds = 2
-    tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
+    tokens = Tokens(login(theirs, **SOON), clock=lambda: time.time() + ahead[0])
     loop.run(tokens.fresh, loop)
     theirs.clients.clear()
     ahead[0] = theirs.lifetime_seconds
@@ -114,11 +117,10 @@ def test_an_address_that_refuses_is_left_alone_after_the_last_token_has_ended(lo
 
 def test_tokens_are_exchanged_while_the_loop_runs(loop, theirs):
     """For connections that prove again who they are; not more often than once a second."""
-    theirs.lifetime_seconds = 2
-    tokens = Tokens(login(theirs))
+    tokens = Tokens(login(theirs, **SOON))
     loop.run(tokens.fresh, loop)
     began = time.monotonic()
-    wait_until(lambda: theirs.requests["/token", 200] >= 3, "the third token", seconds=20)
+    wait_until(lambda: theirs.requests["/token", 200] >= 3, "the third token")
     assert time.monotonic() - began > 1.5
 
 
