@@ -56,7 +56,8 @@ class Kind:
     time. `exactly_once`: it writes a backlog in transactions, whose markers bear today's time.
     `offset_header`: it writes the source offset into a header: `always`, `later` (switched on
     at a restart), on `some` copies; `off` by some in some of its lives, or `stale` on some
-    copies. `rewrites`: `values` or `keys` are changed on the way.
+    copies. `rewrites`: `values` or `keys` are changed on the way. `stamps`: a copy of a record
+    without a timestamp gets the time of the copying, as from all producers in Java.
 
     What else happens: `foreign` records are of others, `foreign_equal` ones equal a record of
     the source. `compacted_between`: cleaners and retention run between the replicator's runs,
@@ -83,6 +84,7 @@ class Kind:
     open_transaction: bool = _of(False, False, False, True)
     dropped: float = _of(0.0, 0.0, 0.3)
     rewrites: str = _of(*[""] * 6, "values", "keys")
+    stamps: bool = _of(False, True)
     gap: bool = _of(False, False, False, True)
     repeats: int = _of(0, 0, 1, 3)
     rewind: float = _of(0.0, 0.0, 0.3, 1.0)

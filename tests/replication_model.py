@@ -320,7 +320,8 @@ class World:
         is left; or they lie behind higher ones, which only a reader of the whole log sees: a
         filter left them out first and let them through in a repeat, or a second replicator went
         ahead; or a record of others that equals one of the source was taken for its copy; or the
-        mirror was set back to before its beginning, and nothing of that was copied yet.
+        mirror was set back to before its beginning, and nothing of that was copied yet; or they
+        have no timestamp, and their copies have one.
         """
         return len(self._certainly_reread(committed, target_offset))
 
@@ -330,6 +331,8 @@ class World:
         disordered = self.kind.filter_changes or self.kind.two_at_once
         late = self._copied_late if disordered else frozenset()
         late |= self._set_back_unseen
+        if self.kind.stamps:
+            late |= {at for at in self.data if self.written[at].timestamp_ms is None}
         mistakable = self._mistakable
         return [
             offset

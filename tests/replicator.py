@@ -203,6 +203,8 @@ class Replicator:
             self.life.equal_to_ours.append(self.target.append([self._changed(offset, message)]))
 
     def _changed(self, offset: int, message: Message) -> Message:
+        if self.kind.stamps and message.timestamp_ms is None:
+            message = replace(message, timestamp_ms=self.target.clock.now_ms)
         if self.kind.rewrites == "values":
             message = replace(message, value=b"schema 7 " + (message.value or b""))
         if self.kind.rewrites == "keys":

@@ -42,7 +42,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 
 def broken(kind: FailureKind = FailureKind.TIMEOUT, **facts: bool) -> Failed:
@@ -787,6 +787,34 @@ def test_a_mirror_that_retention_emptied_answers_its_end():
     row = row_of(estate.sync(), "billing")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 7)
     assert (row.precision, row.reread_bound) == (Precision.FRONTIER, 40)
+
+
+@pytest.mark.parametrize("passes", [[(0, 5)], [(2, 5), (0, 2)], [(0, 5), (0, 2)]])
+def test_copies_that_were_stamped_on_the_way_are_not_passed(passes):
+    """Each producer in Java, and so MirrorMaker 2, stamps a record without a timestamp with its own
+    time. So the copy equals no record of the source, and yet it is one that the group may have to
+    read."""
+    estate = Estate()
+    estate.write("orders", 2)
+    estate["A"].log("orders").append(messages("orders", range(2, 5), stamped=False))
+    estate["B"].create_topic("A.orders")
+    copies: list[int] = []
+    for start, end in passes:
+        mirror_partition(
+            estate["A"].log("orders"),
+            estate["B"].log("A.orders"),
+            start=start,
+            end=end,
+            rewrite=lambda it: replace(it, timestamp_ms=it.timestamp_ms or NOW_MS + 60_000),
+        )
+        copies += range(start, end)
+    for committed in range(6):
+        estate.commit(f"at {committed}", "orders", committed)
+    for row in estate.sync():
+        committed, at = row.source_offset or 0, row.target_offset or 0
+        assert set(range(committed, 5)) <= set(copies[at:])
+        again = [offset for offset in range(committed) if copies.index(offset) >= at]
+        assert len(again) <= (row.reread_bound or 0)
 
 
 READ_COMMITTED = flow(isolation=Isolation.READ_COMMITTED)

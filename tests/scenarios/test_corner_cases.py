@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from tests.producing import Contents, numbered
+from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, prepare_mirror
 from tests.scenarios.judging import Logs
 from tests.waiting import wait_until
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 # The second flow is between two topics of one cluster, which has tiered storage.
 FLOW, BETWEEN_TIERS = "here->there", "deep->tiers"
 DELETED, SOURCE_ANEW, TARGET_ANEW = "deleted", "source-anew", "target-anew"
-TIERED = "tiered"
+TIERED, UNSTAMPED = "tiered", "unstamped"
 RECORDS = 1000
 # What logs have lost at their start before they are mirrored, so that no offset is the same on
 # both sides.
@@ -88,7 +89,8 @@ def tiered(tmp_path_factory) -> Iterator[Contents | None]:
 def flows(source, target, tiered, tmp_path_factory) -> Iterator[Flows]:
     """All topics filled and mirrored."""
     clusters = {"here": source, "there": target}
-    topics = {FLOW: [DELETED, SOURCE_ANEW, TARGET_ANEW]}
+    filled = [DELETED, SOURCE_ANEW, TARGET_ANEW]
+    topics = {FLOW: [*filled, UNSTAMPED]}
     if tiered is not None:
         clusters |= {"deep": tiered, "tiers": tiered}
         topics |= {BETWEEN_TIERS: [TIERED]}
@@ -100,8 +102,10 @@ def flows(source, target, tiered, tmp_path_factory) -> Iterator[Flows]:
     folder = tmp_path_factory.mktemp("corner-cases")
     mirror = prepare_mirror(folder, clusters, topics, overrides, name="corner-cases")
     flows = Flows(clusters, mirror)
-    for topic in topics[FLOW]:
+    for topic in filled:
         fill(source, topic, RECORDS)
+    source.create_topic(UNSTAMPED)
+    source.produce(UNSTAMPED, unstamped())
     if tiered is not None:
         tiered.create_topic(TIERED, configs=TIERING)
         # In the past, since only what is older than local.retention.ms leaves the disk.
@@ -124,6 +128,24 @@ def fill(contents: Contents, topic: str, count: int, first: int = 0) -> None:
     contents.create_topic(topic)
     contents.produce(topic, numbered(TRIMMED + count, first=first))
     contents.delete_records(topic, TRIMMED)
+
+
+def unstamped() -> list[Written]:
+    """Few records, which are read whole. Every third has no timestamp, and the last four have none
+    either, as from clients of Kafka before 0.10."""
+    return [
+        replace(record, timestamp_ms=-1) if number % 3 == 2 or number >= 8 else record
+        for number, record in enumerate(numbered(12))
+    ]
+
+
+def test_records_without_a_timestamp(flows):
+    """MirrorMaker 2 stamps their copies with the time of copying, so that no copy equals its
+    record: groups read some of them again, and skip none."""
+    logs = Logs(flows, FLOW, UNSTAMPED)
+    assert logs.not_mirrored == set()
+    assert all(record.timestamp_ms > 0 for record in logs.target)
+    logs.inexact(logs.every())
 
 
 def test_records_deleted_on_both_sides(flows):

@@ -274,15 +274,17 @@ class Evidence:
         must be known.
 
         A target record without an equal may be a copy whose value or key was rewritten on the way,
-        although `translation.match` names both.
+        although `translation.match` names both. Or it may be the copy of a record without a
+        timestamp: Java's producers, and so MirrorMaker 2, set the time at which they copy it.
         """
         equals = self.source.equals(self.target.identity(copy))
         if equals:
             return equals[-1] >= offset
-        of_that_time = [at for at in self.source.at_time(copy.timestamp_ms) if at >= offset]
-        if len(of_that_time) > _COMPARED:
+        alike = {*self.source.at_time(copy.timestamp_ms), *self.source.at_time(None)}
+        alike = {at for at in alike if at >= offset}
+        if len(alike) > _COMPARED:
             return True
-        records = (self.source.at(at) for at in of_that_time)
+        records = map(self.source.at, alike)
         return any(it and (it.key == copy.key or it.value == copy.value) for it in records)
 
     def may_be_later(self, pair: tuple[int, int], offset: int) -> bool:

@@ -80,8 +80,8 @@ class _TargetWalk:
         # Duplicates before C are known only if the source is known from here on.
         self.known_from = max(pair.earliest_equal, self.source.start)
         # Whether the source is known up to C: otherwise a record that matches nothing may be one
-        # that the group has read.
-        self.all_known = self.names_unread = False
+        # that the group has read. It may also be one that was altered on the way.
+        self.all_known = self.names_unread = self.altered = False
         self.reached = Reached(
             pair.target_offset + 1,
             pair.earliest_equal,
@@ -105,7 +105,7 @@ class _TargetWalk:
             if match is _Match.FROM_COMMIT:
                 if unclear:
                     break
-                exact = self.all_known and not (left or self.names_unread)
+                exact = self.all_known and not (left or self.names_unread or self.altered)
                 last = self.offset - 1 if exact else self.reached.source_offset
                 pairs = (self.reached.pairs[-1], (original, copy.offset))
                 return replace(self.reached, source_offset=last, pairs=pairs, exact=exact)
@@ -171,6 +171,7 @@ class _TargetWalk:
         if not equals:
             # No known original; its header may name an unread record.
             self.names_unread = self.names_unread or self.evidence.names_unread(copy)
+            self.altered = self.altered or self.evidence.may_be_of(copy, self.known_from)
             return _Match.NONE, -1
         below = equals[0] < self.offset
         if below and equals[-1] >= self.offset:
