@@ -60,3 +60,10 @@ def the_problem(*lines: str) -> ConfigurationProblem:
     """The one thing that is wrong with a file whose line 5 is the first of `lines`."""
     (problem,) = problems_of_two_clusters(*lines)
     return problem
+
+
+def said(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> str:
+    """What is wrong with the file, which can be printed."""
+    words = "\n".join(map(str, problems(text, form)))
+    words.encode()
+    return words

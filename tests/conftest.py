@@ -16,6 +16,7 @@ import structlog
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
+from tests.configured import nowhere, properties_file
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.scenarios.rounds.plans import SEED_VARIABLE, chosen_seed
@@ -208,3 +209,10 @@ def unique() -> Callable[[str], str]:
         return f"{prefix}-{os.getpid()}-{next(_numbers)}"
 
     return name
+
+
+@pytest.fixture
+def away(tmp_path) -> Path:
+    """A configuration whose clusters are both not there."""
+    settings = ("admin.timeout.ms = 500", "listeners =")
+    return properties_file(tmp_path, nowhere(), nowhere(), *settings)

@@ -41,7 +41,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-from tests.kafka.test_records import batch
+from tests.kafka.wire.test_records import batch
 from tests.library_messages import message
 from tsoffset.model import CommittedOffset, Failed, Isolation, TopicDescription, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster

@@ -30,7 +30,15 @@ from tests.hostile_broker import (
     broker,
     partition,
 )
-from tests.kafka.test_records import ATTRIBUTES_AT, CRC_AT, RECORDS_AT, old, refilled, sealed, sent
+from tests.kafka.wire.test_records import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    RECORDS_AT,
+    old,
+    refilled,
+    sealed,
+    sent,
+)
 
 CALM, HIT = "g4", "g0"
 """Groups whose coordinators are broker 0 and broker 1."""

@@ -35,11 +35,14 @@ EXAMPLES = tuple(
     for folder, names in {
         "rule": (
             *("guard_examples", "frontier_examples", "translate", "offset_header", "five_faults"),
-            *("same_offsets", "fast_path", "verify"),
+            *("same_offsets", "fast_path"),
         ),
-        "cycle": ("prefetch", "memory_of_cycles"),
-        "group_sync": ("plan", "cycle_tables", "settling", "sync", "row_contract"),
-        "commands": ("snapshots", "explain_answers"),
+        "cycle": ("prefetch", "at_once"),
+        "group_sync": (
+            *("commit_rule", "tables", "commit", "cycle", "row_contract", "cache", "same_logs"),
+        ),
+        "commands/snapshots": ("file", "restoring", "run"),
+        "commands/explain": ("reasons",),
     }.items()
     for name in names
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance
 from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.history.flow_history import FlowHistory
+from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.stores import place_of
@@ -23,6 +24,8 @@ from tsoffset.terminal.row_columns import tally_of
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
 MINUTE = 60.0
+TODAY = date(2026, 11, 22)
+LATER = TODAY + timedelta(days=9)
 
 
 def row(group: str = "billing", partition: int = 0, offset: int = 7, **changes: Any) -> Row:
@@ -99,3 +102,16 @@ def rows_of(directory: Path, kind: HistoryTable) -> list[dict[str, Any]]:
 def pairs_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """Its rows as tuples, in an order that does not depend on the table's."""
     return sorted(map(tuple, (one.values() for one in table.to_pylist())), key=repr)
+
+
+def kept(directory: Path) -> list[tuple[int, str, str]]:
+    """Cycle, group and kind of every row of pairs."""
+    rows = rows_of(directory, HistoryTable.PAIRS)
+    return [(one["cycle"], one["group"], one["kept"]) for one in rows]
+
+
+def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
+    """Tidy twice, as on two days: the second time removes the files replaced by the first."""
+    for _ in range(2):
+        tidy(place_of(directory), FLOW, today)
+    remove_before(place_of(directory), FLOW, oldest)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.test_compare import checkpoint, comparison
+from tests.commands.compare.test_flow_comparison import checkpoint, comparison
 from tests.commands.test_scope import run
 from tests.memory_flows import Estate, mirrored_estate, unused_partition
 from tsoffset.model import GROUP_OFFSETS_TOPIC, TopicPartition

@@ -1,6 +1,6 @@
 """Who of several instances leads, as far as one of them can know.
 
-What the coordinator does about it is in tests/daemon/test_elections_on_brokers.py.
+What the coordinator does about it is in tests/daemon/test_election_on_brokers.py.
 """
 
 import json

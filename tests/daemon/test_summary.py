@@ -1,4 +1,4 @@
-"""Summaries of pairs by group or topic, and points of past cycles, against their rows."""
+"""Summaries of pairs by group or topic, against their rows."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving import AT, FLOW, Daemon, row, skipped
+from tests.serving import AT, row, skipped
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
-from tsoffset.daemon.points import RecentCycles
-from tsoffset.daemon.status import FlowState
 from tsoffset.daemon.summary import OUTCOMES, PRECISIONS, Order, Summary, SummaryKey
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.row_columns import tally_of
@@ -220,32 +218,3 @@ def test_no_rows_are_no_entries():
     """Before the first cycle there is nothing, which is no error."""
     made = summary()
     assert (len(made), names(made), made.entry("a"), made.totals["lag_records"]) == (0, [], None, 0)
-
-
-# --- points of past cycles ----------------------------------------------------------------
-
-
-def test_a_point_says_what_a_cycle_came_to():
-    """Rows by outcome, and the oldest that a failover would use."""
-    daemon = Daemon()
-    daemon.cycle([row("a"), row("b")])
-    daemon.now += 60
-    daemon.cycle([row("a", outcome=OutcomeKind.UNCHANGED), skipped("b")])
-    first, second = daemon.recent.points(FLOW, 0, AT + 100, 10)
-    assert (first.committed, first.skipped, first.lag_records, first.lag_seconds) == (2, 0, 0, 0)
-    assert (second.unchanged, second.skipped, second.lag_records) == (1, 1, 10)
-    assert (second.at, second.lag_seconds, second.state) == (AT + 60, 60, FlowState.RUNNING)
-
-
-def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten():
-    """since <= at < until, at most `limit` of them, each flow its own."""
-    daemon = Daemon()
-    recent = daemon.recent = RecentCycles(kept=5)
-    for _ in range(8):
-        daemon.cycle([row("a")])
-        daemon.now += 1
-    daemon.cycle([row("a")], flow="B->A")
-    assert [point.at - AT for point in recent.points(FLOW, 0, AT + 100, 10)] == [3, 4, 5, 6, 7]
-    assert [point.at - AT for point in recent.points(FLOW, AT + 4, AT + 7, 2)] == [5, 6]
-    assert len(recent.points("B->A", 0, AT + 100, 10)) == 1
-    assert recent.points("C->D", 0, AT + 100, 10) == []

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import two_clusters
+from tests.memory_flows import flow
 from tsoffset.errors import UsageError
-from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.narrowing import AssignedGroups, Narrowing, written_groups, written_topics
+from tsoffset.flow.policy import DefaultGroupFilter, WrittenNames
 
 NAMES = st.sampled_from(["a", "b", "ab", "connect-a", "__a", "a.replica"])
 PATTERNS = st.none() | st.sampled_from(["a", "a.*", ".*b", "connect-.*", "a|b", "", "x{1,2}"])
@@ -48,3 +50,27 @@ def test_a_bad_expression_is_bad_usage(options, said):
         Narrowing(**options)
     assert said in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(
+    ("include", "names", "only"),
+    [
+        (("billing", "a.b-c_1"), ("billing", "a.b-c_1"), True),
+        ((r"a\.b", ".*"), ("a.b",), False),
+        (("connect-x",), (), True),
+        (("pay|bill", "x{1}"), (), False),
+        ((), (), True),
+    ],
+)
+def test_names_that_a_list_writes_out(include, names, only):
+    """What is written like a name is one; the exclude list wins."""
+    assert written_groups(DefaultGroupFilter(include)) == WrittenNames(names, only)
+
+
+def test_narrowing_writes_names_out_too():
+    """--groups and --topics with a name, and the groups assigned to a task."""
+    narrowed = Narrowing("billing", "orders").apply(flow())
+    assert written_groups(narrowed.group_filter) == WrittenNames(("billing",), True)
+    assert written_topics(narrowed.topic_filter) == WrittenNames(("orders",), True)
+    assigned = AssignedGroups(DefaultGroupFilter(("b.*",)), frozenset({"billing", "other"}))
+    assert written_groups(assigned) == WrittenNames(("billing",), True)

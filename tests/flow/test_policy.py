@@ -18,6 +18,7 @@ from tsoffset.flow.policy import (
     is_heartbeats_topic,
     is_internal_topic,
     original_topic,
+    replicated_through,
     target_topic,
 )
 
@@ -329,3 +330,13 @@ def test_policies_and_filters_can_be_pickled():
     group_filter = pickle.loads(pickle.dumps(DefaultGroupFilter(include=("a",))))
     assert group_filter.should_replicate_group("a")
     assert not group_filter.should_replicate_group("b")
+
+
+def test_a_cluster_that_comes_again_ends_the_way():
+    """As MirrorClient's countHopsForTopic, which would go round for ever."""
+    policy = DefaultReplicationPolicy()
+    assert replicated_through(policy, "B.A.B.t") == (("B", "A"), "B.t")
+    assert replicated_through(policy, "B.A.t") == (("B", "A"), "t")
+    assert replicated_through(policy, "B.eu.t", {"B"}) == (("B",), "eu.t")
+    assert replicated_through(policy, "t") == ((), "t")
+    assert replicated_through(IdentityReplicationPolicy("A"), "t") == (("A",), "t")

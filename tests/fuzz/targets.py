@@ -14,11 +14,12 @@ from tempfile import TemporaryDirectory
 
 from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCodecError
 
-from tests.kafka.test_codecs import CODECS as ANSWERS
-from tests.kafka.test_codecs import SPOKEN
-from tests.kafka.test_codecs import rows as offset_rows
-from tests.kafka.test_records import CODECS, CRC_AT, RECORDS_AT, batch, old, sealed, sent
+from tests.kafka.wire.test_codecs import CODECS as ANSWERS
+from tests.kafka.wire.test_codecs import SPOKEN
+from tests.kafka.wire.test_codecs import rows as offset_rows
+from tests.kafka.wire.test_records import CRC_AT, RECORDS_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
+from tests.producing import CODECS
 from tsoffset.commands.compare.checkpoint_file import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.run import configuration_text

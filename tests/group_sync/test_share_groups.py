@@ -3,7 +3,8 @@ they have acknowledged behind them."""
 
 import pytest
 
-from tests.commands.test_compare import RULE, comparison
+from tests.commands.compare.test_flow_comparison import comparison
+from tests.commands.compare.test_judgment import RULE
 from tests.memory_flows import COMMITTED, Estate, mirrored_estate, row_of, skipped, verdict
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
 from tsoffset.group_sync.cache import CarryOver

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.commands.test_failover_on_brokers import run
+from tests.commands.failover.test_run_on_brokers import run
 from tests.configured import properties_file
 from tests.producing import Contents, Written, numbered
 from tests.share_consumers import Delivered, Member, ShareConsumer, share_consumers

@@ -24,7 +24,7 @@ from tests.hostile_cases import (
     silent,
     table,
 )
-from tests.kafka.test_records import batch, read, sent
+from tests.kafka.wire.test_records import batch, read, sent
 from tests.memory_flows import Estate, flow, row_of
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings

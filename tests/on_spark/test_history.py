@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.configured import nowhere, properties_file
-from tests.history.test_history import damage, merge, spoiled
+from tests.history.test_reading import damage, spoiled
 from tests.invoking import start
-from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
+from tests.past_cycles import DAY, MINUTE, NOON, Past, files, merge, row
 from tsoffset.errors import UsageError
 from tsoffset.history.questions import HistoryQuery, answer, own_answer
 from tsoffset.history.views import Opened, ViewScope, open_views

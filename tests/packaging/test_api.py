@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tsoffset
-from tests.commands.test_compare import CHECKPOINTS, checkpoint
+from tests.commands.compare.test_flow_comparison import CHECKPOINTS, checkpoint
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, succeeds
 from tests.memory_flows import Estate, mirrored_estate, row_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.invoking import ROOT, run_program
-from tests.testing.test_embedded import fake_java
+from tests.test_java import fake_java
 
 
 def java_that_says(home: Path, version: str) -> Path:

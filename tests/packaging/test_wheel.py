@@ -16,8 +16,10 @@ pytestmark = pytest.mark.thorough
 
 # Files beside the code (Spark's log4j2, pins of jars), entry points, plug-ins by name.
 TESTS = (
-    *("cli/test_cli.py", "config/test_reading.py", "config/test_security.py"),
-    *("group_sync/test_sync.py", "group_sync/test_state_file.py", "kafka/test_codecs.py"),
+    *("cli/test_main.py", "commands/test_plan_sync.py", "terminal/test_streams.py"),
+    *("config/test_loading.py", "config/test_source.py", "config/test_providers.py"),
+    *("config/test_security.py", "group_sync/test_cycle.py", "group_sync/test_state.py"),
+    *("kafka/wire/test_codecs.py", "test_stores.py"),
 )
 
 

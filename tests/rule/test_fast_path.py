@@ -24,9 +24,9 @@ from tests.translating import Way, mistake_of, neighbors, translated_of, transla
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.model import Isolation, Precision, Translated
+from tsoffset.model import Isolation, Precision, Reason, Skipped, Translated
 from tsoffset.records import OffsetHeader, Record, Stretch, content_digest
-from tsoffset.rule.fast_path import Answers, translate_columns
+from tsoffset.rule.fast_path import Answers, differs, translate_columns
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
@@ -288,3 +288,24 @@ THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
 def test_what_is_answered_at_once_is_right(worlds, of, ways, share, monkeypatch):
     """By the truth, and by conversations (`translation.verify`); and it is a good part of all."""
     assert judged(worlds, monkeypatch, of, ways) > share
+
+
+@pytest.mark.parametrize(
+    ("conversed", "is_another"),
+    [
+        (Translated(7, Precision.EXACT, 0, 7, 7), False),
+        (Translated(5, Precision.EXACT, 0, 5, 7), False),
+        (Translated(7, Precision.BOUNDED, 3, 7, 7), False),
+        (Translated(6, Precision.EXACT, 0, 5, 6), True),
+        (Translated(8, Precision.EXACT, 0, 8, 9), True),
+        (Translated(5, Precision.BOUNDED, 1, 5, 6), False),
+        (Translated(5, Precision.BOUNDED, 1, 5, 5), True),
+        (Translated(9, Precision.BOUNDED, 3, 9, 9), False),
+        (Skipped(Reason.NO_PROOF, ""), True),
+        (Skipped(Reason.TARGET_REWRITES_TIMESTAMPS, ""), False),
+    ],
+)
+def test_what_counts_as_another_answer(conversed, is_another):
+    """Exact answers have to resume at one record; a bound has to reach to it."""
+    at_once = Translated(7, Precision.EXACT, 0, 7, 7)
+    assert differs(at_once, conversed) is is_another

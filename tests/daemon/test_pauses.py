@@ -1,0 +1,36 @@
+"""Which flows an operator has paused, also while their place cannot be written."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from tsoffset.daemon.pauses import Pauses
+from tsoffset.stores import Folder
+
+
+def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
+    """A store that was away answers while an operator resumes the flow: the last word holds."""
+    state = tmp_path / "state"
+    state.write_text("no folder")
+    pauses = Pauses(str(state))
+    pauses.set("A->B", True)
+    state.unlink()
+    begun, goes_on, write = threading.Event(), threading.Event(), Folder.write
+
+    def late(*words: Any) -> None:
+        begun.set()
+        goes_on.wait(10)
+        write(*words)
+
+    monkeypatch.setattr(Folder, "write", late)
+    with ThreadPoolExecutor(2) as pool:
+        looked = pool.submit(pauses.look)
+        assert begun.wait(10)
+        resumed = pool.submit(pauses.set, "A->B", False)
+        wait([resumed], 0.2)
+        goes_on.set()
+        looked.result()
+        resumed.result()
+    pauses.look()
+    assert not pauses.paused("A->B")
+    assert not list(state.glob("*.paused"))

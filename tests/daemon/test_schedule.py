@@ -1,0 +1,61 @@
+"""When cycles start."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsoffset.daemon.schedule import Schedule
+
+
+def starts(interval: float, durations: Sequence[float]) -> list[float]:
+    schedule, found, now = Schedule(interval, 0.0), [], 0.0
+    for seconds in durations:
+        now = max(now, schedule.due)
+        found.append(now)
+        now += seconds
+        schedule.ended(now)
+    return found
+
+
+def test_what_a_long_cycle_runs_past_is_left_out_and_counted():
+    """Cycles of 25 s every 10 s stay on the grid; the two that were due are never made up for."""
+    assert starts(10, [25, 25, 25]) == [0, 30, 60]
+    schedule = Schedule(10, 0.0)
+    assert schedule.ended(25) == 2
+    assert schedule.ended(31) == 0
+
+
+def test_what_keeps_failing_is_asked_half_as_often():
+    """After the second failure in a row one time is left out, and not counted as late."""
+    schedule = Schedule(10, 0.0)
+    assert (schedule.ended(1, failures_in_a_row=1), schedule.due) == (0, 10)
+    assert (schedule.ended(11, failures_in_a_row=2), schedule.due) == (0, 30)
+    assert (schedule.ended(31, failures_in_a_row=9), schedule.due) == (0, 50)
+
+
+def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is():
+    """`sync` at 13 s: the next one begins at 20 s as it would have."""
+    schedule = Schedule(10, 0.0)
+    schedule.ended(1)
+    schedule.ended(11)
+    schedule.began_early(13)
+    assert (schedule.ended(14), schedule.due) == (0, 20)
+
+
+def test_cycles_that_are_asked_for_and_fail_do_not_put_off_the_next_one():
+    """Each failure leaves out a start, but never one that lies beyond it already."""
+    schedule = Schedule(10, 0.0)
+    for now in range(1, 100):
+        schedule.began_early(now)
+        schedule.ended(now, failures_in_a_row=now)
+        assert schedule.due <= now + 20
+
+
+@given(st.integers(1, 50), st.lists(st.integers(0, 200), min_size=1))
+def test_no_cycle_is_early_none_overlap_and_nothing_drifts(interval, durations):
+    """Starts lie on the grid, after the end of the cycle before, and within an interval of it."""
+    begun = starts(interval, durations)
+    for start, taken, following in zip(begun, durations, begun[1:], strict=False):
+        assert following % interval == 0
+        assert start + max(taken, interval) <= following < start + max(taken, interval) + interval
