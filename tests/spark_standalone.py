@@ -40,6 +40,7 @@ class Standalone:
             "spark.pyspark.python": sys.executable,
             "spark.executor.memory": "512m",
             "spark.scheduler.minRegisteredResourcesRatio": "1",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
             "spark.cores.max": str(len(self.workers)),
         }
 

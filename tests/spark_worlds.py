@@ -57,6 +57,12 @@ class World:
     def order(self, alias: str, event: str) -> None:
         shared.order(self.folder, alias, event)
 
+    def meet(self, alias: str, *verbs: str) -> None:
+        """Have two workers ask these verbs at once. Otherwise one that is quick takes the other
+        one's task, too, before a busy machine has started the second worker."""
+        for verb in verbs:
+            shared.meet(self.folder, alias, verb, 2)
+
     def offset(self, group: str, partition: int) -> int | None:
         with shared.stored(self.folder, "B", change=False) as target:
             found = target.group(group).offsets.get(TopicPartition("A.orders", partition))

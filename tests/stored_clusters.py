@@ -31,7 +31,7 @@ DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"
 KILL_EXECUTOR_AFTER_COMMIT = "kill-executor-after-commit"
 KILL_MACHINE_AFTER_COMMIT = "kill-machine-after-commit"
 # These hold for every process for as long as the file is there.
-DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
+DIE_ON_COMMITTED, HOLD, MEET = "die-on-committed", "hold", "meet"
 # Asked as they are; the others have events of their own.
 VERBS = (
     *("describe", "topics", "topic_configs", "groups", "log_ranges"),
@@ -63,6 +63,7 @@ class StoredCluster:
             raise AttributeError(verb)
 
         def ask(*words: Any) -> Any:
+            self._meet(verb)
             if verb == "read":
                 journal(self._folder, self._alias, "read within", self._limits)
             with stored(self._folder, self._alias, change=False) as cluster:
@@ -84,6 +85,7 @@ class StoredCluster:
     ) -> CommittedColumns:
         if (self._folder / f"{self._alias}.{DIE_ON_COMMITTED}").exists():
             os._exit(1)
+        self._meet("committed")
         hold = self._folder / f"{self._alias}.{HOLD}"
         if hold.exists():
             journal(self._folder, self._alias, "held", groups)
@@ -131,6 +133,14 @@ class StoredCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _meet(self, verb: str) -> None:
+        """Wait until as many processes ask this as were ordered: none does the work of another."""
+        ordered = self._folder / f"{self._alias}.{MEET}-{verb}"
+        if ordered.exists():
+            journal(self._folder, self._alias, f"{MEET} {verb}", ())
+            most = int(ordered.read_text())
+            wait_until(lambda: len(processes(self._folder, self._alias, f"{MEET} {verb}")) >= most)
+
     def _ordered(self, event: str) -> bool:
         """True for the one process that comes first after the event was ordered."""
         try:
@@ -171,6 +181,11 @@ def order(folder: Path, alias: str, event: str) -> None:
     (folder / f"{alias}.{event}").touch()
 
 
+def meet(folder: Path, alias: str, verb: str, processes: int) -> None:
+    """Let as many processes ask this at once."""
+    (folder / f"{alias}.{MEET}-{verb}").write_text(str(processes))
+
+
 def journal(folder: Path, alias: str, verb: str, items: Collection[Any]) -> None:
     with (folder / f"{alias}.journal").open("a") as file:
         file.write(json.dumps([verb, os.getpid(), [str(item) for item in items]]) + "\n")
@@ -178,7 +193,9 @@ def journal(folder: Path, alias: str, verb: str, items: Collection[Any]) -> None
 
 def calls(folder: Path, alias: str, verb: str) -> Iterator[tuple[int, list[str]]]:
     """Every call of that verb so far: the process and the items."""
-    for line in (folder / f"{alias}.journal").read_text().splitlines():
+    # The last line may not be whole yet.
+    complete, _, _ = (folder / f"{alias}.journal").read_text().rpartition("\n")
+    for line in complete.splitlines():
         name, pid, items = json.loads(line)
         if name == verb:
             yield pid, items

@@ -145,6 +145,7 @@ def test_work_is_spread_over_processes(world, monkeypatch):
     assert len(shared.processes(world.folder, "A", "committed")) == 1
     spread(monkeypatch)
     world.store(*mirrored())
+    world.meet("A", "committed", "read")
     world.cycle(commit=False)
     for verb in ("committed", "read"):
         workers = shared.processes(world.folder, "A", verb)
@@ -168,6 +169,7 @@ def test_tasks_share_the_limits_on_the_source(world, monkeypatch):
     assert list(shared.limits(world.folder, "A").values()) == [{("1001", "7")}]
     spread(monkeypatch)
     world.store(*mirrored())
+    world.meet("A", "read")
     world.cycle(limited)
     assert list(shared.limits(world.folder, "A").values()) == [{("500", "3")}] * 2
     found = set.union(*shared.limits(world.folder, "B").values())
@@ -177,6 +179,7 @@ def test_tasks_share_the_limits_on_the_source(world, monkeypatch):
 def test_no_more_tasks_read_than_the_user_allows_reads_for(world, monkeypatch):
     """A task has at least one read under way, so where one is all that may be, one task reads."""
     spread(monkeypatch)
+    world.meet("A", "committed")
     world.cycle(world.task(source_fetch_max_requests_in_flight="1"))
     assert list(shared.limits(world.folder, "A").values()) == [{("None", "1")}]
     assert len(shared.processes(world.folder, "A", "committed")) == 2

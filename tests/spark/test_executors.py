@@ -40,6 +40,7 @@ def test_cycle_on_separate_executors(world):
     """The rows are those of a cycle in one process, and more than one executor made them."""
     source, target = mirrored()
     world.store(source, target)
+    world.meet("A", "read")
     result = world.cycle()
     flow = world.task().resolve()[0]
     expected = in_process.cycle(flow, source, target)
