@@ -247,10 +247,12 @@ def ended(client: socket.socket) -> bytes:
 )
 def test_a_request_that_does_not_come_ends_the_connection(monkeypatch, sent):
     """Whoever sends nothing, or a little, holds no connection (slowloris)."""
-    monkeypatch.setattr(TimedProtocol, "exchange_seconds", 0.1)
-    with served() as (address,), connected(address) as client:
-        client.sendall(sent)
-        assert ended(client) == b""
+    with served() as (address,):
+        with monkeypatch.context() as hasty:
+            hasty.setattr(TimedProtocol, "exchange_seconds", 0.1)
+            with connected(address) as client:
+                client.sendall(sent)
+                assert ended(client) == b""
         assert httpx2.get(address + "/healthz").is_success
 
 

@@ -1,11 +1,13 @@
 """Other instances, which the daemon asks for the page: what is shown of them, what is sent to them,
 and what the page says of those that do not answer well."""
 
+import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler
+from types import SimpleNamespace
 
 import pytest
 
@@ -205,8 +207,11 @@ def test_an_answer_without_end_is_left(monkeypatch):
 
 
 def test_a_slow_answer_is_left(monkeypatch):
-    """By the time for all of it, however often a byte comes."""
-    monkeypatch.setattr(remotes, "ANSWER_SECONDS", 0.2)
+    """By the time for all of it, however often a byte comes. Here a second passes whenever somebody
+    looks."""
+    seconds = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr(remotes, "time", clock)
     ended = threading.Event()
 
     def answer(request: BaseHTTPRequestHandler) -> None:
