@@ -96,18 +96,19 @@ def checkpoints(contents: Contents) -> dict[Key, tuple[int, int]]:
 
 def dumped(contents: Contents, directory: Path) -> Path:
     """What Kafka's own console consumer prints of the topic, with MirrorMaker 2's formatter."""
+    records = len(contents.read(CHECKPOINTS))
     consumer = JavaProcess(
         "formatted",
         [
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *("--bootstrap-server", contents.bootstrap, "--topic", CHECKPOINTS),
-            *("--from-beginning", "--timeout-ms", "5000"),
+            *("--from-beginning", "--max-messages", str(records)),
             *("--formatter", "org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"),
         ],
         directory=directory,
         java_options=("-Xmx128m",),
     )
-    consumer.run(timeout_seconds=60)
+    assert consumer.run(timeout_seconds=180) == 0
     return consumer.log_path
 
 
