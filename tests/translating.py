@@ -9,18 +9,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from unittest.mock import patch
 
+import numpy as np
 import structlog
 
 from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
+from tsoffset.columns import RecordColumns
 from tsoffset.cycle import rounds
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import Failed, FailureKind, Isolation, Outcome, Precision, ReadFrom, Translated
-from tsoffset.records import Stretch
+from tsoffset.records import Flags, Numbers, Stretch
+from tsoffset.rule.fast_path import NO_ANSWERS, Answers
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import Verb
@@ -45,7 +48,7 @@ class Way:
     both logs between the questions (None: nothing); the world is another one afterwards. `held` is
     how many records a worker holds (`rounds.RECORDS_HELD`): with few, a partition's positions are
     translated in slices, and records are dropped in between. `failing` is the share of questions
-    that fail.
+    that fail. Without `fast_path` the full rule answers each position.
     """
 
     slices: str = "all"
@@ -55,6 +58,7 @@ class Way:
     changing: int | None = None
     held: int = rounds.RECORDS_HELD
     failing: float = 0.0
+    fast_path: bool = True
 
 
 def translated_of(
@@ -114,11 +118,20 @@ def outcomes(
         _flow(world, way), source, target, [_work(world, offsets, way)], observe=observe
     )
     rng = random.Random(f"{way.changing} {list(offsets)}")
+    translate_columns = rounds.translate_columns if way.fast_path else _answer_nothing
     with (
         patch.object(rounds, "RECORDS_HELD", way.held),
+        patch.object(rounds, "translate_columns", translate_columns),
         patch.object(rounds._Run, "_ask", _asking(world, way, rng)),
     ):
         return {position.offset: position.translation.outcome for position in found}
+
+
+def _answer_nothing(
+    source: RecordColumns, target: RecordColumns, log: Numbers, *_: object
+) -> tuple[Flags, Answers]:
+    """As `translate_columns` where the fast path has no answer."""
+    return np.zeros(len(log), bool), NO_ANSWERS
 
 
 def _asking(world: World, way: Way, rng: random.Random) -> Callable[..., dict[Question, Answer]]:
