@@ -37,7 +37,7 @@ EXAMPLES = tuple(
             *("guard_examples", "frontier_examples", "translate", "offset_header", "five_faults"),
             *("same_offsets", "fast_path"),
         ),
-        "cycle": ("prefetch", "at_once"),
+        "cycle": ("prefetch",),
         "group_sync": (
             *("commit_rule", "tables", "commit", "cycle", "row_contract", "cache", "same_logs"),
         ),

@@ -69,7 +69,6 @@ OF_A_FLOW = {
     "translation.budget": 12,
     "translation.scan.bytes": 13,
     "translation.floor": "log_start",
-    "translation.verify": 14,
 }
 CONNECTOR = {
     "name": "offsets",
@@ -131,7 +130,6 @@ def test_every_key_of_a_flow_arrives(text, form):
         budget=12,
         scan_bytes=13,
         floor="log_start",
-        verify=14,
     )
     assert flow.source.client == {"client.id": "me"}
     assert flow.target.client == {}

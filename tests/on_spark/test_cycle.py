@@ -489,19 +489,6 @@ def test_nothing_of_the_configuration_is_in_sparks_own(world):
     assert "9092" not in settings
 
 
-def test_tasks_verify(shape, world):
-    """`translation.verify` as in one process: the rows are the same, and each task verifies no more
-    than its part."""
-    world.store(*mirrored(groups=8))
-    plain = world.cycle(commit=False)
-    assert plain.cost.verified == 0
-    everything = world.cycle(world.task(translation_verify="1000"), commit=False)
-    assert everything.cost.verified > 6
-    assert by_place(everything) == by_place(plain)
-    some = world.cycle(world.task(translation_verify="2"), commit=False)
-    assert some.cost.verified <= 2
-
-
 # Of Spark's network protocol: a request to be answered, with the number 7 and a body of 8 bytes.
 _RPC_REQUEST = bytes([3]) + struct.pack(">qi", 7, 8) + bytes(8)
 

@@ -71,7 +71,6 @@ _flow(
 _flow("translation.budget", Field(TranslationSettings, "budget"), _POSITIVE)
 _flow("translation.scan.bytes", Field(TranslationSettings, "scan_bytes"), _POSITIVE)
 _flow("translation.floor", Field(TranslationSettings, "floor"), values.one_of("none", "log_start"))
-_flow("translation.verify", Field(TranslationSettings, "verify"), values.integer(0))
 _flow(
     "translation.offset.header", Field(TranslationSettings, "offset_header"), values.offset_header
 )

@@ -8,7 +8,7 @@ and answers them, together with those of other partitions.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -141,7 +141,7 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             not_compacted=not_compacted,
         )
-        self._answered = AnsweredAtOnce(work, self._evidence)
+        self._answered = AnsweredAtOnce(self._evidence)
         # Used while the outermost positions have their conversations. Not with an observer, which
         # has to see every question.
         self._prefetch = (
@@ -433,11 +433,10 @@ class Partition:
             if reads.holding(stretch.start) is not stretch:
                 yield stretch
 
-    def answer(self, answers: Answers, verify: Collection[int]) -> None:
-        """Take the fast path's answers. Positions without one get conversations, and so do those of
-        `verify`."""
+    def answer(self, answers: Answers) -> None:
+        """Take the fast path's answers. Positions without one get conversations."""
         assert self.at_once is not None
-        left = self._answered.take(self.at_once.offsets, answers, verify)
+        left = self._answered.take(self.at_once.offsets, answers)
         self.at_once = None
         for side in Side:
             types = (stretch.timestamp_type for stretch in self.stretches(side))
@@ -446,12 +445,6 @@ class Partition:
         if left or self._not_at_once:
             self._take_in_all()
             self._converse_about(sorted([*left, *self._not_at_once]))
-
-    def verify(self) -> int:
-        """As `AnsweredAtOnce.verify`, when all conversations have ended."""
-        return self._answered.verify(
-            {offset: self._conversations[offset].translation for offset in self._answered.verified}
-        )
 
     # --- translations -----------------------------------------------------------------------
 
@@ -464,12 +457,12 @@ class Partition:
                 self._open.append(conversation)
 
     def _conversed(self) -> dict[int, Translation]:
-        """The translations of all positions except those that only the fast path has answered."""
+        """The translations of all positions except those that the fast path has answered."""
         found = {}
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
             found[offset] = conversation.translation
-        return found | self._answered.verified
+        return found
 
     def positions(self) -> Iterator[TranslatedPosition]:
         """All translations, in the order of the offsets, when all conversations have ended."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from random import random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +73,7 @@ def translate_partitions(
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
     own conversations only. `observe` listens to all of them.
     """
-    run = _Run(flow, source, target, work)
+    run = _Run(flow, source, target)
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
     not_compacted = topics_not_compacted(flow.translation, target, work)
     parts = (
@@ -94,7 +93,7 @@ def translate_with_carry_over(
     cost. What the last cycle left (`PartitionWork.carry_over`) saves questions where it is valid.
     """
     logs, not_compacted = _described(flow, source, target, work)
-    run = _Run(flow, source, target, work)
+    run = _Run(flow, source, target)
     blanks = {one.source: logs.blank(one) for one in work}
     done = {
         one.source: _refused(flow, one)
@@ -168,9 +167,7 @@ def _refused(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
 class _Run:
     """The rounds of a batch of partitions, and what they took."""
 
-    def __init__(
-        self, flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
-    ) -> None:
+    def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
         self._flow = flow.name
         self._match = flow.translation.match
         self._sides = {
@@ -178,9 +175,6 @@ class _Run:
             Side.TARGET: (target, Isolation.READ_COMMITTED),
         }
         self.cost = Cost()
-        # How many positions are to be verified, and how many may still be answered together.
-        self._verify = flow.translation.verify
-        self._to_come = sum(len(one.offsets) for one in work)
         # How many partitions have ended, and how many records a position of these took.
         self._through = self._took = 0
 
@@ -240,7 +234,7 @@ class _Run:
     def _note(self, part: Partition) -> None:
         self._through += 1
         self._took += part.records_at_once or 0
-        self.cost += Cost(positions=len(part.work.offsets), verified=part.verify())
+        self.cost += Cost(positions=len(part.work.offsets))
 
     def _answer_at_once(self, parts: Sequence[Partition]) -> None:
         """Answer the positions that these partitions have ready for the fast path."""
@@ -252,19 +246,7 @@ class _Run:
             log.error("answering_at_once_broke", error=type(error).__name__)
             found = [NO_ANSWERS for _ in parts]
         for part, answers in zip(parts, found, strict=True):
-            part.answer(answers, self._to_verify(answers))
-
-    def _to_verify(self, answers: Answers) -> set[int]:
-        chosen: set[int] = set()
-        if not self._verify:
-            return chosen
-        for offset in answers.offset.tolist():
-            # All positions are chosen with the same chance, whichever come first.
-            if random() * self._to_come < self._verify:  # noqa: S311 (a sample)
-                chosen.add(offset)
-                self._verify -= 1
-            self._to_come -= 1
-        return chosen
+            part.answer(answers)
 
     def _ask(self, questions: Iterable[Question], executor: Executor) -> dict[Question, Answer]:
         """Put the questions of one round, equal ones once, in one batch per side and kind, all of

@@ -44,17 +44,16 @@ class TranslatedPosition:
 class Cost:
     """The cost of translating positions.
 
-    `positions` are distinct; `recalled` of them came from the cache, and `verified` were translated
-    by the fast path and by the full rule. Fetches and time lookups are counted as they were asked
-    for. `bytes_read` are those of fetches on both sides, `source_bytes_read` those on the source.
-    `rounds` are the network waits one after the other. `source_requests` are all requests that this
-    sent to the source, if its client counts them. `commit_gap_seconds` is not a cost but a risk:
-    the longest time between reading a target group and sending the commit that was decided on it.
+    `positions` are distinct; `recalled` of them came from the cache. Fetches and time lookups are
+    counted as they were asked for. `bytes_read` are those of fetches on both sides,
+    `source_bytes_read` those on the source. `rounds` are the network waits one after the other.
+    `source_requests` are all requests that this sent to the source, if its client counts them.
+    `commit_gap_seconds` is not a cost but a risk: the longest time between reading a target group
+    and sending the commit that was decided on it.
     """
 
     positions: int = 0
     recalled: int = 0
-    verified: int = 0
     source_fetches: int = 0
     target_fetches: int = 0
     lookups: int = 0

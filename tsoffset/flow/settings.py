@@ -66,10 +66,9 @@ class TranslationSettings:
 
     `match` names what must be equal in a record and its copy: a subset of timestamp, key, value.
     `budget` bounds the fetches per source offset on each side, `scan_bytes` the bytes of a
-    partition's scans on each side. `floor` is `none` or `log_start`. `verify` is the number of
-    offsets of the fast path that the full rule checks. `offset_header` names a header in which the
-    replicator kept the source offset, and `expect` is `SAME_OFFSETS` if the mirror is said to keep
-    offsets; both are None if absent.
+    partition's scans on each side. `floor` is `none` or `log_start`. `offset_header` names a header
+    in which the replicator kept the source offset, and `expect` is `SAME_OFFSETS` if the mirror is
+    said to keep offsets; both are None if absent.
     """
 
     proof: str = "content"
@@ -77,13 +76,8 @@ class TranslationSettings:
     budget: int = 8
     scan_bytes: int = 8_000_000
     floor: str = "none"
-    verify: int = 0
     offset_header: OffsetHeader | None = None
     expect: str | None = None
-
-    def shared_by(self, tasks: int) -> "TranslationSettings":
-        """The same for one of several tasks: each has its part of `verify`, rounded up."""
-        return replace(self, verify=-(-self.verify // tasks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ so each cycle would add a row for each group-partition."""
 
 COUNTED = ("exact", "bounded", "frontier", "unproven")
 COUNTS = (
-    *("groups", "positions", "from_memory", "verified", "source_fetches", "target_fetches"),
+    *("groups", "positions", "from_memory", "source_fetches", "target_fetches"),
     *("time_lookups", "bytes_read", "source_bytes_read", "source_requests", "rounds", "retries"),
     *("committed", "would_commit", "unchanged", "skipped", "failed", "reread_bound"),
 )

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsoffset.columns import RecordColumns
-from tsoffset.model import Basis, Precision, Proof, Reason, Safety, Skipped, Translated
+from tsoffset.model import Basis, Precision, Proof, Safety, Translated
 from tsoffset.records import ALL, NO_TIMESTAMP, Flags, Numbers
 from tsoffset.rule.translate import Translation
 
@@ -40,9 +40,6 @@ class Answers(NamedTuple):
     offset: Numbers
     copy: Numbers
     timestamp: Numbers
-
-    def only(self, wanted: Flags) -> "Answers":
-        return Answers(*(column[wanted] for column in self))
 
 
 NO_ANSWERS = Answers(*[np.zeros(0, np.int64)] * 3)
@@ -85,18 +82,6 @@ def next_record(
     safety = Safety(Proof.FRONTIER, above)
     outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, safety)
     return Translation(outcome, timestamp_ms)
-
-
-def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
-    """Whether the full rule (`conversed`) contradicts the fast path (`at_once`): it is exact and
-    resumes at another record; it is not exact, and resumes further below than its bound says; or it
-    has no answer. Having none is no contradiction if the target sets timestamps itself."""
-    if isinstance(conversed, Skipped):
-        return conversed.reason is not Reason.TARGET_REWRITES_TIMESTAMPS
-    at = at_once.target_offset
-    if conversed.precision is Precision.EXACT:
-        return not conversed.equivalent_from <= at <= conversed.equivalent_to
-    return at > conversed.equivalent_to + (conversed.reread_bound or 0)
 
 
 def _has_content(records: RecordColumns, at: Numbers, match: frozenset[str]) -> Flags:

@@ -101,7 +101,6 @@ class CycleResult:
             "groups": self.groups,
             "positions": self.positions,
             "from_memory": cost.recalled,
-            "verified": cost.verified,
             "source_fetches": cost.source_fetches,
             "target_fetches": cost.target_fetches,
             "time_lookups": cost.lookups,

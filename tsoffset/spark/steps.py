@@ -141,7 +141,7 @@ class SparkSteps:
         leaders = self._leaders({p.topic for p in distinct}) if several else {}
         tasks = packing.partition_tasks(distinct, leaders, slots)
         rows = [np.concatenate([rows_of[partition] for partition in task]) for task in tasks]
-        steps = replace(self._steps, translating=min(len(tasks), slots), tasks=len(tasks))
+        steps = replace(self._steps, translating=min(len(tasks), slots))
         parts = (offsets[own] for own in rows)
         work = ((part, semi_join(partitions, part, PARTITION)) for part in parts)
         sizes = [len(own) for own in rows]

@@ -69,8 +69,7 @@ class StepsInTask:
     secret applies from the next cycle on. `log_format` and `log_level` are those of workers. From
     `until` on (seconds since 1970 UTC), nothing is committed, because Spark may have abandoned the
     task. `translating` is the number of tasks that translate at once and share the fetch limits of
-    the source; `tasks` is the number that translate in the cycle and share `translation.verify`.
-    `spent` is the cost of these steps so far.
+    the source. `spent` is the cost of these steps so far.
     """
 
     task: FlowTask
@@ -80,7 +79,6 @@ class StepsInTask:
     log_level: LogLevel
     until: float | None = None
     translating: int = 1
-    tasks: int = 1
     spent: Spent = field(default_factory=Spent)
 
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
@@ -156,7 +154,7 @@ class StepsInTask:
         with self.spent.on(stage), ExitStack() as leases:
             source = flow.source.shared_by(self.translating)
             yield StepsHere(
-                replace(flow, translation=flow.translation.shared_by(self.tasks)),
+                flow,
                 leases.enter_context(self.spent.lease(Side.SOURCE, connect, source)),
                 leases.enter_context(self.spent.lease(Side.TARGET, connect, flow.target)),
                 [
