@@ -18,13 +18,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 
-from tests.memory_flows import flow
 from tests.random_logs import NOW_MS, Kind
 from tests.replication_model import SOURCE, TARGET, Failback, World
 from tests.replicator import Life
-from tests.translating import silence_logs
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
+from tests.translating import Asked, Way, silence_logs, translated_together
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Failed, Outcome, TopicPartition, Translated
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog
@@ -279,26 +276,26 @@ def judge(
     logs: Iterable[SmallLog],
     *,
     settings: TranslationSettings | None = None,
+    held: int = Way.held,
     alone: float = 0.0,
     seconds: float | None = None,
 ) -> Judged:
     """Ask for every offset of each of these logs, all of one together, and of a share of them each
-    `alone`, too; for so long, or until there are no more."""
+    `alone`, too; for so long, or until there are no more. `held` is that of `Way`."""
     judged = Judged()
+    way = Way(settings=settings or TranslationSettings(), held=held)
     began = time.monotonic()
     rng = random.Random(0)
     logs = iter(logs)
     while part := list(islice(logs, AT_ONCE)):
-        _judge_part(part, settings or TranslationSettings(), judged, alone=rng.random() < alone)
+        _judge_part(part, way, judged, alone=rng.random() < alone)
         judged.seconds = time.monotonic() - began
         if seconds is not None and judged.seconds > seconds:
             break
     return judged
 
 
-def _judge_part(
-    logs: list[SmallLog], settings: TranslationSettings, judged: Judged, *, alone: bool
-) -> None:
+def _judge_part(logs: list[SmallLog], way: Way, judged: Judged, *, alone: bool) -> None:
     clusters = MemoryCluster("A"), MemoryCluster("B")
     worlds = [_world(log, f"{number}", clusters) for number, log in enumerate(logs)]
     judged.counts["logs"] += len(logs)
@@ -308,7 +305,7 @@ def _judge_part(
         asked += [[offsets[at : at + 1] for offsets in asked[0]] for at in range(most)]
     for offsets in asked:
         work = [
-            PartitionWork(
+            Asked(
                 TopicPartition(f"{SOURCE.topic}{number}", 0),
                 TopicPartition(f"{TARGET.topic}{number}", 0),
                 of,
@@ -318,13 +315,14 @@ def _judge_part(
             for number, (log, of) in enumerate(zip(logs, offsets, strict=True))
             if of
         ]
-        settled = translate_partitions(flow(translation=settings), *clusters, work)
-        for position in settled:
-            number = int(position.partition.topic.removeprefix(SOURCE.topic))
-            wrong = _note(judged, worlds[number], position.offset, position.translation.outcome)
-            if wrong is not None:
-                said = "alone" if alone and offsets is not asked[0] else "together"
-                judged.wrong.append(f"{logs[number]}: {position.offset} ({said}): {wrong}")
+        settled = translated_together(*clusters, work, held=way.held, translation=way.settings)
+        for partition, translations in settled.items():
+            number = int(partition.topic.removeprefix(SOURCE.topic))
+            for offset, translation in translations.items():
+                wrong = _note(judged, worlds[number], offset, translation.outcome)
+                if wrong is not None:
+                    said = "alone" if alone and offsets is not asked[0] else "together"
+                    judged.wrong.append(f"{logs[number]}: {offset} ({said}): {wrong}")
 
 
 def _world(log: SmallLog, suffix: str, clusters: tuple[MemoryCluster, MemoryCluster]) -> World:

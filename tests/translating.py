@@ -3,10 +3,10 @@
 import logging
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -21,12 +21,24 @@ from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.model import Failed, FailureKind, Isolation, Outcome, Precision, ReadFrom, Translated
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    Isolation,
+    Outcome,
+    Precision,
+    ReadFrom,
+    Side,
+    TopicPartition,
+    Translated,
+)
 from tsoffset.records import Flags, Numbers, Stretch
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import Verb
+
+T = TypeVar("T")
 
 # Of a long log not every position is asked for.
 MOST_POSITIONS_OF_A_WORLD = 60
@@ -61,18 +73,68 @@ class Way:
     fast_path: bool = True
 
 
+class Asked(NamedTuple):
+    """Offsets of a partition that are translated together, and what names tell of its mirror."""
+
+    source: TopicPartition
+    target: TopicPartition
+    offsets: tuple[int, ...]
+    is_remote_topic: bool = True
+    failback: bool = False
+
+
+def translated_together(
+    source: Cluster,
+    target: Cluster,
+    partitions: Iterable[Asked],
+    *,
+    held: int = rounds.RECORDS_HELD,
+    **flow_settings: Any,
+) -> dict[TopicPartition, dict[int, Translation]]:
+    """The outcomes of offsets of several partitions; `held` is that of `Way`."""
+    found: dict[TopicPartition, dict[int, Translation]] = {}
+    work = [PartitionWork(*one) for one in partitions]
+    with patch.object(rounds, "RECORDS_HELD", held):
+        for position in rounds.translate_partitions(flow(**flow_settings), source, target, work):
+            found.setdefault(position.partition, {})[position.offset] = position.translation
+    return found
+
+
 def translated_of(
     source: Cluster,
     target: Cluster,
     *committed: int,
+    copy: TopicPartition = TARGET,
     is_remote_topic: bool = True,
     failback: bool = False,
     **flow_settings: Any,
 ) -> dict[int, Translation]:
     """The outcomes of offsets of SOURCE that are translated together."""
-    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, failback)
-    found = rounds.translate_partitions(flow(**flow_settings), source, target, [work])
-    return {position.offset: position.translation for position in found}
+    asked = Asked(SOURCE, copy, committed, is_remote_topic, failback)
+    return translated_together(source, target, [asked], **flow_settings)[SOURCE]
+
+
+def translated_and_cached(
+    source: Cluster, target: Cluster, *committed: int, cached: Any = None, is_remote_topic: bool
+) -> tuple[Mapping[int, Translation], Any]:
+    """The outcomes of offsets of SOURCE that the full rule translates, with what an earlier cycle
+    has `cached`; and what is cached for the next one."""
+    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, carry_over=cached)
+    [found] = rounds.translate_with_carry_over(flow(), source, target, [work]).partitions
+    return found.conversed, found.learned.carry_over
+
+
+def ask(asking: Generator[Question, Answer, T], source: Cluster, target: Cluster) -> T:
+    """What a part of the rule returns whose questions these clusters answer."""
+    clusters = {Side.SOURCE: source, Side.TARGET: target}
+    answer: Answer = None
+    while True:
+        try:
+            question = asking.send(answer)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+        cluster = clusters[question.side]
+        [answer] = rounds._ask_cluster(cluster, Isolation.READ_UNCOMMITTED, [question]).values()
 
 
 def asked(world: World, seed: int) -> list[int]:

@@ -12,14 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.memory_flows import Estate, flow, messages, row_of
+from tests.memory_flows import Estate, messages, row_of
 from tests.random_examples import scaled
 from tests.random_logs import Kind
-from tests.replication_model import SOURCE, TARGET, build
+from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs, run
-from tests.translating import Way, mistake_of, outcomes
-from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.work import PartitionWork
+from tests.translating import Way, mistake_of, outcomes, translated_and_cached
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.model import Precision, Translated
@@ -296,14 +294,12 @@ def test_where_the_source_may_be_the_replica_no_proof_by_time_is_kept():
     today; the replica is set back then, and has x0 and x1, which the group has yet to read."""
     logs = Logs("a@10 b@11 c@12 d@13 e@14 f@15", "x0@0 x1@1 a@10 b@11 c@12 d@13 e@14 f@15")
     clusters = logs.source_cluster, logs.target_cluster
-    work = PartitionWork(SOURCE, TARGET, (0, 3), is_remote_topic=False)
-    [first] = translate_with_carry_over(flow(), *clusters, [work]).partitions
+    _, cached = translated_and_cached(*clusters, 0, 3, is_remote_topic=False)
     content = {message.value: message for _, message in logs.target.messages()}
     logs.source.append([content[name] for name in (b"x0", b"x1", b"a", b"b", b"c", b"d")])
     for committed in (4, 5, 6):
-        again = replace(work, offsets=(committed,), carry_over=first.learned.carry_over)
-        [second] = translate_with_carry_over(flow(), *clusters, [again]).partitions
-        outcome = second.conversed[committed].outcome
+        found, _ = translated_and_cached(*clusters, committed, cached=cached, is_remote_topic=False)
+        outcome = found[committed].outcome
         assert not isinstance(outcome, Translated) or outcome.target_offset == 0
 
 

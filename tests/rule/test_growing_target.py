@@ -3,8 +3,8 @@
 import pytest
 
 from tests.memory_flows import Estate, after_each, flow, identity_flow, messages
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
+from tests.replication_model import SOURCE
+from tests.translating import translated_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
 from tsoffset.model import Outcome, Precision, Row, Skipped, TopicPartition, Translated
@@ -35,11 +35,10 @@ def _copy(settings: FlowSettings) -> str:
 
 
 def _translated(estate: Estate, settings: FlowSettings, offset: int) -> Outcome:
-    copy = _copy(settings)
-    places = TopicPartition("orders", 0), TopicPartition(copy, 0)
-    work = PartitionWork(*places, (offset,), is_remote_topic=copy != "orders")
-    [found] = translate_partitions(settings, estate["A"], estate["B"], [work])
-    return found.translation.outcome
+    copy = TopicPartition(_copy(settings), 0)
+    clusters = estate["A"], estate["B"]
+    found = translated_of(*clusters, offset, copy=copy, is_remote_topic=copy != SOURCE)
+    return found[offset].outcome
 
 
 def _is_wrong(offset: int, answer: Translated | Row) -> bool:

@@ -1,22 +1,20 @@
 """The rule by example: the rows of docs/design.md section 1, each in a few lines."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import pytest
 
 from tests.memory_flows import after_each
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.rule.test_frontier_examples import Logs
-from tests.translating import translated_of
+from tests.translating import ask, translated_of
 from tsoffset.cycle import conversations
-from tsoffset.cycle.rounds import _ask_cluster
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
-    Isolation,
     Outcome,
     Precision,
     ReadFrom,
@@ -32,12 +30,10 @@ from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.rule.duplicates import earliest_of
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.frontier import last_copy
-from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.inquiry import Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_partition
-
-T = TypeVar("T")
 
 
 class Mirror:
@@ -279,27 +275,16 @@ def test_a_last_copy_whose_original_is_gone_may_be_of_any_earlier_record():
     evidence = Evidence(SOURCE, TARGET, TranslationSettings())
     inquiry = Inquiry(evidence)
 
-    def asked(asking: Generator[Question, Answer, T]) -> T:
-        clusters = {Side.SOURCE: mirrored.source_cluster, Side.TARGET: mirrored.target_cluster}
-        answer: Answer = None
-        while True:
-            try:
-                question = asking.send(answer)
-            except StopIteration as stop:
-                return cast(T, stop.value)
-            [answer] = _ask_cluster(
-                clusters[question.side], Isolation.READ_UNCOMMITTED, [question]
-            ).values()
-
+    clusters = mirrored.source_cluster, mirrored.target_cluster
     for side in Side:
-        asked(inquiry.log_range(side))
-    asked(inquiry.read(Side.SOURCE, 2))
-    last = asked(last_copy(inquiry))
+        ask(inquiry.log_range(side), *clusters)
+    ask(inquiry.read(Side.SOURCE, 2), *clusters)
+    last = ask(last_copy(inquiry), *clusters)
     assert isinstance(last, Last)
     assert last.lowest == 2
     evidence.forget_records(-1)
     mirrored.source.remove([2])
-    assert asked(earliest_of(inquiry, last)) == 0
+    assert ask(earliest_of(inquiry, last), *clusters) == 0
 
 
 def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():

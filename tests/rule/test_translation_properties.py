@@ -28,7 +28,6 @@ from tests.translating import (
     sliced,
     translations,
 )
-from tsoffset.cycle.rounds import RECORDS_HELD
 from tsoffset.cycle.under_way import ConversationUnderWay
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Basis, FirstAtTime, Isolation, Precision, Side, Translated
@@ -90,7 +89,7 @@ ways = st.builds(
     ),
     cut=st.sampled_from((None, None, None, None, 1, 5)),
     name=st.sampled_from(("replica", "replica", "same")),
-    held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 1, 20, 200)),
+    held=st.sampled_from((Way.held, Way.held, 1, 20, 200)),
     failing=st.sampled_from((0.0,) * 5 + (0.02, 0.1)),
 )
 seeds = st.integers(0, 2**32)
@@ -136,7 +135,7 @@ large_ways = st.builds(
         )
     ),
     name=st.sampled_from(("replica", "replica", "same")),
-    held=st.sampled_from((RECORDS_HELD, RECORDS_HELD, 200, 2_000)),
+    held=st.sampled_from((Way.held, Way.held, 200, 2_000)),
 )
 retried = st.builds(
     lambda kind, couples, replays: replace(kind, couples=couples, replays=replays),
