@@ -16,7 +16,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
-from tests.producing import Contents, Written
+from tests.producing import OPEN_MS, Contents, Written
 from tests.producing import Transaction as OpenTransaction
 from tests.scenarios.flows import member
 from tests.waiting import wait_until
@@ -141,10 +141,6 @@ class MemoryStand(Stand):
         there = self.cluster.group(group)
         there.pending[partition] = CommittedOffset(offset)
         yield lambda: there.end_transaction()
-
-    def impatient(self) -> Cluster:
-        """The same cluster with a short deadline for calls."""
-        return self.cluster
 
     def another_cluster(self) -> Cluster:
         """The same cluster, over connections of its own where it has any."""
@@ -300,6 +296,7 @@ class BrokerStand(Stand):
             KafkaProducer(
                 bootstrap_servers=self._broker.bootstrap,
                 transactional_id=self.unique("transaction"),
+                transaction_timeout_ms=OPEN_MS,
             )
         ) as producer:
 
@@ -315,11 +312,6 @@ class BrokerStand(Stand):
             offsets = {KafkaTopicPartition(*place): OffsetAndMetadata(offset, "", -1)}
             producer.send_offsets_to_transaction(offsets, group)
             yield commit
-
-    def impatient(self) -> Cluster:
-        return KafkaCluster(
-            ClusterSettings("impatient", (self._broker.bootstrap,), admin_timeout_ms=1_500)
-        )
 
     def another_cluster(self) -> Cluster:
         return KafkaCluster(ClusterSettings("R", (self._broker.bootstrap,), offset_header=ORIGIN))

@@ -17,6 +17,7 @@ from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
 from tests.configured import nowhere, properties_file
+from tests.embedded_cluster import LONG_SESSION
 from tests.producing import Contents
 from tests.random_examples import scaled
 from tests.scenarios.rounds.plans import SEED_VARIABLE, chosen_seed
@@ -113,14 +114,16 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def source_broker(tmp_path_factory) -> Iterator[EmbeddedBroker]:
     """A one-node cluster to copy from; shared, so use names of your own (`unique`)."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("source"), name="source") as broker:
+    folder = tmp_path_factory.mktemp("source")
+    with EmbeddedBroker(folder, name="source", properties=LONG_SESSION) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def target_broker(tmp_path_factory) -> Iterator[EmbeddedBroker]:
     """A one-node cluster to copy to; shared, so use names of your own (`unique`)."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("target"), name="target") as broker:
+    folder = tmp_path_factory.mktemp("target")
+    with EmbeddedBroker(folder, name="target", properties=LONG_SESSION) as broker:
         yield broker
 
 

@@ -8,6 +8,10 @@ from typing import Self
 
 from tsoffset.lab.embedded import EmbeddedBroker
 
+# For a node that is not killed: its controller does not fence it where a busy machine stops both
+# for seconds.
+LONG_SESSION = {"broker.session.timeout.ms": "60000"}
+
 
 class EmbeddedCluster:
     """A cluster of several nodes; the first one is the controller.

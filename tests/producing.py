@@ -25,6 +25,8 @@ from tsoffset.lab.embedded import Access
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 READ_SECONDS = 60
+# How long a transaction may stay open: the most that a broker allows, for slow machines.
+OPEN_MS = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class Contents:
         producer = KafkaProducer(
             **self._client,
             transactional_id=transactional_id,
+            transaction_timeout_ms=OPEN_MS,
             # A batch ends where the test says, at a flush.
             linger_ms=600_000,
             delivery_timeout_ms=700_000,

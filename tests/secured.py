@@ -16,6 +16,7 @@ from kafka.admin import (
     ResourceType,
 )
 
+from tests.embedded_cluster import LONG_SESSION
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
 from tsoffset.lab.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
@@ -124,7 +125,11 @@ def secured_broker(
         # Kafka fetches tokens' keys only from addresses that Java's options name.
         options = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks_url}",)
         with EmbeddedBroker(
-            folder / name, name=name, security=security, java_options=options
+            folder / name,
+            name=name,
+            security=security,
+            properties=LONG_SESSION,
+            java_options=options,
         ) as broker:
             yield Secured(broker, authority, trust_store, tokens, folder)
 

@@ -53,7 +53,7 @@ class ZooKeeperBroker(EmbeddedBroker):
         return {
             "broker.id": str(self.node_id),
             "zookeeper.connect": f"{HOST}:{self._zookeeper.port}",
-            "zookeeper.session.timeout.ms": "3000",
+            "zookeeper.session.timeout.ms": "10000",
             "listeners": client,
             "log.dirs": str(self.directory / "data"),
             **self._own_properties,

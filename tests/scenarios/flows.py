@@ -9,9 +9,9 @@ from pathlib import Path
 import javaproperties
 from kafka import KafkaConsumer
 
-from tests.embedded_cluster import EmbeddedCluster, start_together
+from tests.embedded_cluster import LONG_SESSION, EmbeddedCluster, start_together
 from tests.producing import Contents
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
@@ -23,6 +23,8 @@ from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
+# For how many seconds a member is waited for before another one tries.
+_POLLS = 15
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 # Settings with which MirrorMaker 2 emits checkpoints each second; and commits by them as well.
 CHECKPOINTS = {
@@ -71,7 +73,7 @@ def prepare_mirror(
 @contextmanager
 def two_brokers(folder: Path) -> Iterator[list[EmbeddedBroker]]:
     """Two clusters, A and B, which compact soon."""
-    quick = {"log.cleaner.backoff.ms": "100"}
+    quick = {"log.cleaner.backoff.ms": "100", **LONG_SESSION}
     pair = [EmbeddedBroker(folder / name, name=name, properties=quick) for name in "AB"]
     with ExitStack() as running:
         start_together(running, *pair)
@@ -192,7 +194,7 @@ def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer
                         )
                     )
                 )
-                for _ in range(int(PATIENCE_SECONDS / 4)):
+                for _ in range(_POLLS):
                     if consumer.assignment():
                         joined.append(consumer)
                         opened.enter_context(trying.pop_all())
@@ -200,7 +202,7 @@ def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer
                     consumer.poll(timeout_ms=1_000, max_records=1)
             return False
 
-        wait_until(join, f"{group} has a member", seconds=2 * PATIENCE_SECONDS)
+        wait_until(join, f"{group} has a member")
         yield joined[0]
 
 

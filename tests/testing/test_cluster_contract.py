@@ -1054,8 +1054,7 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand, cluster):
     cluster.commit({group: {partition: CommittedOffset(3)}})
     with stand.pending_offset(group, partition, 6) as commit:
         assert offsets_of(cluster, group, require_stable=False) == {partition: CommittedOffset(3)}
-        with stand.impatient() as impatient:
-            answers = impatient.committed([group], require_stable=True).by_group()[group]
+        answers = cluster.committed([group], require_stable=True).by_group()[group]
         unstable = answers if isinstance(answers, Failed) else answers[partition]
         assert unstable.kind is FailureKind.COORDINATOR
         commit()
