@@ -11,7 +11,7 @@ from tests.invoking import start
 from tests.processes import descendants, runs
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
-SECONDS = 180
+SECONDS = 300
 
 
 class Daemon:

@@ -86,7 +86,7 @@ def succeeds(*command: str | Path, **options: Any) -> str:
 def run_process(*words: str) -> tuple[int, str, str]:
     """Run a command as a process of its own: its exit status, output and standard error."""
     with start(*words) as process:
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=400)
     return process.returncode, out, err
 
 

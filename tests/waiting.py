@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 60.0
+# Java may take most of a minute to start on a busy machine.
+PATIENCE_SECONDS = 120.0
 
 
 def wait_until(

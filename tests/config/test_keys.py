@@ -133,7 +133,7 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
     """What Kafka's clients themselves list as their settings draws no warning after a cluster's
     alias, nor after that of a client."""
     listing = JavaProcess("listing", [f"org.apache.kafka.clients.{class_name}"], directory=tmp_path)
-    assert listing.run(timeout_seconds=60) == 0
+    assert listing.run(timeout_seconds=180) == 0
     page = listing.log_path.read_text(encoding="utf-8")
     # Those that are read, so that a value would have to be right, are known for certain.
     read = {"isolation.level", *CLUSTER_KEYS}

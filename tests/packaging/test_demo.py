@@ -361,7 +361,7 @@ def test_stop_ends_what_was_kept_and_nothing_else(tmp_path, monkeypatch):
             remember(elsewhere, {"backup": other.pid})
             result = invoke("demo", "--stop")
             assert (result.exit_code, result.output) == (0, f"Stopped backup; removed {folder}.\n")
-            assert ours.wait(10) == -signal.SIGKILL
+            assert ours.wait(60) == -signal.SIGKILL
             assert other.poll() is None
         finally:
             other.kill()

@@ -13,18 +13,18 @@ from tests.invoking import Command, start
 pytestmark = pytest.mark.usefixtures("heeds_ctrl_c")
 
 # A module in the program's path that waits in its import, as a slow disk does.
-SLOW = "import os, time\nos.write(1, b'loading')\ntime.sleep(60)\n"
+SLOW = "import os, time\nos.write(1, b'loading')\ntime.sleep(600)\n"
 # Python drops an exception that such a callback raises.
 SLOW_CALLBACK = """
 import os, time, weakref
 class Module: pass
 def unload(_):
     os.write(1, b"loading")
-    time.sleep(60)
+    time.sleep(600)
 module = Module()
 reference = weakref.ref(module, unload)
 del module
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -55,13 +55,13 @@ def test_a_second_one_does_not_wait_for_what_the_first_has_ended(tmp_path):
     """A cluster that hangs may keep a command from ending for most of a minute."""
     busy = "try:\n    import slow\nfinally:\n    slow_end()\n"
     (tmp_path / "slow.py").write_text(SLOW)
-    end = "import os, time\ndef slow_end():\n    os.write(1, b'ending!')\n    time.sleep(60)\n"
+    end = "import os, time\ndef slow_end():\n    os.write(1, b'ending!')\n    time.sleep(600)\n"
     (tmp_path / "javaproperties.py").write_text(end + busy)
     with load_slowly(tmp_path) as process:
         for said in (b"loading", b"ending!"):
             assert os.read(process.stdout.fileno(), 7) == said
             process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     assert process.returncode == 130
 
 
@@ -81,5 +81,5 @@ def test_a_wait_ends_although_polars_is_loaded():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert os.read(process.stdout.fileno(), 7) == b"waiting"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert b"KeyboardInterrupt" in said

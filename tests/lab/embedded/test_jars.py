@@ -19,7 +19,7 @@ from tsoffset.lab.embedded import KAFKA_VERSION, jars, resolve_jars
 from tsoffset.lab.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
 from tsoffset.lab.embedded.ports import free_port
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 180
 JARS = {
     f"org/example/{name}/1.0/{name}-1.0.jar": b"jar of " + name.encode()
     for name in ("clients", "server", "tools")
