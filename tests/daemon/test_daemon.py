@@ -416,6 +416,7 @@ def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path):
         now.daemon.pause("A->B")
         now.wait_for(lambda: now.told("pause_not_written"))
         now.wait_for(lambda: now.status.state is FlowState.PAUSED)
+        now.wait_for(lambda: now.told("pauses_not_read"))
         state.unlink()
         now.wait_for(lambda: state.is_dir() and list(state.glob("*.paused")))
         warnings = [one["log_level"] for one in now.told("pause_not_written")]
