@@ -16,7 +16,7 @@ from benchmarks.estates import Commits, Log, exact_rows, flow_file, settings, tw
 from benchmarks.filling import Batches
 from benchmarks.measures import rounded, spread
 from benchmarks.results import Result, options, run, shown
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 
 SHIFT = 1_000
 
@@ -44,10 +44,10 @@ def _measure(chosen: argparse.Namespace) -> Result:
             prefix = f"of-{groups}"
             commits = log.commits(groups, prefix=prefix, seed=groups)
             filling.commit(settings("A", source.bootstrap), commits)
-            carry_over = FlowCarryOver()
-            cold = cycle(spark, configuration, carry_over=carry_over, groups=f"{prefix}-.*")
+            cache = FlowCache()
+            cold = cycle(spark, configuration, cache=cache, groups=f"{prefix}-.*")
             assert exact_rows(cold.rows, SHIFT) == len(cold.rows)
-            warm = cycle(spark, configuration, carry_over=carry_over, groups=f"{prefix}-.*")
+            warm = cycle(spark, configuration, cache=cache, groups=f"{prefix}-.*")
             needed = _batches(commits, log) * _batch_bytes(log.batches)
             found = {
                 "groups": groups,

@@ -18,7 +18,7 @@ from tests.translating import silence_logs
 from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
@@ -56,7 +56,7 @@ def cycle(
     configuration: Configuration,
     *,
     commit: bool = False,
-    carry_over: FlowCarryOver | None = None,
+    cache: FlowCache | None = None,
     groups: str | None = None,
     topics: str | None = None,
     connect: Connect = kafka_cluster,
@@ -65,7 +65,7 @@ def cycle(
     JSON. Raises AssertionError if a row failed, because a failed row is fast."""
     task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
     started = time.perf_counter()
-    result = run_cycle(spark, task, commit=commit, carry_over=carry_over)
+    result = run_cycle(spark, task, commit=commit, cache=cache)
     rows = result.rows
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         tally_of(rows.table)

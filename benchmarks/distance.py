@@ -17,7 +17,7 @@ from benchmarks.estates import Log, exact_rows, flow_file, settings
 from benchmarks.measures import in_turns, line, rounded, spread
 from benchmarks.proxy import far_broker
 from benchmarks.results import Result, options, run, shown
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 
 SHIFT = 1_000
 ROUND_TRIPS_MS = (0, 1, 20, 50, 100)
@@ -47,7 +47,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
             filling.commit(settings("A", source.bootstrap), log.commits(number, prefix=name))
         configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
         found: dict[str, list[Result]] = {name: [] for name in groups}
-        remembered = {name: FlowCarryOver() for name in groups if name.endswith("warm")}
+        remembered = {name: FlowCache() for name in groups if name.endswith("warm")}
 
         def one(name: str, round_trip_ms: int) -> float:
             with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
@@ -56,7 +56,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
                     configuration,
                     groups=f"{name}-\\d.*",
                     commit=name in remembered,
-                    carry_over=remembered.get(name),
+                    cache=remembered.get(name),
                 )
             assert exact_rows(result.rows, SHIFT) == len(result.rows)
             found[name].append({"positions": result.positions, **asdict(result.cost)})

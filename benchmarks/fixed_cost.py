@@ -23,7 +23,7 @@ from benchmarks.estates import Log, flow_file, settings, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.history.views import map_in_arrow
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind
@@ -57,25 +57,25 @@ def _measure(chosen: argparse.Namespace) -> Result:
         configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
         silence_logs()
 
-        def idle(spark: SparkSession, carry_over: FlowCarryOver) -> float:
-            result = cycle(spark, configuration, commit=True, carry_over=carry_over)
+        def idle(spark: SparkSession, cache: FlowCache) -> float:
+            result = cycle(spark, configuration, commit=True, cache=cache)
             assert {row.outcome for row in result.rows} == {OutcomeKind.UNCHANGED}
             return result.seconds
 
         def rested(*, kept: bool) -> list[float]:
-            carry_over, times = FlowCarryOver(), []
+            cache, times = FlowCache(), []
             with spark_session(_MASTER, keep_workers=kept) as spark:
-                cycle(spark, configuration, commit=True, carry_over=carry_over)
+                cycle(spark, configuration, commit=True, cache=cache)
                 for _ in range(_RESTS):
                     time.sleep(_REST_SECONDS)
-                    times.append(idle(spark, carry_over))
+                    times.append(idle(spark, cache))
             return times
 
-        carry_over = FlowCarryOver()
+        cache = FlowCache()
         with spark_session(_MASTER) as spark:
-            cycle(spark, configuration, commit=True, carry_over=carry_over)
+            cycle(spark, configuration, commit=True, cache=cache)
             works = {
-                "cycle": lambda: idle(spark, carry_over),
+                "cycle": lambda: idle(spark, cache),
                 "smallest": lambda: seconds_of(lambda: _with_trips(_byte_job, spark, clusters)),
                 "small_table": lambda: seconds_of(lambda: _with_trips(_table_job, spark, clusters)),
             }

@@ -34,7 +34,7 @@ from benchmarks.generated import Sizes
 from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import TopicPartition
 
 SHIFT = 1_000
@@ -164,14 +164,14 @@ def _twice(
     with session() as spark:
         # Starts the workers, and both forms of a cycle: in one task, and in several.
         for rows in (1, _MANY_ROWS):
-            few = FlowCarryOver(rows=rows)
-            cycle(spark, configuration, groups=_FEW, carry_over=few, **how)
-        carry_over = FlowCarryOver()
+            few = FlowCache(rows=rows)
+            cycle(spark, configuration, groups=_FEW, cache=few, **how)
+        cache = FlowCache()
         found: Result = {}
         for name, flow in (("cold", configuration), ("warm", then or configuration)):
             forget_peaks()
             before = cpu()
-            result = cycle(spark, flow, groups=groups, carry_over=carry_over, **how)
+            result = cycle(spark, flow, groups=groups, cache=cache, **how)
             # At once: Spark ends workers that are idle for a minute, and the check takes long.
             spent = cpu_since(before) | peaks_mb()
             assert exact_rows(result.rows, shift) == len(result.rows)

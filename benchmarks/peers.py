@@ -41,7 +41,7 @@ from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
@@ -265,27 +265,27 @@ class _Stand:
     def tsoffset(self, spark: Any) -> dict[str, Any]:
         """Cycles of tsoffset over the same."""
         self._reset()
-        carry_over = FlowCarryOver()
+        cache = FlowCache()
         # Spark ends workers that are idle for a minute; this starts them again, with connections.
         cycle(spark, self.configuration, groups=_WARMING_GROUPS)
-        found = {"cold": self._our_cycle(spark, carry_over)}
+        found = {"cold": self._our_cycle(spark, cache)}
         found["cold"] |= self._judged(self._commits)
-        found["warm"] = self._our_cycle(spark, carry_over)
+        found["warm"] = self._our_cycle(spark, cache)
         found["warm"] |= self._judged(self._commits)
         now = self._commits
         for phase, share in MOVES.items():
             moved = self._move(now, share)
             now = now | moved
-            found[phase] = self._our_cycle(spark, carry_over)
+            found[phase] = self._our_cycle(spark, cache)
             found[phase] |= self._judged(moved)
         self._move_back()
         shown("tsoffset", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
-    def _our_cycle(self, spark: Any, carry_over: FlowCarryOver) -> dict[str, Any]:
+    def _our_cycle(self, spark: Any, cache: FlowCache) -> dict[str, Any]:
         def one() -> tuple[CycleResult, Mapping[str, float]]:
             worked = cpu()
-            result = cycle(spark, self.configuration, commit=True, carry_over=carry_over)
+            result = cycle(spark, self.configuration, commit=True, cache=cache)
             return result, cpu_since(worked)
 
         (result, worked), spell = self._spell(one)

@@ -13,7 +13,7 @@ from tsoffset.flow.policy import (
     ReplicationPolicy,
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -220,7 +220,7 @@ class Estate:
         *,
         commit: bool = True,
         competing_flows: Sequence[FlowSettings] = (),
-        carry_over: CarryOver | None = None,
+        cache: CachedTables | None = None,
     ) -> list[Row]:
         settings = settings or flow()
         return cycle(
@@ -232,7 +232,7 @@ class Estate:
                 CompetingFlow(competing, self[competing.source.alias])
                 for competing in competing_flows
             ],
-            carry_over=carry_over,
+            cache=cache,
             clock=self.time,
         )
 

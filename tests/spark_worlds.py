@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.memory_flows import mirrored_estate
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle
@@ -46,9 +46,9 @@ class World:
         task: FlowTask | None = None,
         *,
         commit: bool = True,
-        carry_over: FlowCarryOver | None = None,
+        cache: FlowCache | None = None,
     ) -> CycleResult:
-        return run_cycle(self.session, task or self.task(), commit=commit, carry_over=carry_over)
+        return run_cycle(self.session, task or self.task(), commit=commit, cache=cache)
 
     def asked(self, alias: str, verb: str) -> list[str]:
         """All items that were asked of the verb, in all calls."""

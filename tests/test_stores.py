@@ -9,12 +9,12 @@ from threading import Event
 
 import pytest
 
-from tests.group_sync.test_state import carry_over, contents
+from tests.group_sync.test_state import cache, contents
 from tests.invoking import succeeds
 from tests.waiting import PATIENCE_SECONDS
 from tsoffset import stores
 from tsoffset.daemon.pauses import Pauses
-from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.state import FlowCache, StateFile
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def store() -> Iterator[str]:
 def test_a_uri_of_this_machine_is_its_folder(tmp_path):
     """The same file, written with the same care, whether its folder has a path or a URI."""
     folder = tmp_path / "one two"
-    assert StateFile(folder.as_uri(), "A->B").save(carry_over()) is None
-    assert contents(StateFile(folder, "A->B").load()[0]) == contents(carry_over())
+    assert StateFile(folder.as_uri(), "A->B").save(cache()) is None
+    assert contents(StateFile(folder, "A->B").load()[0]) == contents(cache())
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -40,12 +40,12 @@ def test_what_a_store_is_given_comes_back(store):
     """Nothing at first, then what was saved last, a file a flow."""
     files = [StateFile(store, "A->B"), StateFile(store, "A->C")]
     found, warning = files[0].load()
-    assert (contents(found), warning) == (contents(FlowCarryOver()), None)
+    assert (contents(found), warning) == (contents(FlowCache()), None)
     for number in range(2):
-        assert [file.save(carry_over(number)) for file in files] == [None, None]
+        assert [file.save(cache(number)) for file in files] == [None, None]
         found, warning = files[0].load()
         assert warning is None
-        assert contents(found) == contents(carry_over(number))
+        assert contents(found) == contents(cache(number))
 
 
 def test_a_store_is_given_nothing_that_it_has(store):
@@ -53,23 +53,23 @@ def test_a_store_is_given_nothing_that_it_has(store):
     file = StateFile(store, "A->B")
     system, _ = stores._opened(store)
     path = "state/A-%3EB.state"
-    file.save(carry_over())
+    file.save(cache())
     written = system.get_file_info(path).mtime
-    file.save(carry_over())
+    file.save(cache())
     assert system.get_file_info(path).mtime == written
     with system.open_input_file(path) as whole:
         half = whole.read()[:-7]
     with system.open_output_stream(path) as damaged:
         damaged.write(half)
     assert "damaged" in str(file.load()[1])
-    file.save(carry_over())
-    assert contents(file.load()[0]) == contents(carry_over())
+    file.save(cache())
+    assert contents(file.load()[0]) == contents(cache())
 
 
 def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, monkeypatch):
     """Another process puts a longer one: what is read is one of the two."""
     file = StateFile(store, "A->B")
-    file.save(carry_over())
+    file.save(cache())
     read = stores.ObjectStore.read
     cut = iter([True])
     monkeypatch.setattr(
@@ -77,7 +77,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, monkey
     )
     found, warning = file.load()
     assert warning is None
-    assert contents(found) == contents(carry_over())
+    assert contents(found) == contents(cache())
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, monkey
 def test_a_store_that_cannot_be_used_is_a_warning(uri, why):
     """Unknown, unreachable, or without the folder: named, and without credentials."""
     file = StateFile(uri, "A->B")
-    warning = file.save(carry_over())
+    warning = file.save(cache())
     assert why in warning
     assert str(file.path) in warning
     found, not_read = file.load()
-    assert contents(found) == contents(FlowCarryOver())
+    assert contents(found) == contents(FlowCache())
     assert "secret" not in f"{warning} {not_read} {file.path}"
 
 
@@ -114,7 +114,7 @@ def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
     file = StateFile(store, "A->B")
     try:
         assert "no answer within" in str(file.load()[1])
-        assert "no answer within" in str(file.save(carry_over()))
+        assert "no answer within" in str(file.save(cache()))
     finally:
         answering.set()
 

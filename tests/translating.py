@@ -119,9 +119,9 @@ def translated_and_cached(
 ) -> tuple[Mapping[int, Translation], Any]:
     """The outcomes of offsets of SOURCE that the full rule translates, with what an earlier cycle
     has `cached`; and what is cached for the next one."""
-    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, carry_over=cached)
-    [found] = rounds.translate_with_carry_over(flow(), source, target, [work]).partitions
-    return found.conversed, found.learned.carry_over
+    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, cache=cached)
+    [found] = rounds.translate_with_cache(flow(), source, target, [work]).partitions
+    return found.conversed, found.learned.cache
 
 
 def ask(asking: Generator[Question, Answer, T], source: Cluster, target: Cluster) -> T:

@@ -8,7 +8,7 @@ import pytest
 from tests.memory_flows import Estate, flow
 from tsoffset.cycle import conversations
 from tsoffset.cycle.cleanup_policy import is_compacted, topics_not_compacted
-from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
+from tsoffset.cycle.rounds import translate_partitions, translate_with_cache
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import Failed, FailureKind, Operation, Resource, TopicPartition
@@ -16,7 +16,7 @@ from tsoffset.rule.evidence import Evidence
 from tsoffset.testing.memory_cluster import Verb
 
 TIMEOUT = Failed(FailureKind.TIMEOUT, "made to fail")
-TRANSLATE: tuple[Callable[..., Any], ...] = (translate_partitions, translate_with_carry_over)
+TRANSLATE: tuple[Callable[..., Any], ...] = (translate_partitions, translate_with_cache)
 Told = dict[tuple[str, int], bool]
 
 

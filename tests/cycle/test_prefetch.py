@@ -5,7 +5,7 @@ import pytest
 from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
 from tests.rule.test_translate import Mirror
-from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
+from tsoffset.cycle.rounds import translate_partitions, translate_with_cache
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Precision, TopicPartition, Translated
 
@@ -28,7 +28,7 @@ def test_few_waits_however_many_positions(begins, positions):
         outcome = position.translation.outcome
         assert isinstance(outcome, Translated)
         assert (outcome.target_offset, outcome.reread_bound) == (position.offset - begins, 0)
-    cost = translate_with_carry_over(flow(), *clusters, [work(*offsets)]).cost
+    cost = translate_with_cache(flow(), *clusters, [work(*offsets)]).cost
     assert cost.rounds <= {1: 3, 2: 4, 8: 6}.get(positions, 7)
 
 

@@ -1,6 +1,6 @@
 """What one cycle remembers for the next: it saves questions, and never changes an answer.
 
-On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case that needs it.
+On clusters in memory; each rule of `tsoffset.rule.partition_cache` with the case that needs it.
 """
 
 import copy
@@ -21,11 +21,11 @@ from tests.memory_flows import (
 )
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import ReadGroups, StepsHere, after_read, unread
 from tsoffset.group_sync.read import groups_frame
 from tsoffset.group_sync.tables import KNOWN
-from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
+from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -39,7 +39,7 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.rule.carry_over import MOST_PAIRS, PartitionCarryOver
+from tsoffset.rule.partition_cache import MOST_PAIRS, PartitionCache
 from tsoffset.testing.memory_cluster import Verb
 
 ORDERS = TopicPartition("orders", 0)
@@ -54,7 +54,7 @@ class Remembering:
 
     estate: Estate
     settings: FlowSettings = field(default_factory=flow)
-    memory: CarryOver = field(default_factory=CarryOver)
+    cache: CachedTables = field(default_factory=CachedTables)
 
     @classmethod
     def of(cls, *offsets: int, records: int = 100, first_offset: int = 400) -> "Remembering":
@@ -72,16 +72,16 @@ class Remembering:
         return world
 
     def sync(self, *, commit: bool = True) -> list[Row]:
-        """A cycle with carry-over."""
-        return self.estate.sync(self.settings, commit=commit, carry_over=self.memory)
+        """A cycle with the cache."""
+        return self.estate.sync(self.settings, commit=commit, cache=self.cache)
 
     def plan_anew(self) -> list[Row]:
         """What a plan says that knows of no position, only of what was committed last; nothing is
         remembered of it."""
-        pairs = self.memory.pairs
+        pairs = self.cache.pairs
         nothing = pl.lit(None, pl.Int64)
         pairs = pairs.with_columns(nothing.alias(name) for name in KNOWN)
-        return self.estate.sync(self.settings, commit=False, carry_over=CarryOver(pairs))
+        return self.estate.sync(self.settings, commit=False, cache=CachedTables(pairs))
 
     def asked(self) -> int:
         """Fetches and time lookups so far, on both sides."""
@@ -92,13 +92,13 @@ class Remembering:
         )
 
     def asked_by_sync(self) -> int:
-        """What a cycle with carry-over asks for."""
+        """What a cycle with the cache asks for."""
         before = self.asked()
         self.sync()
         return self.asked() - before
 
     def looks_of_a_sync(self) -> set[int]:
-        """Where a cycle with carry-over reads, on both sides; -1 for the youngest record."""
+        """Where a cycle with the cache reads, on both sides; -1 for the youngest record."""
         before = {alias: len(self.estate[alias].requests) for alias in "AB"}
         self.sync()
         return {
@@ -110,29 +110,29 @@ class Remembering:
         }
 
     @property
-    def partitions(self) -> dict[TopicPartition, PartitionCarryOver]:
+    def partitions(self) -> dict[TopicPartition, PartitionCache]:
         """What is remembered of partitions."""
-        return carry_overs_of(self.memory.partitions)
+        return partition_caches(self.cache.partitions)
 
     @property
-    def carry_over(self) -> PartitionCarryOver:
+    def partition_cache(self) -> PartitionCache:
         return self.partitions[ORDERS]
 
-    def believe(self, carry_over: PartitionCarryOver) -> None:
+    def believe(self, partition_cache: PartitionCache) -> None:
         """Remember this, and nothing else, of partitions."""
-        self.memory.partitions = partitions_frame([carry_over])
+        self.cache.partitions = partitions_frame([partition_cache])
 
     @property
     def known(self) -> list[int]:
         """The source offsets of which a translation is remembered."""
-        found: list[int] = self.memory.pairs["known_offset"].drop_nulls().unique().to_list()
+        found: list[int] = self.cache.pairs["known_offset"].drop_nulls().unique().to_list()
         return sorted(found)
 
     def pairs(self) -> dict[tuple[str, str, int], tuple[int | None, ...]]:
         """What is remembered of pairs, by group, topic and partition."""
         return {
             (group, topic, number): tuple(kept)
-            for group, topic, number, *kept in self.memory.pairs.iter_rows()
+            for group, topic, number, *kept in self.cache.pairs.iter_rows()
         }
 
     @property
@@ -142,7 +142,7 @@ class Remembering:
 
 
 def agrees(world: Remembering) -> list[Row]:
-    """A plan with carry-over, which says the same as one without."""
+    """A plan with the cache, which says the same as one without."""
     anew = world.plan_anew()
     rows = world.sync(commit=False)
     assert rows == anew
@@ -154,7 +154,7 @@ def agrees(world: Remembering) -> list[Row]:
 
 def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle():
     """Nothing has changed: groups that lag, and one that is caught up, are answered from the
-    carry-over, and the rows are what they were."""
+    the cache, and the rows are what they were."""
     world = Remembering.synced(0, 40, 41, 99, 100)
     assert world.asked() > 0
     assert world.asked_by_sync() == 0
@@ -173,7 +173,7 @@ def test_a_passed_position_costs_nothing_while_both_logs_grow():
 
 
 def test_questions_are_batched_whatever_the_number_of_partitions():
-    """With carry-over a cycle asks each side once for its topics and once for its log ranges."""
+    """With the cache, a cycle asks each side once for its topics and once for its log ranges."""
     estate = mirrored_estate(20, partitions=10)
     for number in range(10):
         estate.commit("billing", "orders", 7, partition=number)
@@ -213,14 +213,14 @@ def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends():
     """What was written later lies behind the last copy of what was the highest record then, so a
     copy before that answers: neither log's end is read, nor asked for its youngest record."""
     world = Remembering.synced(200, 900, records=1000, first_offset=0)
-    assert world.carry_over.frontier == (999, 999)
+    assert world.partition_cache.frontier == (999, 999)
     world.estate.write("orders", 500)
     world.estate.mirror("orders")
     world.estate.commit("g0", "orders", 500)
     looked = world.looks_of_a_sync()
     assert looked
     assert all(offset < 1000 for offset in looked)
-    assert world.carry_over.frontier == (999, 999)
+    assert world.partition_cache.frontier == (999, 999)
     assert world.estate.standing("g0", "A.orders") == CommittedOffset(500)
     agrees(world)
     # Past it the target's log begins with it, for the proof by first copy.
@@ -228,7 +228,7 @@ def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends():
     looked = world.looks_of_a_sync()
     assert looked
     assert all(1000 <= offset <= 1200 for offset in looked)
-    assert world.carry_over.frontier == (1200, 1200)
+    assert world.partition_cache.frontier == (1200, 1200)
     agrees(world)
 
 
@@ -238,7 +238,7 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it():
     estate = mirrored_estate(100, up_to=60, billing=10)
     world = Remembering(estate)
     world.sync()
-    assert world.carry_over.frontier == (10, 10)
+    assert world.partition_cache.frontier == (10, 10)
     estate.mirror("orders")
     estate["B"].log("A.orders").append(messages("orders", range(40, 70)), batch_size=7)
     for offset in (30, 50, 65, 80):
@@ -266,7 +266,7 @@ def test_positions_that_no_group_has_any_more_are_forgotten():
 def test_pairs_are_few_and_spread():
     """However many are proven, at most 64 a partition are kept, from its first to its last."""
     world = Remembering.synced(*range(0, 400, 2), records=400)
-    pairs = world.carry_over.pairs
+    pairs = world.partition_cache.pairs
     assert 2 < len(pairs) <= MOST_PAIRS
     assert list(pairs) == sorted(set(pairs))
     assert all(target == source + 400 for source, target in pairs)
@@ -280,12 +280,12 @@ def test_a_frontier_that_retention_has_passed_is_forgotten():
     world.estate.mirror("orders")
     world.estate["B"].log("A.orders").delete_records(99)
     world.sync()
-    assert world.carry_over.frontier is not None
-    assert world.carry_over.frontier[1] >= 99
+    assert world.partition_cache.frontier is not None
+    assert world.partition_cache.frontier[1] >= 99
     world.estate["B"].log("A.orders").delete_records(200)
     agrees(world)
     world.sync()
-    assert all(carry_over.frontier is None for carry_over in world.partitions.values())
+    assert all(partition_cache.frontier is None for partition_cache in world.partitions.values())
 
 
 # --- keeping it -------------------------------------------------------------------------
@@ -322,13 +322,13 @@ def test_what_a_task_could_not_read_is_kept():
     source, target = world.estate["A"], world.estate["B"]
     groups = preflight(world.settings, source, target).groups
     steps = StepsHere(world.settings, source, target)
-    known = steps.log_ranges(world.memory.partitions)
-    found = ReadGroups(*unread(groups_frame(groups), world.memory.pairs, NO), known)
-    done = after_read("A->B", steps, world.memory, found)
+    known = steps.log_ranges(world.cache.partitions)
+    found = ReadGroups(*unread(groups_frame(groups), world.cache.pairs, NO), known)
+    done = after_read("A->B", steps, world.cache, found)
     assert set(done.rows["reason"]) == {NO.kind}
     assert set(done.rows["outcome"]) == {OutcomeKind.FAILED}
     before = world.pairs(), world.partitions
-    world.memory = done.carry_over
+    world.cache = done.cache
     assert (world.pairs(), world.partitions) == before
 
 
@@ -389,7 +389,7 @@ def test_what_is_known_of_a_partition_made_anew_is_forgotten(alias, failing):
 
 @pytest.mark.parametrize("alias", ["A", "B"])
 def test_a_topic_made_anew_is_another_log(alias):
-    """Same name, same offsets, other records: only the topic's id tells, and no carry-over of the
+    """Same name, same offsets, other records: only the topic's id tells, and no cache of the
     old log is used. The target's is the dangerous one: p would skip what lies before it."""
     world = Remembering.synced(40, records=200)
     topic = "orders" if alias == "A" else "A.orders"
@@ -408,11 +408,11 @@ def test_a_topic_made_anew_is_another_log(alias):
 def test_a_log_that_became_shorter_is_another_one():
     """Whatever the epochs say: an end that went back means that what was proven may be gone."""
     world = Remembering.synced(40)
-    longer = replace(world.carry_over.ends, target=world.carry_over.ends.target + 1)
-    world.believe(replace(world.carry_over, ends=longer, pairs=((1, 402),)))
+    longer = replace(world.partition_cache.ends, target=world.partition_cache.ends.target + 1)
+    world.believe(replace(world.partition_cache, ends=longer, pairs=((1, 402),)))
     assert world.asked_by_sync() > 0
-    assert (1, 402) not in world.carry_over.pairs
-    assert world.carry_over.ends.target == 500
+    assert (1, 402) not in world.partition_cache.pairs
+    assert world.partition_cache.ends.target == 500
 
 
 def test_a_former_leader_of_the_source_is_not_believed():
@@ -425,12 +425,12 @@ def test_a_former_leader_of_the_source_is_not_believed():
     world.estate.write("orders", 50)
     world.estate.mirror("orders")
     world.sync()
-    before = world.carry_over
+    before = world.partition_cache
     for cluster in (leader, alone):
         cluster.group("g1").offsets[ORDERS] = CommittedOffset(100)
     world.estate.clusters["A"] = alone
     assert {verdict(row) for row in world.sync()} == {failed(FailureKind.NO_LEADER)}
-    assert world.carry_over == before
+    assert world.partition_cache == before
     world.estate.clusters["A"] = leader
     assert row_of(world.sync(), "g1").target_offset == 500
 
@@ -440,11 +440,13 @@ def test_the_frontier_of_a_longer_log_is_not_used(end):
     """One of the logs was longer when it was found: what it rests on may be gone. A frontier that
     is far too high, as this one would be then, answers for a copy in the repeat."""
     world = Remembering.synced(20, first_offset=0)
-    longer = replace(world.carry_over.ends, **{end: getattr(world.carry_over.ends, end) + 1})
-    world.believe(replace(world.carry_over, ends=longer, frontier=(5000, 5000)))
+    longer = replace(
+        world.partition_cache.ends, **{end: getattr(world.partition_cache.ends, end) + 1}
+    )
+    world.believe(replace(world.partition_cache, ends=longer, frontier=(5000, 5000)))
     world.estate.commit("g0", "orders", 30)
     assert 99 in world.looks_of_a_sync()
-    assert world.carry_over.frontier == (99, 99)
+    assert world.partition_cache.frontier == (99, 99)
 
 
 def test_a_cluster_without_topic_ids_is_synced_and_not_remembered(monkeypatch):
@@ -488,9 +490,9 @@ def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation():
     assert row_of(world.sync(commit=False), "g0").outcome is OutcomeKind.WOULD_COMMIT
 
 
-def test_a_target_that_is_gone_is_told_with_carry_over_as_without():
+def test_a_target_that_is_gone_is_told_with_a_cache_as_without():
     """The topic or the partition's leader: what cannot be asked is not answered from the
-    carry-over; when it is back with the same leader epoch, what was known of it still holds."""
+    the cache; when it is back with the same leader epoch, what was known of it still holds."""
     world = Remembering.synced(40)
     fault = world.estate["B"].fail(
         Failed(FailureKind.NO_LEADER, "made to fail"), verb=Verb.LOG_RANGES, partition=COPY
@@ -504,7 +506,7 @@ def test_a_target_that_is_gone_is_told_with_carry_over_as_without():
 
 
 def test_what_could_not_be_described_is_neither_used_nor_lost():
-    """Without the topic's id and epoch nothing is answered from the carry-over; once it is there
+    """Without the topic's id and epoch nothing is answered from the cache; once it is there
     again, positions are."""
     world = Remembering.synced(40)
     fault = world.estate["B"].fail(LATE, verb=Verb.TOPICS, topic="A.orders")
@@ -528,13 +530,13 @@ def test_a_translation_that_is_answered_otherwise_is_not_kept():
     """The group was at the end of both logs; now the target's has more, and the source's too, of
     which nothing is mirrored. The new answer does not hold, and the old one is forgotten."""
     world = Remembering.synced(100)
-    assert world.memory.pairs["known_target"].to_list() == [500]
+    assert world.cache.pairs["known_target"].to_list() == [500]
     copies = world.estate["B"].log("A.orders")
     copies.append(messages("orders", range(80, 100)), batch_size=7)
     world.estate.write("orders", 30)
     assert row_of(world.sync(), "g0").target_offset != 500
-    assert world.memory.pairs["known_target"].to_list() == [None]
-    assert world.memory.pairs["last_source"].to_list() == [100]
+    assert world.cache.pairs["known_target"].to_list() == [None]
+    assert world.cache.pairs["last_source"].to_list() == [100]
 
 
 def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat():
@@ -555,7 +557,7 @@ def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat():
 
 def test_open_transactions_end_what_rested_on_the_source_s_end():
     """A read_committed flow is not caught up while undecided records lie at C or after; what was
-    remembered of the end is looked at again, with the same row as without carry-over."""
+    remembered of the end is looked at again, with the same row as without the cache."""
     world = Remembering.of(100)
     world.settings = flow(isolation=Isolation.READ_COMMITTED)
     world.sync()
@@ -593,7 +595,7 @@ def test_nothing_is_remembered_of_what_is_not_proven():
     assert world.is_empty
 
 
-def test_another_name_on_the_target_is_another_carry_over():
+def test_another_name_on_the_target_is_another_cache():
     """The policy was changed: what is known of `A.orders` says nothing of `orders`."""
     world = Remembering.synced(40)
     world.settings = identity_flow()

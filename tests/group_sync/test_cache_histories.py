@@ -1,7 +1,7 @@
 """Random histories of two clusters, with a cycle that remembers after each event.
 
 Whatever happens between two cycles, what is remembered never makes an answer unsafe, and a
-plan without carry-over says the same where both are exact. What happens during a cycle makes no
+plan without the cache says the same where both are exact. What happens during a cycle makes no
 commit unsafe.
 """
 
@@ -20,7 +20,7 @@ from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_translation_properties import assert_holds, assert_same, kinds
 from tests.translating import flow_of
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
@@ -37,7 +37,7 @@ from tsoffset.model import (
 from tsoffset.testing.memory_cluster import MemoryCluster, PartitionLog, Verb
 
 STEPS = 12
-# What no carry-over may hide.
+# What no cache may hide.
 SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
 
 # Every record has a value of its own: content tells of which record a copy is.
@@ -79,7 +79,7 @@ class History:
         # What was committed in the first epoch is not compared.
         self.world.source_cluster.elect_leader(SOURCE, 0)
         self.flow = flow_of(self.world, self.rng.choice(("replica", "replica", "same")))
-        self.carry_over = CarryOver()
+        self.cache = CachedTables()
         self.trail: list[str] = []
         self.changes_left = 0
         # Groups that have read what the source has lost since.
@@ -134,7 +134,7 @@ class History:
         events[event]()
 
     def forget(self) -> None:
-        self.carry_over = CarryOver()
+        self.cache = CachedTables()
 
     def logs_go_on(self) -> None:
         for _ in range(self.rng.randrange(1, 7)):
@@ -188,8 +188,8 @@ class History:
     # --- cycles -------------------------------------------------------------------------
 
     def sync(self) -> list[Row]:
-        """A cycle with carry-over, which commits."""
-        return self._cycle(self.carry_over, commit=True)
+        """A cycle with the cache, which commits."""
+        return self._cycle(self.cache, commit=True)
 
     def sync_meanwhile(self) -> None:
         """The same, while other things happen; no answer that could be committed is unsafe."""
@@ -206,21 +206,21 @@ class History:
                 assert not self.is_plain, (excuse, self.trail, row)
 
     def plan(self, *, remembering: bool) -> dict[str | None, Row]:
-        """What it would say, with and without carry-over; nothing is changed by it."""
-        rows = self._cycle(replace(self.carry_over) if remembering else CarryOver(), commit=False)
+        """What it would say, with and without the cache; nothing is changed by it."""
+        rows = self._cycle(replace(self.cache) if remembering else CachedTables(), commit=False)
         return {row.group: row for row in rows}
 
-    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
+    def _cycle(self, cache: CachedTables, *, commit: bool) -> list[Row]:
         return cycle(
             self.flow,
             self.world.source_cluster,
             self.world.target_cluster,
             commit=commit,
-            carry_over=carry_over,
+            cache=cache,
         )
 
     def judge(self) -> None:
-        """Hold answers with carry-over to the truth, and to those without."""
+        """Hold answers from the cache to the truth, and to those without."""
         rows, anew = self.plan(remembering=True), self.plan(remembering=False)
         assert rows.keys() == anew.keys()
         for group, row in rows.items():
@@ -274,15 +274,15 @@ def judge(kind_and_is_plain: tuple[Kind, bool], seed: int) -> None:
         pytest.param(MANY, id="many", marks=(pytest.mark.thorough, pytest.mark.timeout(7_200))),
     ],
 )
-def test_carry_over_changes_cost_and_no_answer(number):
-    """After every event: answers with carry-over are safe, exact where they say so, and the same
+def test_the_cache_changes_cost_and_no_answer(number):
+    """After every event: answers from the cache are safe, exact where they say so, and the same
     as those without."""
     settings(max_examples=number, print_blob=True)(given(histories, st.integers(0, 2**32))(judge))()
 
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_histories_are_answered_from_carry_over():
+def test_histories_are_answered_from_the_cache():
     """The histories are worth something: many of their positions are remembered and used."""
     saved = asked = 0
     history = History(Kind(records=20), seed=7)

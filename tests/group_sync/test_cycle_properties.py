@@ -23,7 +23,7 @@ from tsoffset.flow.policy import (
     ReplicationPolicy,
 )
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import StepsHere, read_groups
 from tsoffset.group_sync.tables import KNOWN
 from tsoffset.model import (
@@ -55,7 +55,7 @@ class Life:
         )
         self.other = identity_flow("C", "B", topic_filter=DefaultTopicFilter(("shared",)))
         self.estate = Estate("A", "B", "C")
-        self.memory = CarryOver()
+        self.cache = CachedTables()
         self.stamped = self.rng.choice([*TOPICS, "none", "none"])
         for topic, partitions in TOPICS.items():
             self.estate.write(topic, 20, partitions=partitions)
@@ -189,18 +189,18 @@ class Life:
 
     # --- cycles ---------------------------------------------------------------------------
 
-    def sync(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
+    def sync(self, cache: CachedTables, *, commit: bool) -> list[Row]:
         return self.estate.sync(
-            self.settings, commit=commit, competing_flows=[self.other], carry_over=carry_over
+            self.settings, commit=commit, competing_flows=[self.other], cache=cache
         )
 
     def plan_anew(self, *groups: str) -> list[Row]:
         """What a plan of these groups (else of all) says that only knows the last commits."""
         nothing = pl.lit(None, pl.Int64)
-        known = self.memory.pairs.with_columns(nothing.alias(name) for name in KNOWN)
+        known = self.cache.pairs.with_columns(nothing.alias(name) for name in KNOWN)
         settings = replace(self.settings, group_filter=DefaultGroupFilter(groups or (".*",)))
         return self.estate.sync(
-            settings, commit=False, competing_flows=[self.other], carry_over=CarryOver(known)
+            settings, commit=False, competing_flows=[self.other], cache=CachedTables(known)
         )
 
     def groups(self) -> set[str]:
@@ -225,7 +225,7 @@ class Life:
         groups = preflight(self.settings, source, target).groups
         other = CompetingFlow(self.other, self.estate["C"])
         steps = StepsHere(self.settings, source, target, [other])
-        commits = read_groups(steps, groups, self.memory).commits
+        commits = read_groups(steps, groups, self.cache).commits
         columns = ("group", "source_topic", "partition", "source_offset", "current_target_offset")
         return list(commits.filter("is_unchanged").select(columns).iter_rows())
 
@@ -258,7 +258,7 @@ def of_group(group: str, rows: list[Row], every: list[Row]) -> list[Row]:
 
 def judge(seed: int) -> None:
     life, chance = Life(seed), random.Random(seed)
-    life.sync(life.memory, commit=True)
+    life.sync(life.cache, commit=True)
     for _ in range(8):
         life.happen()
         expected = life.plan_anew()
@@ -269,7 +269,7 @@ def judge(seed: int) -> None:
         assert set(life.settled()) <= unchanged
         for commit in (False, True):
             before = life.standing()
-            rows = life.sync(life.memory, commit=commit)
+            rows = life.sync(life.cache, commit=commit)
             assert planned(rows) == expected
             for row in rows:
                 check(row, commits=commit)
@@ -307,7 +307,7 @@ def test_random_lives_meet_what_makes_commits_special():
     for seed in range(40):
         life = Life(seed)
         for _ in range(8):
-            found = life.sync(life.memory, commit=True)
+            found = life.sync(life.cache, commit=True)
             reasons |= {row.reason for row in found}
             rows += len(found)
             settled += len(life.settled())
@@ -335,7 +335,7 @@ class Unfinished(DefaultReplicationPolicy):
 @pytest.mark.parametrize("known", [False, True])
 def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known):
     """Whatever else is odd about them or their groups; what is known of them is not lost."""
-    estate, policy, memory = Estate("A", "B"), Unfinished(), CarryOver()
+    estate, policy, cache = Estate("A", "B"), Unfinished(), CachedTables()
     for topic in ("orders", "payments"):
         estate.write(topic, 20, partitions=2)
         estate.mirror(topic)
@@ -343,13 +343,13 @@ def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known):
             estate.commit("g", topic, 5, partition=partition)
     estate.commit("other", "orders", 5)
     if known:
-        estate.sync(flow(policy=policy), carry_over=memory)
-    before = memory.pairs
+        estate.sync(flow(policy=policy), cache=cache)
+    before = cache.pairs
     policy.raises = True
     for topic in ("orders", "payments"):
         place = TopicPartition(topic, 1)
         estate["A"].fail(NO, verb=Verb.COMMITTED, partition=place)
-    rows = estate.sync(flow(policy=policy), carry_over=memory)
+    rows = estate.sync(flow(policy=policy), cache=cache)
     assert [(row.group, row.source_topic, row.partition, row.reason) for row in rows] == [
         ("g", "orders", 0, None),
         ("g", "orders", 1, FailureKind.AUTHORIZATION),
@@ -359,4 +359,4 @@ def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known):
     ]
     assert "KeyError" in (rows[2].message or "")
     if known:
-        assert memory.pairs.equals(before)
+        assert cache.pairs.equals(before)

@@ -25,7 +25,7 @@ from tests.memory_flows import (
 )
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.tables import CACHE, KNOWN
 from tsoffset.model import (
     Failed,
@@ -175,10 +175,10 @@ def test_consumer_lag_is_the_source_log_end_less_the_committed_offset(isolation)
     offsets = [*range(20, 60, 3), 100]
     for offset in offsets:
         estate.commit(f"g{offset:03}", "orders", offset)
-    carry_over = CarryOver()
+    cache = CachedTables()
 
     def lags():
-        rows = estate.sync(settings, commit=False, carry_over=carry_over)
+        rows = estate.sync(settings, commit=False, cache=cache)
         return {row.source_offset: row.consumer_lag for row in rows}
 
     assert lags() == {offset: 100 - offset for offset in offsets}
@@ -212,7 +212,7 @@ class Case:
             self.settings,
             commit=commit,
             competing_flows=self.competing_flows,
-            carry_over=CarryOver(pl.DataFrame(pairs, CACHE, orient="row")),
+            cache=CachedTables(pl.DataFrame(pairs, CACHE, orient="row")),
         )
         for row in rows:
             check(row, commits=commit)

@@ -7,7 +7,7 @@ from tests.commands.compare.test_flow_comparison import comparison
 from tests.commands.compare.test_judgment import RULE
 from tests.memory_flows import COMMITTED, Estate, mirrored_estate, row_of, skipped, verdict
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -56,16 +56,16 @@ def test_a_start_offset_is_translated_and_the_group_made():
 def test_what_is_acknowledged_behind_the_start_is_in_the_bound():
     """The target delivers these records again, so the row is not exact, in later cycles either: the
     translation is cached, and the number of acknowledged records is read again."""
-    estate, carry_over = shared(40, acknowledged=25), CarryOver()
-    assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.BOUNDED, 25)
+    estate, cache = shared(40, acknowledged=25), CachedTables()
+    assert answer(row_of(estate.sync(cache=cache), "g")) == (50, Precision.BOUNDED, 25)
     estate["A"].group("g").acknowledged[ORDERS] = 30
     read = estate.asked("A", Verb.READ)
-    row = row_of(estate.sync(carry_over=carry_over), "g")
+    row = row_of(estate.sync(cache=cache), "g")
     assert answer(row) == (50, Precision.BOUNDED, 30)
     assert row.outcome is OutcomeKind.UNCHANGED
     assert estate.asked("A", Verb.READ) == read
     estate["A"].group("g").acknowledged[ORDERS] = 0
-    assert answer(row_of(estate.sync(carry_over=carry_over), "g")) == (50, Precision.EXACT, 0)
+    assert answer(row_of(estate.sync(cache=cache), "g")) == (50, Precision.EXACT, 0)
 
 
 def test_without_a_lag_all_to_the_log_end_may_be_acknowledged():

@@ -11,7 +11,7 @@ from tests.producing import Contents, Written, numbered
 from tests.share_consumers import Delivered, Member, ShareConsumer, share_consumers
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
@@ -44,7 +44,7 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
     flow = Configuration.read(file).resolve().flow("A->B")
     accepted: Values = defaultdict(set)
     chance = random.Random(932)
-    carry_over = CarryOver()
+    cache = CachedTables()
     with (
         share_consumers() as member,
         KafkaCluster(flow.source) as here,
@@ -60,7 +60,7 @@ def test_a_share_group_fails_over_in_mid_stream(source, target, unique, tmp_path
             # The mirror has not come so far: it copies the rest after the last cycle.
             for number in PARTITIONS:
                 mirror(target, remote, number, records[number][: part.stop - 3 * BATCH])
-            rows = cycle(flow, here, there, carry_over=carry_over)
+            rows = cycle(flow, here, there, cache=cache)
 
         status, (verdict,), _ = run("failover", "-c", str(file), "--no-pause", *JSON)
         assert (status, verdict["verdict"], verdict["partitions"]) == (0, "bounded", 2)

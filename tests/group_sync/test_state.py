@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.group_sync.test_tables import CARRY_OVERS, OFFSET, TEXT
+from tests.group_sync.test_tables import OFFSET, PARTITION_CACHES, TEXT
 from tests.memory_flows import RaisingGroups, flow
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import state
 from tsoffset.group_sync.rows import arrow_schema
-from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.group_sync.tables import CACHE, PARTITIONS
-from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
+from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import TopicPartition
-from tsoffset.rule import carry_over as rule
-from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule import partition_cache as rule
+from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
 
 KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
 PAIR = st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1))
@@ -31,14 +31,14 @@ REMEMBERED = st.builds(
 )
 
 
-def carry_over(offset: int = 7) -> FlowCarryOver:
+def cache(offset: int = 7) -> FlowCache:
     """Of one group and one partition."""
     same = LogIdentity("id", 3)
-    one = PartitionCarryOver(
+    one = PartitionCache(
         TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), ((offset, offset),)
     )
     known = (*[offset] * 4, None, None, None, None)
-    return FlowCarryOver(
+    return FlowCache(
         pairs=pl.DataFrame([("billing", "orders", 1, *known, offset, offset)], CACHE, orient="row"),
         partitions=partitions_frame([one]),
         rows=4711,
@@ -46,18 +46,18 @@ def carry_over(offset: int = 7) -> FlowCarryOver:
     )
 
 
-def contents(one: FlowCarryOver) -> tuple[object, ...]:
-    return one.pairs.rows(), carry_overs_of(one.partitions), one.rows, one.binding
+def contents(one: FlowCache) -> tuple[object, ...]:
+    return one.pairs.rows(), partition_caches(one.partitions), one.rows, one.binding
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CARRY_OVERS, st.lists(REMEMBERED, max_size=4), st.none() | st.integers(0, 10**9), TEXT)
-def test_what_is_saved_comes_back(tmp_path, carry_overs, pairs, rows, flow):
+@given(PARTITION_CACHES, st.lists(REMEMBERED, max_size=4), st.none() | st.integers(0, 10**9), TEXT)
+def test_what_is_saved_comes_back(tmp_path, caches, pairs, rows, flow):
     """Whatever names and offsets it holds."""
     file = StateFile(tmp_path, f"{flow}->B")
-    saved = FlowCarryOver(
+    saved = FlowCache(
         pairs=pl.DataFrame(pairs, CACHE, orient="row"),
-        partitions=partitions_frame(carry_overs),
+        partitions=partitions_frame(caches),
         rows=rows,
         binding="bound",
     )
@@ -72,12 +72,10 @@ def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path):
     folder = tmp_path / "a" / "b"
     files = [StateFile(folder, "A->B"), StateFile(folder, "../A->B")]
     for number, file in enumerate(files):
-        assert file.save(carry_over(number)) is None
+        assert file.save(cache(number)) is None
     assert sorted(folder.iterdir()) == sorted({file.path for file in files})
     assert len(set(folder.iterdir())) == 2
-    assert [contents(file.load()[0]) for file in files] == [
-        contents(carry_over(n)) for n in range(2)
-    ]
+    assert [contents(file.load()[0]) for file in files] == [contents(cache(n)) for n in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +87,14 @@ def test_a_narrowed_cycle_reads_the_state_and_leaves_none(narrowing, pairs, tmp_
     these had many rows says nothing of it."""
     whole, settings = StateFile(tmp_path, "A->B"), narrowing.apply(flow())
     narrowed = StateFile.of(str(tmp_path), settings, narrowing)
-    assert narrowed.save(carry_over(8)) is None
+    assert narrowed.save(cache(8)) is None
     assert list(tmp_path.iterdir()) == []
-    assert whole.save(carry_over()) is None
+    assert whole.save(cache()) is None
     found, _ = narrowed.load()
     assert (len(found.pairs), len(found.partitions)) == (pairs, pairs)
     assert (found.rows, found.binding) == (None, "these clusters")
-    assert narrowed.save(carry_over(8)) is None
-    assert contents(whole.load()[0]) == contents(carry_over())
+    assert narrowed.save(cache(8)) is None
+    assert contents(whole.load()[0]) == contents(cache())
 
 
 def test_what_another_version_has_proven_is_bound_otherwise(monkeypatch):
@@ -109,7 +107,7 @@ def test_what_another_version_has_proven_is_bound_otherwise(monkeypatch):
 
 def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cycle(tmp_path):
     """The cycle reports that group, and syncs the others."""
-    assert StateFile(tmp_path, "A->B").save(carry_over()) is None
+    assert StateFile(tmp_path, "A->B").save(cache()) is None
     narrowing = Narrowing("billing")
     settings = narrowing.apply(flow(group_filter=RaisingGroups()))
     found, warning = StateFile.of(str(tmp_path), settings, narrowing).load()
@@ -119,7 +117,7 @@ def test_a_group_for_which_the_users_filter_raises_has_no_state_in_a_narrowed_cy
 def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path):
     """The first cycle ever begins with nothing."""
     found, warning = StateFile(tmp_path / "nowhere", "A->B").load()
-    assert (contents(found), warning) == (contents(FlowCarryOver()), None)
+    assert (contents(found), warning) == (contents(FlowCache()), None)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +135,14 @@ def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path):
 def test_a_file_that_is_none_is_a_warning_and_nothing_else(tmp_path, spoil, why):
     """Cut off, foreign or of another version: named with its path, and replaced by the next."""
     file = StateFile(tmp_path, "A->B")
-    file.save(carry_over())
+    file.save(cache())
     file.path.write_bytes(spoil(file.path.read_bytes()))
     found, warning = file.load()
-    assert contents(found) == contents(FlowCarryOver())
+    assert contents(found) == contents(FlowCache())
     assert why in warning
     assert str(file.path) in warning
-    assert file.save(carry_over(8)) is None
-    assert contents(file.load()[0]) == contents(carry_over(8))
+    assert file.save(cache(8)) is None
+    assert contents(file.load()[0]) == contents(cache(8))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -153,13 +151,13 @@ def test_no_flipped_bit_is_read_as_an_offset(tmp_path, data):
     """A wrong offset would be taken for a proven one, so a file that differs from what was
     written in a single bit is not read at all."""
     file = StateFile(tmp_path, "A->B")
-    file.save(carry_over())
+    file.save(cache())
     whole = bytearray(file.path.read_bytes())
     at = data.draw(st.integers(0, 8 * len(whole) - 1))
     whole[at // 8] ^= 1 << at % 8
     file.path.write_bytes(whole)
     found, warning = file.load()
-    assert contents(found) == contents(FlowCarryOver())
+    assert contents(found) == contents(FlowCache())
     assert warning is not None
 
 
@@ -169,9 +167,9 @@ def test_tables_of_another_shape_are_not_used(tmp_path, monkeypatch):
     another = arrow_schema({**PARTITIONS, "more": pl.Int64})
     with monkeypatch.context() as version:
         version.setattr(state, "_PARTITIONS", another)
-        file.save(carry_over())
+        file.save(cache())
     found, warning = file.load()
-    assert contents(found) == contents(FlowCarryOver())
+    assert contents(found) == contents(FlowCache())
     assert "not as expected" in str(warning)
 
 
@@ -180,11 +178,11 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     and neither half a file nor a file beside it."""
     blocked = tmp_path / "blocked"
     blocked.write_text("a file")
-    warning = StateFile(blocked / "state", "A->B").save(carry_over())
+    warning = StateFile(blocked / "state", "A->B").save(cache())
     assert "write state" in warning
     file = StateFile(tmp_path / "state", "A->B")
     file.path.mkdir(parents=True)
-    assert "Is a directory" in str(file.save(carry_over()))
+    assert "Is a directory" in str(file.save(cache()))
     assert list((tmp_path / "state").iterdir()) == [file.path]
     assert "Is a directory" in str(file.load()[1])
 
@@ -197,12 +195,12 @@ def test_two_processes_of_one_number_do_not_meet(tmp_path, monkeypatch):
 
     def other_writes(_):
         monkeypatch.undo()
-        others.append(file.save(carry_over(8)))
+        others.append(file.save(cache(8)))
 
     monkeypatch.setattr(os, "fsync", other_writes)
-    assert file.save(carry_over(7)) is None
+    assert file.save(cache(7)) is None
     assert others == [None]
-    assert contents(file.load()[0]) == contents(carry_over(7))
+    assert contents(file.load()[0]) == contents(cache(7))
     assert list(tmp_path.iterdir()) == [file.path]
 
 
@@ -218,7 +216,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", killed)
             with pytest.raises(SystemExit):
-                one.save(carry_over())
+                one.save(cache())
         (half,) = set(tmp_path.iterdir()) - before
         return half
 
@@ -226,7 +224,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
     old, young, others = left_by(file), left_by(file), left_by(other)
     for half in (old, others):
         os.utime(half, (0, 0))
-    assert file.save(carry_over()) is None
+    assert file.save(cache()) is None
     assert set(tmp_path.iterdir()) == {file.path, young, others}
 
 
@@ -239,7 +237,7 @@ def test_a_file_that_never_ends_holds_no_cycle(tmp_path):
         make(file.path)
         _, warning = file.load()
         assert "no regular file" in warning
-        assert file.save(carry_over()) is None
+        assert file.save(cache()) is None
         assert file.load()[1] is None
         Path(file.path).unlink()
 
@@ -249,7 +247,7 @@ def test_nobody_else_may_write_the_file(tmp_path):
     before = os.umask(0)
     try:
         file = StateFile(tmp_path, "A->B")
-        file.save(carry_over())
+        file.save(cache())
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
@@ -257,21 +255,21 @@ def test_nobody_else_may_write_the_file(tmp_path):
 
 def test_what_is_of_other_clusters_is_dropped_as_a_whole():
     """Another cluster id, another setting: nothing of it is used, and the caller is told."""
-    found = carry_over()
+    found = cache()
     assert found.bind("these clusters")
     assert not found.bind("others")
-    assert contents(found) == contents(FlowCarryOver(binding="others"))
+    assert contents(found) == contents(FlowCache(binding="others"))
     assert found.bind("others")
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path):
     """A flow in which nothing moves writes nothing; a damaged file is written again."""
     file = StateFile(tmp_path, "A->B")
-    file.save(carry_over())
+    file.save(cache())
     written = file.path.stat().st_ino
-    file.save(carry_over())
+    file.save(cache())
     assert file.path.stat().st_ino == written
     file.path.write_bytes(file.path.read_bytes()[:-1] + b"?")
-    file.save(carry_over())
+    file.save(cache())
     assert file.load()[1] is None
     assert file.path.stat().st_ino != written

@@ -15,7 +15,7 @@ from tsoffset.cycle.work import PartitionWork
 from tsoffset.group_sync.tables import COMMIT_WORK, TO_TRANSLATE, left_join, select
 from tsoffset.group_sync.translate import partitions_frame, work_by_partition
 from tsoffset.model import FailureKind, OutcomeKind, Row, TopicPartition
-from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)
@@ -24,9 +24,9 @@ EPOCH = st.integers(0, 2**31 - 1)
 PARTITION = st.builds(TopicPartition, TEXT, EPOCH)
 ENDS = st.builds(LogEnds, OFFSET, OFFSET, OFFSET)
 IDENTITY = st.builds(LogIdentity, TEXT, EPOCH)
-CARRY_OVERS = st.lists(
+PARTITION_CACHES = st.lists(
     st.builds(
-        PartitionCarryOver,
+        PartitionCache,
         PARTITION,
         FLAGS,
         FLAGS,
@@ -37,7 +37,7 @@ CARRY_OVERS = st.lists(
         st.none() | st.tuples(OFFSET, OFFSET),
     ),
     max_size=4,
-    unique_by=lambda carry_over: carry_over.source,
+    unique_by=lambda cache: cache.source,
 )
 
 
@@ -47,9 +47,9 @@ def sent(value: Any) -> Any:
 
 
 @settings(deadline=None)
-@given(CARRY_OVERS, FLAGS, FLAGS)
-def test_work_is_read_from_positions(carry_overs, is_remote_topic, failback):
-    """The offsets of each partition that stand together, with what was carried over of it."""
+@given(PARTITION_CACHES, FLAGS, FLAGS)
+def test_work_is_read_from_positions(caches, is_remote_topic, failback):
+    """The offsets of each partition that stand together, with what was cached of it."""
     work = [
         PartitionWork(
             one.source,
@@ -59,7 +59,7 @@ def test_work_is_read_from_positions(carry_overs, is_remote_topic, failback):
             failback,
             one if number % 2 else None,
         )
-        for number, one in enumerate(carry_overs)
+        for number, one in enumerate(caches)
     ]
     rows = [
         (part.source.topic, part.source.partition, offset, "copy", is_remote_topic, failback)
@@ -67,7 +67,7 @@ def test_work_is_read_from_positions(carry_overs, is_remote_topic, failback):
         for offset in part.offsets
     ]
     offsets = pl.DataFrame(rows, TO_TRANSLATE, orient="row")
-    known = partitions_frame(part.carry_over for part in work if part.carry_over is not None)
+    known = partitions_frame(part.cache for part in work if part.cache is not None)
     assert work_by_partition(sent(offsets), sent(known)) == work
 
 

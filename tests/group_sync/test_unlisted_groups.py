@@ -17,7 +17,7 @@ from tests.memory_flows import (
 )
 from tsoffset.config.loading import Configuration
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     FailureKind,
@@ -44,7 +44,7 @@ class Plans:
         self.estate.commit("shipping", "orders", 70)
         for alias in "AB":
             self.estate[alias].create_topic(GROUP_OFFSETS_TOPIC, internal=True)
-        self.carry_over = FlowCarryOver()
+        self.cache = FlowCache()
         self._file = properties_file(folder, "a:1", "b:1")
 
     def lead(self, alias: str, leader: int | None) -> None:
@@ -53,7 +53,7 @@ class Plans:
     def cycle(self) -> CycleResult:
         configuration = Configuration.read(self._file)
         task = FlowTask(configuration, "A->B", connect=self.estate.connect)
-        return plan_cycle(lambda: pytest.fail("no Spark"), task, carry_over=self.carry_over)
+        return plan_cycle(lambda: pytest.fail("no Spark"), task, cache=self.cache)
 
     def verdicts(self) -> list[tuple[object, ...]]:
         return [(row.group, *verdict(row)) for row in self.cycle().rows]
@@ -72,12 +72,12 @@ def test_groups_without_a_leader_on_the_source_fail_by_name(plans):
     """The cycle says that groups are not listed, and reads those that it knows by name. Their
     cached translations stay. With a leader again, all is as before."""
     assert plans.verdicts() == WELL
-    plans.carry_over.listed_at = float("-inf")
-    cached = plans.carry_over.pairs
+    plans.cache.listed_at = float("-inf")
+    cached = plans.cache.pairs
     plans.lead("A", None)
     for _ in range(2):
         assert plans.verdicts() == [UNLISTED, *BY_NAME]
-        assert plans.carry_over.pairs.equals(cached)
+        assert plans.cache.pairs.equals(cached)
     plans.lead("A", 0)
     assert plans.verdicts() == WELL
     asked = plans.estate.asked("A", Verb.READ)
@@ -88,7 +88,7 @@ def test_groups_without_a_leader_on_the_source_fail_by_name(plans):
 def test_a_process_that_starts_meanwhile_knows_the_groups_of_its_state(plans):
     """No listing is kept from process to process; the names are those of cached translations."""
     plans.cycle()
-    plans.carry_over.listing = None
+    plans.cache.listing = None
     plans.lead("A", None)
     assert plans.verdicts() == [UNLISTED, *BY_NAME]
 
@@ -99,15 +99,15 @@ def test_a_group_that_was_deleted_meanwhile_has_no_row(plans):
     source.delete_topic(GROUP_OFFSETS_TOPIC)
     source.create_topic(GROUP_OFFSETS_TOPIC, 3, internal=True)
     plans.cycle()
-    plans.carry_over.listed_at = float("-inf")
+    plans.cache.listed_at = float("-inf")
     empty = unused_partition(source, {"billing", "shipping"})
     source.delete_group("shipping")
     source.elect_leader(empty, None)
     assert plans.verdicts() == [UNLISTED, ("billing", *UNCHANGED)]
     source.elect_leader(empty, 0)
     assert plans.verdicts() == [("billing", *UNCHANGED)]
-    assert plans.carry_over.listing is not None
-    assert set(plans.carry_over.listing.groups) == {"billing"}
+    assert plans.cache.listing is not None
+    assert set(plans.cache.listing.groups) == {"billing"}
 
 
 def test_groups_without_a_leader_on_the_target_fail_by_name(plans):
@@ -122,7 +122,7 @@ def test_groups_without_a_leader_on_the_target_fail_by_name(plans):
 def test_the_age_of_offsets_of_unlisted_groups_goes_on(plans):
     """The group's partitions stay known, with the time at which they were last in sync."""
     before = pairs_known(plans.cycle().rows.table, PAIRS_KNOWN.empty_table(), now=100.0)
-    plans.carry_over.listed_at = float("-inf")
+    plans.cache.listed_at = float("-inf")
     plans.lead("A", None)
     after = pairs_known(plans.cycle().rows.table, before, now=200.0)
     known = {
@@ -144,10 +144,10 @@ def test_an_incomplete_listing_adds_those_of_the_last_one(plans):
     listed = plans.estate["A"].groups()
     share = GroupListing("share", GroupType.SHARE, "Empty")
     before = replace(listed, groups={**listed.groups, "share": share})
-    carry_over = FlowCarryOver()
-    carry_over.keep_listing(before, 1.0)
+    cache = FlowCache()
+    cache.keep_listing(before, 1.0)
     plans.lead("A", None)
     for now in (2.0, 3.0):
-        found = carry_over.keep_listing(plans.estate["A"].groups(), now)
+        found = cache.keep_listing(plans.estate["A"].groups(), now)
         assert found.groups == before.groups
         assert found.failures

@@ -25,7 +25,7 @@ from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import in_process
 from tsoffset.group_sync.commit import FRESH_SECONDS
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -121,10 +121,10 @@ def test_a_plan_has_the_same_rows_with_and_without_spark(most, shape, world, mon
         started.append(world.session)
         return world.session
 
-    kept, kept_here = FlowCarryOver(), FlowCarryOver()
+    kept, kept_here = FlowCache(), FlowCache()
     for _ in range(2):
-        there = world.cycle(commit=False, carry_over=kept)
-        here = plan_cycle(session, world.task(), carry_over=kept_here)
+        there = world.cycle(commit=False, cache=kept)
+        here = plan_cycle(session, world.task(), cache=kept_here)
         assert list(here.rows) == list(there.rows)
         assert (here.groups, here.positions, here.warnings) == (
             there.groups,
@@ -247,10 +247,10 @@ def test_mistake_after_a_commit_is_a_failed_row(shape, world, capfd):
 def test_cycle_says_what_its_stages_took_and_how_far_the_replicator_is(shape, world):
     """Each stage that has something to do takes time, in one task or in many; one that has
     nothing takes none. The mirror here lacks nothing."""
-    carry_over = FlowCarryOver()
-    spent = world.cycle(carry_over=carry_over).spent.seconds
+    cache = FlowCache()
+    spent = world.cycle(cache=cache).spent.seconds
     assert all(spent[stage] > 0 for stage in Stage)
-    again = world.cycle(carry_over=carry_over)
+    again = world.cycle(cache=cache)
     assert [stage for stage in Stage if again.spent.seconds[stage] > 0] == [
         Stage.LIST_GROUPS,
         Stage.READ_COMMITS,
@@ -409,17 +409,17 @@ def test_two_flows_that_write_the_same_leave_it_to_neither(shape, world):
 def test_groups_are_listed_once_per_refresh_interval(world):
     """The source is asked for its groups when the interval is over; the target's groups, whose
     state decides, every time."""
-    carry_over = FlowCarryOver()
+    cache = FlowCache()
     for _ in range(2):
-        world.cycle(carry_over=carry_over)
+        world.cycle(cache=cache)
     assert len(shared.asked(world.folder, "A", "groups")) == 1
     assert len(shared.asked(world.folder, "B", "groups")) == 2
     with shared.stored(world.folder, "A") as source:
         source.group("new").offsets[TopicPartition("orders", 0)] = CommittedOffset(1)
-    carry_over.listed_at -= world.task().resolve()[0].refresh_groups_interval_seconds
-    assert "new" in {row.group for row in world.cycle(carry_over=carry_over).rows}
-    carry_over.listed_at -= 1_000_000
-    world.cycle(world.task(refresh_groups_enabled="false"), carry_over=carry_over)
+    cache.listed_at -= world.task().resolve()[0].refresh_groups_interval_seconds
+    assert "new" in {row.group for row in world.cycle(cache=cache).rows}
+    cache.listed_at -= 1_000_000
+    world.cycle(world.task(refresh_groups_enabled="false"), cache=cache)
     assert len(shared.asked(world.folder, "A", "groups")) == 2
 
 

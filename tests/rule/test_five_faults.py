@@ -19,7 +19,7 @@ from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs, run
 from tests.translating import Way, mistake_of, outcomes, translated_and_cached
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.model import Precision, Translated
 
 # A record of this size stands in a batch of its own, and a read of 64 kB holds 170 of them.
@@ -197,16 +197,16 @@ def test_what_was_exact_is_so_no_more_once_the_mirror_was_set_back(come_to):
     back to 0, which is below its beginning: what is copied now for the first time, or will be, lies
     behind the answer and was read by the group. A cycle that remembers says so as one that
     does not."""
-    estate, memory = Estate(), CarryOver()
+    estate, cache = Estate(), CachedTables()
     estate.write("orders", 100)
     estate["B"].create_topic("A.orders")
     copies = estate["B"].log("A.orders")
     copies.append(messages("orders", range(50, 100)), batch_size=7)
     estate.commit("billing", "orders", 70)
-    row = row_of(estate.sync(carry_over=memory), "billing")
+    row = row_of(estate.sync(cache=cache), "billing")
     assert (row.target_offset, row.precision) == (20, Precision.EXACT)
     copies.append(messages("orders", range(come_to)), batch_size=7)
-    row = row_of(estate.sync(carry_over=memory), "billing")
+    row = row_of(estate.sync(cache=cache), "billing")
     assert row.reread_bound is not None
     if row.target_offset == 120:
         assert come_to == 100  # all lies there again, in order

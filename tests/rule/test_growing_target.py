@@ -6,7 +6,7 @@ from tests.memory_flows import Estate, after_each, flow, identity_flow, messages
 from tests.replication_model import SOURCE
 from tests.translating import translated_of
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.model import Outcome, Precision, Row, Skipped, TopicPartition, Translated
 
 RECORDS = 30
@@ -72,7 +72,7 @@ def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(settings):
     once that record is mirrored."""
     estate = _estate(settings, "read", 1, RECORDS - 1)
     estate.commit("billing", "orders", RECORDS)
-    carry_over = CarryOver()
+    cache = CachedTables()
     for _ in range(3):
-        (row,) = estate.sync(settings, carry_over=carry_over)
+        (row,) = estate.sync(settings, cache=cache)
     assert (row.target_offset, row.precision) == (100 + RECORDS, Precision.EXACT)

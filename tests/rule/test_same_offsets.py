@@ -28,7 +28,7 @@ from tests.replication_model import build
 from tests.rule.test_translation_properties import each_example, kinds, seeds
 from tests.translating import Way, asked, translations
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.model import Isolation, Precision, Reason, Row, TimestampType, TopicPartition
 from tsoffset.testing.memory_cluster import Message, PartitionLog, Verb
 
@@ -237,19 +237,19 @@ def test_what_differs_in_the_midst_is_found_beside_it():
 def test_a_change_of_leader_has_a_partition_looked_at_again(changed):
     """What was exact is kept while nothing tells otherwise; a log loses its end with its leader."""
     mirrored = Mirrored().write(100)
-    estate, kept_over = mirrored.estate, CarryOver()
+    estate, cache = mirrored.estate, CachedTables()
     for group, offset in (("g", 30), ("other", 60), ("third", 90)):
         estate.commit(group, "orders", offset)
-    rows = estate.sync(kept(), carry_over=kept_over)
+    rows = estate.sync(kept(), cache=cache)
     assert {verdict(row) for row in rows} == {COMMITTED}
     reads = estate.asked("B", Verb.READ)
-    rows = estate.sync(kept(), carry_over=kept_over)
+    rows = estate.sync(kept(), cache=cache)
     assert {verdict(row) for row in rows} == {UNCHANGED}
     assert estate.asked("B", Verb.READ) == reads
     for log, content in zip(mirrored.both, ("old", "new"), strict=True):
         log.append(written(content, 10))
     estate[changed].elect_leader(ORDERS, 0)
-    rows = estate.sync(kept(), carry_over=kept_over)
+    rows = estate.sync(kept(), cache=cache)
     assert {verdict(row) for row in rows} == {skipped(Reason.DIVERGED)}
 
 

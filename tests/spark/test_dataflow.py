@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from benchmarks import generated
 from benchmarks.generated import Sizes
 from tests.stored_clusters import configuration
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask
@@ -33,7 +33,7 @@ def session() -> Iterator[SparkSession]:
 
 
 def cycle(
-    session: SparkSession, folder: Path, sizes: Sizes, carry_over: FlowCarryOver | None = None
+    session: SparkSession, folder: Path, sizes: Sizes, cache: FlowCache | None = None
 ) -> tuple[CycleResult, dict[str, list[int]]]:
     """A cycle of an estate of this size, and how many tasks each job of a step had."""
     settings = configuration(folder, "A->B", client_id=sizes.text())
@@ -47,7 +47,7 @@ def cycle(
         return found
 
     with patch.object(Jobs, "collect", counting):
-        result = run_cycle(session, task, commit=True, carry_over=carry_over)
+        result = run_cycle(session, task, commit=True, cache=cache)
     return result, jobs
 
 
@@ -69,7 +69,7 @@ def test_all_that_one_task_would_have_committed_is_told(session, tmp_path):
     """Last time there was little. It finds few positions, but more to tell than the driver takes,
     before it commits anything."""
     sizes = Sizes(groups=1_500, partitions=3, each=3, settled=False)
-    result, jobs = cycle(session, tmp_path, sizes, FlowCarryOver(rows=1))
+    result, jobs = cycle(session, tmp_path, sizes, FlowCache(rows=1))
     check(result, sizes)
     assert result.positions < POSITIONS_IN_ONE_TASK
     assert jobs["sync groups"] == [1]

@@ -11,7 +11,7 @@ from tests import stored_clusters as shared
 from tests.invoking import succeeds
 from tests.spark_worlds import mirrored
 from tsoffset.group_sync.cycle import StepsHere
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import tasks
 from tsoffset.spark.dataflow import plan_cycle
@@ -43,14 +43,14 @@ def test_freed_memory_is_used_again():
 # --- steps in this process ------------------------------------------------------------------
 
 
-def planned(folder: Any, carry_over: FlowCarryOver | None = None) -> Sequence[Row]:
+def planned(folder: Any, cache: FlowCache | None = None) -> Sequence[Row]:
     """A plan by the steps of a task in this process."""
 
     def no_session() -> Any:
         raise AssertionError
 
     task = FlowTask(shared.configuration(folder, "A->B"), "A->B", connect=shared.connect)
-    return plan_cycle(no_session, task, carry_over=carry_over).rows
+    return plan_cycle(no_session, task, cache=cache).rows
 
 
 def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partitions(
@@ -58,7 +58,7 @@ def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partit
 ):
     """Its own offsets fail; the next cycle has all rows again."""
     shared.store(tmp_path, *mirrored())
-    kept = FlowCarryOver()
+    kept = FlowCache()
     planned(tmp_path, kept)
     before = kept.partitions
     with shared.stored(tmp_path, "A") as source:

@@ -41,7 +41,7 @@ def flow_cycles(
     `state.dir`. `unreachable` has the error of each flow (by name) that is known to be unreachable.
     A cycle raises the error if Spark cannot start.
     """
-    from tsoffset.group_sync.state import FlowCarryOver, StateFile
+    from tsoffset.group_sync.state import FlowCache, StateFile
     from tsoffset.kafka.clients import CLIENTS
     from tsoffset.spark.dataflow import plan_cycle, run_cycle, unreachable_cycle
     from tsoffset.spark.flow import FlowTask
@@ -57,7 +57,7 @@ def flow_cycles(
             return stack.enter_context(spark_session(selection.settings.spark))
 
         def cycles_of(flow: "FlowSettings") -> RunCycle:
-            cached, file = FlowCarryOver(), None
+            cached, file = FlowCache(), None
             if directory is not None:
                 file = StateFile.of(directory, flow, selection.narrowing)
                 cached, warning = file.load()
@@ -78,10 +78,10 @@ def flow_cycles(
                         session()
                 with notices.progress(flow.name) as report:
                     result = (
-                        plan_cycle(session, task, carry_over=cached, progress=report)
+                        plan_cycle(session, task, cache=cached, progress=report)
                         if plans_here
                         else run_cycle(
-                            session(), task, commit=commit, carry_over=cached, progress=report
+                            session(), task, commit=commit, cache=cached, progress=report
                         )
                     )
                 if keep and file is not None and (warning := file.save(cached)):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tsoffset.cycle.at_once import AnsweredAtOnce, AtOnce
-from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
+from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learned
 from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
@@ -26,12 +26,12 @@ from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
 from tsoffset.records import Numbers, Stretch, UnreadableRecords
-from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.fast_path import Answers
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.mirror_restart import first_copied_behind
+from tsoffset.rule.partition_cache import PartitionCache
 from tsoffset.rule.proof import passed_between
 from tsoffset.rule.search import prove_ends
 from tsoffset.rule.translate import Translation
@@ -107,7 +107,7 @@ class Partition:
         self,
         flow: FlowSettings,
         work: PartitionWork,
-        usable: PartitionCarryOver | None,
+        usable: PartitionCache | None,
         observe: Observe | None,
         *,
         not_compacted: bool = False,
@@ -477,11 +477,11 @@ class Partition:
                 evidence.source_log_end,
             )
 
-    def translated(self, blank: PartitionCarryOver | None) -> TranslatedPartition:
+    def translated(self, blank: PartitionCache | None) -> TranslatedPartition:
         """The partition's translations and what to cache, after all conversations have ended. If
         its logs cannot be identified now (`blank` is None), the cache stays as it was."""
         evidence, conversed = self._evidence, self._conversed()
-        left = Learned(self.work.carry_over)
+        left = Learned(self.work.cache)
         if blank is not None:
             left = learned(blank, self._usable, evidence, conversed)
         return TranslatedPartition(

@@ -16,7 +16,7 @@ import structlog
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
-from tsoffset.cycle.carry_over import Identities, Learned, describe_topics, identities, topic_ids
+from tsoffset.cycle.cache_update import Identities, Learned, describe_topics, identities, topic_ids
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
 from tsoffset.cycle.conversations import Partition, TranslatedPartition
 from tsoffset.cycle.under_way import Observe
@@ -35,9 +35,9 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch, walk_side_by_side
-from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
+from tsoffset.rule.partition_cache import PartitionCache
 from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
@@ -86,11 +86,11 @@ def translate_partitions(
         yield from positions[one.source]
 
 
-def translate_with_carry_over(
+def translate_with_cache(
     flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
 ) -> TranslatedWork:
-    """The translations of all positions, what is to be carried over to the next cycle, and the
-    cost. What the last cycle left (`PartitionWork.carry_over`) saves questions where it is valid.
+    """The translations of all positions, what to cache for the next cycle, and the
+    cost. What the last cycle cached (`PartitionWork.cache`) saves questions where it is valid.
     """
     logs, not_compacted = _described(flow, source, target, work)
     run = _Run(flow, source, target)
@@ -98,9 +98,9 @@ def translate_with_carry_over(
     done = {
         one.source: _refused(flow, one)
         for one in work
-        if one.carry_over is not None
+        if one.cache is not None
         and (identity := logs.source.get(one.source)) is not None
-        and identity.precedes(one.carry_over.source_log)
+        and identity.precedes(one.cache.source_log)
     }
     parts = (
         Partition(
@@ -142,11 +142,11 @@ def _described(
     return logs, not_compacted
 
 
-def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:
-    carry_over = part.carry_over
-    if carry_over is None or blank is None or not carry_over.same_logs(blank):
+def _usable(part: PartitionWork, blank: PartitionCache | None) -> PartitionCache | None:
+    cache = part.cache
+    if cache is None or blank is None or not cache.same_logs(blank):
         return None
-    return carry_over
+    return cache
 
 
 def _refused(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
@@ -161,7 +161,7 @@ def _refused(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
         f"a backup, delete the state file of {flow.name} and restart tsoffset",
     )
     translations = dict.fromkeys(part.offsets, Translation(failed))
-    return TranslatedPartition(part, translations, NO_ANSWERS, Learned(part.carry_over))
+    return TranslatedPartition(part, translations, NO_ANSWERS, Learned(part.cache))
 
 
 class _Run:

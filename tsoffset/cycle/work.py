@@ -7,7 +7,7 @@ from operator import add, attrgetter
 
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.model import LogRange, TopicPartition
-from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.rule.partition_cache import PartitionCache
 from tsoffset.rule.translate import Translation
 
 
@@ -21,7 +21,7 @@ class PartitionWork:
     offsets: tuple[int, ...]
     is_remote_topic: bool = False
     failback: bool = False
-    carry_over: PartitionCarryOver | None = None
+    cache: PartitionCache | None = None
 
 
 @dataclass(frozen=True, slots=True)

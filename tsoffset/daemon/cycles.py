@@ -11,7 +11,7 @@ import structlog
 
 from tsoffset.config.selection import Selection
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask, Rows
@@ -87,7 +87,7 @@ class SparkCycles:
     def __init__(self, sessions: Sessions, log_of_flow: CycleLog) -> None:
         self._sessions = sessions
         self._log = log_of_flow
-        self._carry_over: FlowCarryOver | None = None
+        self._cache: FlowCache | None = None
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
         """Run one cycle. Raises CycleFailed, and errors of Spark's start."""
@@ -95,13 +95,13 @@ class SparkCycles:
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
-        carry_over = self._load(file)
+        cache = self._load(file)
         with self._sessions.lease() as session:
             result = run_cycle(
                 session,
                 task,
                 commit=flow.commits,
-                carry_over=carry_over,
+                cache=cache,
                 # Another instance may lead by now if the state or Spark was waited for too long.
                 limit_seconds=deadline - time.monotonic(),
                 other_flows=len(selection.flows) - 1,
@@ -110,16 +110,16 @@ class SparkCycles:
             # A cycle that ended before it used Spark does not show that the session works.
             self._sessions.ended_well()
         if file is not None:
-            self._log.warn("state_not_written", file.save(carry_over))
+            self._log.warn("state_not_written", file.save(cache))
         return result
 
-    def _load(self, file: StateFile | None) -> FlowCarryOver:
-        if self._carry_over is None:
-            self._carry_over = FlowCarryOver()
+    def _load(self, file: StateFile | None) -> FlowCache:
+        if self._cache is None:
+            self._cache = FlowCache()
             if file is not None:
-                self._carry_over, warning = file.load()
+                self._cache, warning = file.load()
                 self._log.warn("state_not_read", warning)
-        return self._carry_over
+        return self._cache
 
 
 def _key(row: Row) -> _RowKey:

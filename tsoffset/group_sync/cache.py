@@ -29,13 +29,13 @@ from tsoffset.model import OutcomeKind
 
 
 @dataclass(slots=True)
-class CarryOver:
+class CachedTables:
     """What is cached of a flow between cycles: `pairs` (CACHE) and `partitions` (PARTITIONS)."""
 
     pairs: pl.DataFrame = field(default_factory=lambda: empty(CACHE))
     partitions: pl.DataFrame = field(default_factory=lambda: empty(PARTITIONS))
 
-    def learn(self, other: "CarryOver") -> None:
+    def learn(self, other: "CachedTables") -> None:
         """Replace everything with what `other` holds."""
         self.pairs, self.partitions = other.pairs, other.partitions
 

@@ -21,7 +21,7 @@ from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import (
-    CarryOver,
+    CachedTables,
     kept_pairs,
     kept_partitions,
     void_partitions,
@@ -229,31 +229,31 @@ class CycleTables:
     next cycle uses, the number of distinct source offsets that the groups have, and the cost."""
 
     rows: pl.DataFrame
-    carry_over: CarryOver
+    cache: CachedTables
     positions: int
     cost: Cost
 
 
 def cycle_tables(
-    flow: str, steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
+    flow: str, steps: Steps, groups: Sequence[GroupWork], cache: CachedTables
 ) -> CycleTables:
     """One cycle of these groups, which are in the order of their names."""
-    return after_read(flow, steps, carry_over, read_groups(steps, groups, carry_over))
+    return after_read(flow, steps, cache, read_groups(steps, groups, cache))
 
 
-def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver) -> ReadGroups:
+def read_groups(steps: Steps, groups: Sequence[GroupWork], cache: CachedTables) -> ReadGroups:
     """The read step. Logs are read before groups: a commit behind the log end that was read is not
     taken from the cache."""
-    logs = steps.log_ranges(carry_over.partitions)
+    logs = steps.log_ranges(cache.partitions)
     frame = groups_frame(groups)
-    cached = carry_over.pairs.filter(pl.col("group").is_in(frame["group"].implode()))
+    cached = cache.pairs.filter(pl.col("group").is_in(frame["group"].implode()))
     return ReadGroups(*steps.read(frame, cached, logs.ranges), logs)
 
 
-def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups) -> CycleTables:
+def after_read(flow: str, steps: Steps, cache: CachedTables, found: ReadGroups) -> CycleTables:
     """The steps after the read step, and the result of the cycle."""
     logs = found.logs
-    before = anti_join(carry_over.partitions, logs.void, PARTITION)
+    before = anti_join(cache.partitions, logs.void, PARTITION)
     offsets = found.to_translate()
     translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
     # The topics of cached partitions are known from before the groups were read.
@@ -295,7 +295,7 @@ def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups
     recalled = int(distinct["is_cached"].sum())
     return CycleTables(
         with_acknowledged(rows).with_columns(flow=pl.lit(flow)).select(ROWS.names),
-        CarryOver(
+        CachedTables(
             kept_pairs(rows, rest),
             kept_partitions(before, logs, translated, learned, committed),
         ),

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.carry_over import Ranges, describe_topics, identities, ranges_of
+from tsoffset.cycle.cache_update import Ranges, describe_topics, identities, ranges_of
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.same_logs import topics_frame
 from tsoffset.group_sync.tables import LOG_RANGES, PARTITION, TARGET_TOPICS, empty
-from tsoffset.group_sync.translate import carry_overs_of
+from tsoffset.group_sync.translate import partition_caches
 from tsoffset.model import Failed, Isolation, TopicPartition
-from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
 
 _VOID = {name: LOG_RANGES[name] for name in PARTITION}
 
@@ -89,12 +89,12 @@ def log_ranges(
 
 def _cached(
     flow: FlowSettings, partitions: pl.DataFrame
-) -> tuple[list[tuple[PartitionCarryOver, TopicPartition]], set[TopicPartition]]:
+) -> tuple[list[tuple[PartitionCache, TopicPartition]], set[TopicPartition]]:
     """The partitions whose target partition is still the same under today's policy, each with that
     target partition; and those for which it has changed."""
     renamings, unnamed = renamings_of(flow, partitions["source_topic"].unique().to_list())
     found, void = [], set()
-    for source, cached in carry_overs_of(partitions, with_pairs=False).items():
+    for source, cached in partition_caches(partitions, with_pairs=False).items():
         if source.topic in unnamed:
             continue
         renaming = renamings[source.topic]

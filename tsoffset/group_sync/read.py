@@ -7,7 +7,7 @@ import polars as pl
 
 from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
-from tsoffset.cycle.carry_over import ranges_of
+from tsoffset.cycle.cache_update import ranges_of
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import (
     CONSUMER_GROUPS,

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 import polars as pl
 
 from tsoffset.cluster import Cluster, all_failed
-from tsoffset.cycle.carry_over import describe_topics, topic_ids
+from tsoffset.cycle.cache_update import describe_topics, topic_ids
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.group_sync.tables import (
     ANSWER,

@@ -19,7 +19,7 @@ from tsoffset.cycle.cells import from_bytes, to_bytes
 from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
 from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS, semi_join
 from tsoffset.model import GroupListing, GroupListings, GroupType
@@ -33,7 +33,7 @@ _PAIRS, _PARTITIONS = arrow_schema(CACHE), arrow_schema(PARTITIONS)
 
 
 @dataclass(slots=True)
-class FlowCarryOver(CarryOver):
+class FlowCache(CachedTables):
     """What the driver caches of a flow between cycles; all of it may be lost at any time.
 
     `listing` are the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
@@ -50,7 +50,7 @@ class FlowCarryOver(CarryOver):
         """Forget everything if it is for other clusters or settings; False then."""
         kept = self.binding in (None, binding)
         if not kept:
-            self.learn(CarryOver())
+            self.learn(CachedTables())
             self.listing = self.rows = None
         self.binding = binding
         return kept
@@ -103,33 +103,33 @@ class StateFile:
     def _name(self) -> str:
         return f"{quote(self.flow, safe='')}.state"
 
-    def load(self) -> tuple[FlowCarryOver, str | None]:
+    def load(self) -> tuple[FlowCache, str | None]:
         """The content of the file, and a warning if the file exists and cannot be used."""
         try:
             try:
-                found = _carry_over(self._place.read(self._name))
+                found = _flow_cache(self._place.read(self._name))
             except _Unusable:
                 # A store is asked for the length of an object before it is asked for the object,
                 # which another process may replace in between.
-                found = _carry_over(self._place.read(self._name))
+                found = _flow_cache(self._place.read(self._name))
             return found if self.only is None else _of_groups(found, self.only), None
         except FileNotFoundError:
-            return FlowCarryOver(), None
+            return FlowCache(), None
         except _Unusable as error:
             why = f"{error}; it will be replaced"
         except UNREACHABLE as error:
             why = f"{in_words(self._place, error)}; check that this user can reach and read it"
-        return FlowCarryOver(), (
+        return FlowCache(), (
             f"read state, flow {self.flow}: {self.path}: {why}; without it, every offset is "
             "translated again"
         )
 
-    def save(self, carry_over: FlowCarryOver) -> str | None:
+    def save(self, cache: FlowCache) -> str | None:
         """Replace the content of the file atomically; returns a warning if that failed. Nothing is
         written if the content is the same, or after a narrowed cycle."""
         if self.only is not None:
             return None
-        head, stream = _content(carry_over)
+        head, stream = _content(cache)
         try:
             self._place.write(self._name, head + stream, len(head))
         except UNREACHABLE as error:
@@ -145,34 +145,34 @@ class _Unusable(Exception):
     """The file's content cannot be used; the text says why."""
 
 
-def _of_groups(carry_over: FlowCarryOver, only: FlowSettings) -> FlowCarryOver:
+def _of_groups(cache: FlowCache, only: FlowSettings) -> FlowCache:
     """What is cached of the groups that these settings select. The number of their rows is not
     known."""
-    pairs, partitions = carry_over.pairs, carry_over.partitions
+    pairs, partitions = cache.pairs, cache.partitions
     names, _ = selected_groups(only, pairs["group"].unique().to_list())
     pairs = pairs.filter(pl.col("group").is_in(names))
     partitions = semi_join(partitions, pairs, PARTITION)
-    return FlowCarryOver(pairs, partitions, binding=carry_over.binding)
+    return FlowCache(pairs, partitions, binding=cache.binding)
 
 
-def _content(carry_over: FlowCarryOver) -> tuple[bytes, bytes]:
+def _content(cache: FlowCache) -> tuple[bytes, bytes]:
     """The first line of a file, and what follows it."""
     kept = pa.table(
         {
-            "pairs": [to_bytes(as_arrow(carry_over.pairs, _PAIRS))],
-            "partitions": [to_bytes(as_arrow(carry_over.partitions, _PARTITIONS))],
+            "pairs": [to_bytes(as_arrow(cache.pairs, _PAIRS))],
+            "partitions": [to_bytes(as_arrow(cache.partitions, _PARTITIONS))],
         },
         schema=_KEPT,
     )
     facts = {
-        _BINDING: carry_over.binding or "",
-        _ROWS: "" if carry_over.rows is None else str(carry_over.rows),
+        _BINDING: cache.binding or "",
+        _ROWS: "" if cache.rows is None else str(cache.rows),
     }
     stream = to_bytes(kept.replace_schema_metadata(facts))
     return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)), stream
 
 
-def _carry_over(content: bytes) -> FlowCarryOver:
+def _flow_cache(content: bytes) -> FlowCache:
     line, _, stream = content.partition(b"\n")
     if not line.startswith(_MAGIC + b" "):
         raise _Unusable("it is not a state file of tsoffset")
@@ -189,7 +189,7 @@ def _carry_over(content: bytes) -> FlowCarryOver:
         rows = facts[_ROWS]
         if pairs.schema != _PAIRS or partitions.schema != _PARTITIONS:
             raise _Unusable("its tables are not as expected")
-        return FlowCarryOver(
+        return FlowCache(
             pairs=as_frame(pairs, CACHE),
             partitions=as_frame(partitions, PARTITIONS),
             rows=int(rows) if rows else None,

@@ -99,7 +99,7 @@ LOG_IDENTITY = [
     "target_leader_epoch",
 ]
 
-# What one cycle caches for the next, by partition: `PartitionCarryOver`.
+# What one cycle caches for the next, by partition: `PartitionCache`.
 PARTITIONS: Schema = {
     "source_topic": pl.String,
     "partition": pl.Int32,

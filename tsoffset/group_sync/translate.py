@@ -8,13 +8,13 @@ import polars as pl
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.conversations import TranslatedPartition
-from tsoffset.cycle.rounds import translate_with_carry_over
+from tsoffset.cycle.rounds import translate_with_cache
 from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.same_logs import topics_frame
 from tsoffset.group_sync.tables import ANSWER, PARTITIONS, SOURCE_TOPICS, TRANSLATIONS, select
 from tsoffset.model import Failed, Precision, Skipped, TopicPartition, Translated
-from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule.partition_cache import Holds, LogEnds, LogIdentity, PartitionCache
 from tsoffset.rule.translate import Translation
 
 # Columns of TRANSLATIONS: the answer, and for how long it may be cached.
@@ -35,8 +35,8 @@ def translate(
 ) -> TranslatedTables:
     """As `group_sync.cycle.Steps.translate`, in this process."""
     work = work_by_partition(offsets, partitions)
-    done = translate_with_carry_over(flow, source, target, work)
-    learned = (one.learned.carry_over for one in done.partitions)
+    done = translate_with_cache(flow, source, target, work)
+    learned = (one.learned.cache for one in done.partitions)
     sources, targets = {one.source.topic for one in work}, {one.target.topic for one in work}
     return (
         _translations(done.partitions),
@@ -49,7 +49,7 @@ def translate(
 
 def work_by_partition(offsets: pl.DataFrame, partitions: pl.DataFrame) -> list[PartitionWork]:
     """The work of TO_TRANSLATE by partition, with what is cached of each (PARTITIONS)."""
-    cached = carry_overs_of(partitions)
+    cached = partition_caches(partitions)
     by_partition = ["source_topic", "partition", "target_topic", "is_remote_topic", "failback"]
     found = []
     for topic, number, target, is_remote, failback, own in (
@@ -134,9 +134,9 @@ def _answered(parts: Sequence[TranslatedPartition], rows: pl.DataFrame) -> pl.Da
 # --- partitions -------------------------------------------------------------------------
 
 
-def carry_overs_of(
+def partition_caches(
     partitions: pl.DataFrame, *, with_pairs: bool = True
-) -> dict[TopicPartition, PartitionCarryOver]:
+) -> dict[TopicPartition, PartitionCache]:
     """The rows of PARTITIONS, by source partition; if asked for, with all record pairs."""
     if not with_pairs:
         partitions = partitions.drop("pair_sources", "pair_targets")
@@ -144,7 +144,7 @@ def carry_overs_of(
     for row in partitions.iter_rows(named=True):
         source = TopicPartition(row["source_topic"], row["partition"])
         frontier = (row["frontier_source"], row["frontier_target"])
-        found[source] = PartitionCarryOver(
+        found[source] = PartitionCache(
             source,
             row["is_remote_topic"],
             row["failback"],
@@ -158,11 +158,11 @@ def carry_overs_of(
     return found
 
 
-def partitions_frame(carry_overs: Iterable[PartitionCarryOver]) -> pl.DataFrame:
-    return pl.DataFrame([_partition(one) for one in carry_overs], PARTITIONS, orient="row")
+def partitions_frame(caches: Iterable[PartitionCache]) -> pl.DataFrame:
+    return pl.DataFrame([_partition(one) for one in caches], PARTITIONS, orient="row")
 
 
-def _partition(one: PartitionCarryOver) -> tuple[Any, ...]:
+def _partition(one: PartitionCache) -> tuple[Any, ...]:
     return (
         *(one.source.topic, one.source.partition, one.is_remote_topic, one.failback),
         *(one.source_log.topic_id, one.source_log.leader_epoch),

@@ -16,7 +16,7 @@ from tsoffset.cycle.source_commits import GroupWork, renamings_of
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit_rule import decide
 from tsoffset.group_sync.cycle import (
     DecidedTables,
@@ -79,12 +79,12 @@ def translate_stored(
     offsets: Sequence[StoredOffset],
     *,
     group: str | None = None,
-    carry_over: CarryOver | None = None,
+    cache: CachedTables | None = None,
 ) -> list[StoredTranslation]:
     """Each offset with its row, in order. `group` is the rows' group where the file names none;
-    `carry_over` is the cache of the last call, and is updated. Raises ClusterUnreachable.
+    `cache` is the cache of the last call, and is updated. Raises ClusterUnreachable.
     """
-    carry_over = CarryOver() if carry_over is None else carry_over
+    cache = CachedTables() if cache is None else cache
     # Raises ClusterUnreachable, as at the beginning of a cycle.
     target.describe()
     source.describe()
@@ -94,8 +94,8 @@ def translate_stored(
     works = [GroupWork(name) for name in found.groups]
     commits = source_commits(flow, source, groups_frame(works), found=found)
     steps = _FileSteps(flow, source, target, commits=commits)
-    done = cycle_tables(flow.name, steps, works, carry_over)
-    carry_over.learn(done.carry_over)
+    done = cycle_tables(flow.name, steps, works, cache)
+    cache.learn(done.cache)
     rows = {
         (row.group, row.source_topic, row.partition): row for row in rows_of(rows_table(done.rows))
     }

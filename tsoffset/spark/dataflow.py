@@ -17,19 +17,19 @@ import structlog
 from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
-from tsoffset.cycle.carry_over import describe_topics
+from tsoffset.cycle.cache_update import describe_topics
 from tsoffset.cycle.schema import joined
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
 from tsoffset.group_sync import rows as frames
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
 from tsoffset.group_sync.replication import replication
-from tsoffset.group_sync.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import GroupListings, GroupType, Side, TopicDescription, TopicPartition
-from tsoffset.rule.carry_over import binding
+from tsoffset.rule.partition_cache import binding
 from tsoffset.spark import packing
 from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow, Rows
 from tsoffset.spark.jobs import Jobs, Progress
@@ -46,20 +46,20 @@ def run_cycle(
     task: FlowTask,
     *,
     commit: bool,
-    carry_over: FlowCarryOver | None = None,
+    cache: FlowCache | None = None,
     progress: Progress | None = None,
     limit_seconds: float | None = None,
     other_flows: int = 0,
 ) -> CycleResult:
     """Run one cycle of a flow. It commits only with `commit`, and only if the flow's sync is on.
 
-    `carry_over` is updated in place. `other_flows` is the number of other flows that use the
+    `cache` is updated in place. `other_flows` is the number of other flows that use the
     session. Raises ConfigurationError and UsageError if the flow cannot be resolved, CycleFailed if
     Spark fails, and CycleOverLimit after `limit_seconds`. An unreachable cluster is a failed row.
     """
     # Arrow still keeps the memory of the previous cycle's rows.
     pa.default_memory_pool().release_unused()
-    cycle = _Cycle.of(task, carry_over, progress)
+    cycle = _Cycle.of(task, cache, progress)
     jobs = Jobs(session, task.flow, progress)
 
     def whole() -> tuple[Preflight, CycleTables]:
@@ -80,14 +80,14 @@ def plan_cycle(
     session: Callable[[], SparkSession],
     task: FlowTask,
     *,
-    carry_over: FlowCarryOver | None = None,
+    cache: FlowCache | None = None,
     progress: Progress | None = None,
 ) -> CycleResult:
     """Run one cycle that commits nothing. It runs in this process, without Spark, unless it has
     more than `packing.PAIRS_HERE` group-partitions or `packing.POSITIONS_HERE` source offsets to
     translate. `session` starts Spark. Otherwise as `run_cycle`.
     """
-    cycle = _Cycle.of(task, carry_over, progress)
+    cycle = _Cycle.of(task, cache, progress)
     try:
         start = cycle.list_groups()
         done = cycle.whole_here(start.groups)
@@ -119,20 +119,18 @@ class _Cycle:
 
     task: FlowTask
     resolved: ResolvedFlow
-    carry_over: FlowCarryOver
+    cache: FlowCache
     notify: Progress
     started: float
     spent: Spent = field(default_factory=Spent)
 
     @classmethod
-    def of(
-        cls, task: FlowTask, carry_over: FlowCarryOver | None, progress: Progress | None
-    ) -> "_Cycle":
+    def of(cls, task: FlowTask, cache: FlowCache | None, progress: Progress | None) -> "_Cycle":
         """Raises ConfigurationError and UsageError."""
         started = time.perf_counter()
-        if carry_over is None:
-            carry_over = FlowCarryOver()
-        return cls(task, task.resolve(), carry_over, progress or (lambda *_: None), started)
+        if cache is None:
+            cache = FlowCache()
+        return cls(task, task.resolve(), cache, progress or (lambda *_: None), started)
 
     @property
     def flow(self) -> FlowSettings:
@@ -167,7 +165,7 @@ class _Cycle:
         the target in each cycle."""
         flow = self.flow
         start = preflight(flow, source, target, list_groups=partial(self._listing, source))
-        if not self.carry_over.bind(binding(flow, start.cluster_ids)):
+        if not self.cache.bind(binding(flow, start.cluster_ids)):
             start = self._preflight(source, target)
             warning = (
                 f"flow {flow.name}: the cached translations are from other clusters or settings, "
@@ -178,7 +176,7 @@ class _Cycle:
         return start
 
     def _listing(self, source: Cluster) -> GroupListings:
-        flow, known = self.flow, self.carry_over
+        flow, known = self.flow, self.cache
         now = time.monotonic()
         if known.listing is not None and not known.listing.failures and known.listed_at is not None:
             age = now - known.listed_at
@@ -189,8 +187,8 @@ class _Cycle:
     # --- steps ------------------------------------------------------------------------------
 
     @property
-    def _remembered(self) -> CarryOver:
-        return CarryOver(self.carry_over.pairs, self.carry_over.partitions)
+    def _remembered(self) -> CachedTables:
+        return CachedTables(self.cache.pairs, self.cache.partitions)
 
     def _in_tasks(self, *, commit: bool) -> StepsInTask:
         return StepsInTask(
@@ -204,7 +202,7 @@ class _Cycle:
     def whole_here(self, groups: Sequence[GroupWork]) -> CycleTables | ReadGroups | None:
         """The cycle of these groups in this process, without commits. None if there are too many
         group-partitions for it; only what was read if there are too many offsets to translate."""
-        if not packing.fits(len(groups), self.carry_over.rows, packing.PAIRS_HERE):
+        if not packing.fits(len(groups), self.cache.rows, packing.PAIRS_HERE):
             return None
         self.notify("sync groups", 0, 1)
         done = self._in_tasks(commit=False).whole(
@@ -216,7 +214,7 @@ class _Cycle:
     def on_spark(
         self, session: SparkSession, jobs: Jobs, *, commit: bool, other_flows: int = 0
     ) -> SparkSteps:
-        listing = self.carry_over.listing
+        listing = self.cache.listing
         listed = () if listing is None else listing.groups.values()
         return SparkSteps(
             session,
@@ -245,8 +243,8 @@ class _Cycle:
         """The cycle of these groups, in one task or in many."""
         name = self.flow.name
         if not groups:
-            return after_read(name, steps, CarryOver(), ReadGroups.nothing())
-        if not packing.fits(len(groups), self.carry_over.rows, packing.PAIRS_IN_ONE_TASK):
+            return after_read(name, steps, CachedTables(), ReadGroups.nothing())
+        if not packing.fits(len(groups), self.cache.rows, packing.PAIRS_IN_ONE_TASK):
             return cycle_tables(name, steps, groups, self._remembered)
         done = steps.whole(groups, self._remembered)
         if isinstance(done, ReadGroups):
@@ -256,10 +254,10 @@ class _Cycle:
     # --- result -----------------------------------------------------------------------------
 
     def result(self, start: Preflight, done: CycleTables) -> CycleResult:
-        """The result of the cycle; updates `carry_over`."""
-        carry_over = self.carry_over
-        carry_over.learn(done.carry_over)
-        carry_over.rows = len(done.rows)
+        """The result of the cycle; updates `cache`."""
+        cache = self.cache
+        cache.learn(done.cache)
+        cache.rows = len(done.rows)
         rows = frames.rows_table(done.rows)
         failures = rows_table(failed_row(self.flow.name, failure) for failure in start.failures)
         return CycleResult(
@@ -272,7 +270,7 @@ class _Cycle:
             positions=done.positions,
             cost=done.cost,
             spent=self.spent,
-            replication=replication(carry_over.partitions),
+            replication=replication(cache.partitions),
             share_groups=frozenset(g.group for g in start.groups if g.type is GroupType.SHARE),
         )
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import CycleTables, DecidedTables, ReadGroups, ReadTables
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import PARTITION, semi_join
@@ -92,10 +92,10 @@ class SparkSteps:
         """As `Steps.source_logs`, in the driver."""
         return self._steps.source_logs(topics, epochs)
 
-    def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
+    def whole(self, groups: Sequence[GroupWork], cache: CachedTables) -> CycleTables | ReadGroups:
         """As `StepsInTask.whole`, in one task."""
         # The results of its commits have to fit into `spark.driver.maxResultSize`.
-        work = (groups, carry_over, self._most_rows)
+        work = (groups, cache, self._most_rows)
         found: CycleTables | ReadGroups
         (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
         return found

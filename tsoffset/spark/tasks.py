@@ -18,7 +18,7 @@ import structlog
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit import failed_results
 from tsoffset.group_sync.cycle import (
     CycleTables,
@@ -136,16 +136,16 @@ class StepsInTask:
     def whole(
         self,
         groups: Sequence[GroupWork],
-        carry_over: CarryOver,
+        cache: CachedTables,
         most_rows: int,
         most_positions: int = POSITIONS_IN_ONE_TASK,
     ) -> CycleTables | ReadGroups:
         """Run all steps. If there are more than `most_positions` source offsets to translate, or
         more than `most_rows` rows, return what was read, and do no more."""
-        found = read_groups(self, groups, carry_over)
+        found = read_groups(self, groups, cache)
         if len(found.to_translate()) > most_positions or len(found) > most_rows:
             return found
-        return after_read(self.task.flow, self, carry_over, found)
+        return after_read(self.task.flow, self, cache, found)
 
     @contextmanager
     def _here(self, stage: Stage) -> Iterator[StepsHere]:

@@ -11,8 +11,8 @@ from tests.memory_flows import RaisingGroups, RaisingTopics, after_each, flow
 from tests.past_cycles import Past
 from tests.waiting import PATIENCE_SECONDS
 from tsoffset.committed import CommittedColumns
-from tsoffset.group_sync.cache import CarryOver
-from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.cache import CachedTables
+from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.model import Failed, FailureKind, GroupType, OutcomeKind, Reason, TopicPartition
 from tsoffset.terminal.next_step import next_step
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
@@ -64,10 +64,10 @@ def test_with_the_source_error_a_group_that_went_back_is_not_sent_forward(failin
     """It was to read records again, and its consumers on the target would skip these; not so once
     somebody has moved it there."""
     estate = failing_over.estate
-    past, carry_over = Past(tmp_path / "history"), CarryOver()
-    past.keep(*estate.sync(carry_over=carry_over))
+    past, cache = Past(tmp_path / "history"), CachedTables()
+    past.keep(*estate.sync(cache=cache))
     estate.commit("billing", "orders", 30)
-    past.keep(*estate.sync(carry_over=carry_over))
+    past.keep(*estate.sync(cache=cache))
     assert failing_over.run_without_source(past, after=200) == 3
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_REWOUND")}
     estate.commit("billing", "A.orders", 70, on="B")
@@ -116,11 +116,11 @@ def test_without_history_the_state_tells_of_which_commits_they_are(failing_over)
     for group in ("busy", "unread", "never"):
         estate.commit(group, "orders", 70)
     estate["B"].group("never").state = "Stable"
-    carry_over = FlowCarryOver()
-    estate.sync(carry_over=carry_over)
+    cache = FlowCache()
+    estate.sync(cache=cache)
     estate.commit("rewound", "orders", 50)
-    estate.sync(carry_over=carry_over)
-    StateFile(str(failing_over.directory), "A->B").save(carry_over)
+    estate.sync(cache=cache)
+    StateFile(str(failing_over.directory), "A->B").save(cache)
     estate.commit("other", "own", 5, on="B")
     estate["B"].group("busy").state = "Stable"
     estate["B"].group("never").state = "Empty"

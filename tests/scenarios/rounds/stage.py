@@ -18,7 +18,7 @@ from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
 from tests.waiting import wait_until
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import MirrorMaker
@@ -208,10 +208,10 @@ class Syncing:
     def _cycles(self) -> None:
         flow = self.stage.flow(self.plan)
         source, target = self.stage.clusters(flow)
-        carry_over = CarryOver()
+        cache = CachedTables()
         while not self._stop.is_set():
             committed, mirrored = self.committed(), self.stage.ends(self.plan)
             if not self.plan.remembers:
-                carry_over = CarryOver()
-            rows = cycle(flow, source, target, carry_over=carry_over)
+                cache = CachedTables()
+            rows = cycle(flow, source, target, cache=cache)
             self.done.append(Synced(committed, mirrored, tuple(rows)))

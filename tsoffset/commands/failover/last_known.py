@@ -98,10 +98,10 @@ def _of_history(pairs: pa.Table) -> Iterator[tuple[str, KnownOffset]]:
 def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, KnownOffset]]:
     if settings.state_dir is None:
         return
-    carry_over, warning = StateFile(settings.state_dir, flow.name).load()
+    cache, warning = StateFile(settings.state_dir, flow.name).load()
     if warning is not None:
         log.warning("state_not_read", flow=flow.name, message=warning)
-    for pair in carry_over.pairs.rows(named=True):
+    for pair in cache.pairs.rows(named=True):
         source = TopicPartition(pair["source_topic"], pair["partition"])
         yield (
             pair["group"],

@@ -11,7 +11,7 @@ from tsoffset.commands.options import only_flow
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cache import CachedTables
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Precision, Row
 from tsoffset.offset_files.document import Document
@@ -43,7 +43,7 @@ def run_translate(
     interrupted. Raises UsageError, and ClusterUnreachable if no rows are printed.
     """
     flow = only_flow(selection, "translate")
-    carry_over = CarryOver()
+    cache = CachedTables()
 
     def show(rows: Sequence[Row], summary: str) -> None:
         # The translated text may be written to standard output.
@@ -59,9 +59,7 @@ def run_translate(
                 kafka_cluster(flow.source) as source,
                 kafka_cluster(flow.target) as target,
             ):
-                found = translate_stored(
-                    flow, source, target, offsets, group=group, carry_over=carry_over
-                )
+                found = translate_stored(flow, source, target, offsets, group=group, cache=cache)
         except ClusterUnreachable as error:
             if written == STANDARD:
                 raise

@@ -98,7 +98,7 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCarryOver:
+class PartitionCache:
     """What one cycle caches for the next of a source partition and its copy.
 
     `is_remote_topic` and `failback` are what the replication policy said of the logs. `pairs` are
@@ -118,7 +118,7 @@ class PartitionCarryOver:
     frontier: tuple[int, int] | None = None
     first_from: int | None = None
 
-    def same_logs(self, other: "PartitionCarryOver") -> bool:
+    def same_logs(self, other: "PartitionCache") -> bool:
         """True if `other` is of the same logs under the same policy."""
         return (
             self.is_remote_topic == other.is_remote_topic

@@ -20,21 +20,21 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.rule.carry_over import (
+from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.partition_cache import (
     NOTHING,
     Holds,
     LogEnds,
     LogIdentity,
-    PartitionCarryOver,
+    PartitionCache,
     holds_for_good_from,
     how_long,
     is_first_copy,
     log_identity,
     spread,
 )
-from tsoffset.rule.evidence import Evidence, Pair
-from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
 _WITHOUT_IDS = "none"
@@ -52,13 +52,13 @@ class Identities:
     source_topic_ids: Mapping[str, str]
     target_topic_ids: Mapping[str, str]
 
-    def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
-        """A carry-over of the partition's logs that holds nothing yet; None if the next cycle could
+    def blank(self, part: PartitionWork) -> PartitionCache | None:
+        """An empty cache of the partition's logs; None if the next cycle could
         not recognize one of the logs."""
         source, target = self.source.get(part.source), self.target.get(part.target)
         if source is None or target is None:
             return None
-        return PartitionCarryOver(
+        return PartitionCache(
             part.source,
             part.is_remote_topic,
             part.failback,
@@ -108,9 +108,7 @@ def topic_ids(topics: Mapping[str, TopicDescription | Failed]) -> dict[str, str]
     }
 
 
-def ask_for_ranges(
-    carry_over: PartitionCarryOver, evidence: Evidence
-) -> Generator[Question, Answer, None]:
+def ask_for_ranges(cache: PartitionCache, evidence: Evidence) -> Generator[Question, Answer, None]:
     """Ask for both logs' ranges, in the order in which a translation does, and add them to the
     evidence. The cached safe pair is added only if no log has become shorter and the target still
     has its copy: records written since then lie behind it."""
@@ -123,13 +121,13 @@ def ask_for_ranges(
             log_end = yield from inquiry.log_end(Side.SOURCE)
     except Unanswered:
         return  # the translations will say why
-    if LogEnds(source.end, log_end, target.end).behind(carry_over.ends):
+    if LogEnds(source.end, log_end, target.end).behind(cache.ends):
         return
-    evidence.first_from = carry_over.first_from
-    if carry_over.frontier is not None and carry_over.frontier[1] >= target.start:
-        source_offset, target_offset = carry_over.frontier
+    evidence.first_from = cache.first_from
+    if cache.frontier is not None and cache.frontier[1] >= target.start:
+        source_offset, target_offset = cache.frontier
         proof = Proof.FRONTIER if evidence.is_remote_topic else Proof.FIRST_COPY
-        safety = Safety(proof, carry_over.frontier)
+        safety = Safety(proof, cache.frontier)
         pair = Pair(source_offset, target_offset, source_offset, safety)
         evidence.add_safe(pair)
         # Together with a lower pair it shows the distance of all records between the two.
@@ -138,20 +136,20 @@ def ask_for_ranges(
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the next cycle should know of a partition; `carry_over` is None if that is nothing.
+    """What the next cycle should know of a partition; `cache` is None if that is nothing.
 
     `holds` says for how long the translations are valid, by source offset; those that are missing
     are not cached. `answers_hold` says it for the fast path's answers.
     """
 
-    carry_over: PartitionCarryOver | None
+    cache: PartitionCache | None
     holds: Mapping[int, Holds] = field(default_factory=dict)
     answers_hold: Holds | None = None
 
 
 def learned(
-    blank: PartitionCarryOver,
-    usable: PartitionCarryOver | None,
+    blank: PartitionCache,
+    usable: PartitionCache | None,
     evidence: Evidence,
     translations: Mapping[int, Translation],
 ) -> Learned:
@@ -177,16 +175,16 @@ def learned(
     if not holds and not there and frontier is None:
         return Learned(None)
     first_from = evidence.first_from
-    carry_over = replace(
+    cache = replace(
         blank, ends=ends, pairs=spread(there.items()), frontier=frontier, first_from=first_from
     )
     good_from = holds_for_good_from(evidence)
     lowest = min(translations, default=NOTHING)
     answers_hold = Holds(None if good_from is not None and lowest > good_from else ends)
-    return Learned(carry_over, holds, answers_hold)
+    return Learned(cache, holds, answers_hold)
 
 
-def _safe_for_good(usable: PartitionCarryOver | None, evidence: Evidence) -> tuple[int, int] | None:
+def _safe_for_good(usable: PartitionCache | None, evidence: Evidence) -> tuple[int, int] | None:
     """The highest pair that stays safe for good, as (source offset, target offset), from this cycle
     or the cache; None if the target has the copy of none. If the source may be the replica, only
     pairs proven by first copy stay safe."""
