@@ -26,7 +26,7 @@ from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import tidy
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.stores import place_of
+from tsoffset.stores import store_at
 from tsoffset.terminal.row_columns import tally_of
 
 FLOW = "A->B"
@@ -59,16 +59,16 @@ def _measure(chosen: argparse.Namespace) -> Result:
 def _kept(groups: int, partitions: int, cycles: int, share: float) -> Result:
     pairs = groups * partitions
     with tempfile.TemporaryDirectory(prefix="tsoffset-history-") as folder:
-        history = FlowHistory(place_of(folder), FLOW, "0123456789ab", _FULL_EVERY)
+        history = FlowHistory(store_at(folder), FLOW, "0123456789ab", _FULL_EVERY)
         estate = _Estate(groups, partitions, share)
         times = []
         for number, table in enumerate(estate.cycles(cycles + 1), 1):
             times.append(seconds_of(lambda: _write(history, number, table)))  # noqa: B023
         full, *changed = (size for _, size in _sizes(folder, "pairs"))
         rows_a_cycle = sum(estate.written[1:]) / cycles
-        merging = seconds_of(lambda: tidy(place_of(folder), FLOW, date.max))
+        merging = seconds_of(lambda: tidy(store_at(folder), FLOW, date.max))
         # Merged files are removed the next time.
-        tidy(place_of(folder), FLOW, date.max)
+        tidy(store_at(folder), FLOW, date.max)
         merged = sum(size for _, size in _sizes(folder, "pairs"))
         summaries = sum(size for _, size in _sizes(folder, "cycles")) / (cycles + 1)
     # In a small estate at 1 % or less, there are too few changes to measure.

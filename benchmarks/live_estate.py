@@ -36,8 +36,7 @@ from tests.soak.soaking import configuration
 from tests.traffic import GroupPartition, Link, Traffic
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import MirrorMaker, flow_properties
-from tsoffset.model import CommittedOffset
-from tsoffset.model import TopicPartition as Place
+from tsoffset.model import CommittedOffset, TopicPartition
 from tsoffset.replicators.checkpoints import read_checkpoints
 
 INTERVALS = (1.0, 5.0)
@@ -94,7 +93,7 @@ class _Consumption(Traffic):
     def _works(self) -> Iterator[Callable[[ExitStack], None]]:
         return (work for work in super()._works() if work != self._watch)
 
-    def _read_on(self, group: str) -> dict[Place, CommittedOffset]:
+    def _read_on(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         found = super()._read_on(group)
         history, now = self._history[group], time.monotonic()
         history.append((now, [offset.offset for offset in found.values()]))

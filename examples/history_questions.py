@@ -15,7 +15,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from tsoffset.history.views import ViewScope, open_views
-from tsoffset.stores import place_of
+from tsoffset.stores import store_at
 
 # The records that a failover at the worst moment of each day would have re-read.
 WORST_MOMENT = """
@@ -39,8 +39,8 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.appName("history questions").getOrCreate()
     asked = ViewScope(start=time.time() - days * 86_400)
-    history = partial(place_of, directory)
-    # Spark's tasks make the place anew.
+    history = partial(store_at, directory)
+    # Spark's tasks open the store again.
     opened = open_views(session, history(), asked, history)
     for question in (WORST_MOMENT, RESTLESS):
         session.sql(question).show(100, truncate=False)

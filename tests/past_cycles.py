@@ -18,7 +18,7 @@ from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.stores import place_of
+from tsoffset.stores import store_at
 from tsoffset.terminal.row_columns import tally_of
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
@@ -50,7 +50,7 @@ class Past:
     def __post_init__(self) -> None:
         self.board = Board(Instance(self.id, "here", 1, self.started), now=lambda: self.started)
         self.board.set_flows([flow()])
-        root = place_of(self.directory)
+        root = store_at(self.directory)
         self.history = FlowHistory(root, FLOW, self.id, self.full_every)
 
     def ended(self, rows: Sequence[Row] | None, **facts: int) -> tuple[Cycle, FlowStatus]:
@@ -89,7 +89,7 @@ def files(directory: Path) -> list[Path]:
 
 def rows_of(directory: Path, kind: HistoryTable) -> list[dict[str, Any]]:
     """All rows that a reader finds, in the order of cycles."""
-    root = place_of(directory)
+    root = store_at(directory)
     tables = [
         file.table()
         for day in days(root, kind, FLOW)
@@ -113,5 +113,5 @@ def kept(directory: Path) -> list[tuple[int, str, str]]:
 def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
     """Tidy twice, as on two days: the second time removes the files replaced by the first."""
     for _ in range(2):
-        tidy(place_of(directory), FLOW, today)
-    remove_before(place_of(directory), FLOW, oldest)
+        tidy(store_at(directory), FLOW, today)
+    remove_before(store_at(directory), FLOW, oldest)

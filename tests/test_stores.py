@@ -139,7 +139,7 @@ def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
     monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 60)
     pauses.look()
     assert not pauses.paused("A->B")
-    assert stores.place_of(store).names() == []
+    assert stores.store_at(store).names() == []
 
 
 @pytest.mark.thorough

@@ -23,7 +23,7 @@ from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset
-from tsoffset.model import TopicPartition as Place
+from tsoffset.model import TopicPartition as ModelPartition
 
 # After this time a request to a cluster that does not answer is given up.
 _TIMEOUT_MS = 3_000
@@ -280,7 +280,7 @@ class Traffic:
                 cluster.commit({group: self._read_on(group) for group in groups})
                 self.counts["commits"] += len(groups)
 
-    def _read_on(self, group: str) -> dict[Place, CommittedOffset]:
+    def _read_on(self, group: str) -> dict[ModelPartition, CommittedOffset]:
         """What the group commits next: everything is read, or some of it."""
         offsets = {}
         for link in self._links_of[group]:
@@ -289,7 +289,7 @@ class Traffic:
                 most = max(self._ends[link.topic, number], self.read_to[key])
                 offset = self._chance.choice((most, self._chance.randint(self.read_to[key], most)))
                 self.read_to[key] = offset
-                offsets[Place(link.topic, number)] = CommittedOffset(offset)
+                offsets[ModelPartition(link.topic, number)] = CommittedOffset(offset)
         return offsets
 
     def _join(self, opened: ExitStack) -> None:

@@ -116,13 +116,13 @@ class RecordColumns:
         found: list[T | None] = [None] * len(indices)
         held_by, number = self._held_by[indices], self._number[indices]
         order = np.argsort(held_by, kind="stable")
-        held_by, number, places = held_by[order], number[order].tolist(), order.tolist()
+        held_by, number, rows = held_by[order], number[order].tolist(), order.tolist()
         ends = [*(np.flatnonzero(np.diff(held_by)) + 1).tolist(), len(order)]
         begin = 0
         for end in ends if len(order) else ():
             contents = look(self._contents[held_by[begin]], number[begin:end])
-            for place, content in zip(places[begin:end], contents, strict=True):
-                found[place] = content
+            for row, content in zip(rows[begin:end], contents, strict=True):
+                found[row] = content
             begin = end
         return found
 

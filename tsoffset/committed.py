@@ -49,7 +49,7 @@ class CommittedColumns:
         lag: dict[int, int] = {}
         failed: dict[str, Failed] = {}
         failed_entries: dict[GroupPartition, Failed] = {}
-        for place, (name, offsets) in enumerate(answers.items()):
+        for index, (name, offsets) in enumerate(answers.items()):
             if isinstance(offsets, Failed):
                 failed[name] = offsets
                 continue
@@ -63,7 +63,7 @@ class CommittedColumns:
                     lag[len(entries)] = commit.lag
                 number = topics.setdefault(one.topic, len(topics))
                 epoch = -1 if commit.leader_epoch is None else commit.leader_epoch
-                entries.append((place, number, one.partition, commit.offset, epoch))
+                entries.append((index, number, one.partition, commit.offset, epoch))
         group, topic, partition, offset, epoch_of = (
             np.array(entries, np.int64).reshape(-1, 5).T.copy()
         )
@@ -88,13 +88,13 @@ class CommittedColumns:
             name: {} for name in self.groups
         }
         offsets = list(found.values())
-        places: dict[tuple[int, int], TopicPartition] = {}
+        known: dict[tuple[int, int], TopicPartition] = {}
         columns = (self.group, self.topic, self.partition, self.offset, self.leader_epoch)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for number, (group, topic, partition, offset, epoch) in enumerate(rows):
-            one = places.get((topic, partition))
+            one = known.get((topic, partition))
             if one is None:
-                one = places[topic, partition] = TopicPartition(self.topics[topic], partition)
+                one = known[topic, partition] = TopicPartition(self.topics[topic], partition)
             metadata, lag = self.metadata.get(number, ""), self.lag.get(number)
             leader_epoch = None if epoch < 0 else epoch
             offsets[group][one] = CommittedOffset(offset, metadata, lag, leader_epoch)
@@ -112,8 +112,8 @@ def join_columns(parts: Sequence[CommittedColumns]) -> CommittedColumns:
     lag: dict[int, int] = {}
     size = 0
     for part in parts:
-        places = [topics.setdefault(name, len(topics)) for name in part.topics]
-        topic.append(np.array(places, np.int32)[part.topic])
+        indices = [topics.setdefault(name, len(topics)) for name in part.topics]
+        topic.append(np.array(indices, np.int32)[part.topic])
         metadata.update((size + number, text) for number, text in part.metadata.items())
         lag.update((size + number, each) for number, each in part.lag.items())
         size += len(part)

@@ -53,11 +53,11 @@ class ConfigurationProblem:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = "" if self.file is None else self.file
+        location = "" if self.file is None else self.file
         if self.line is not None:
-            place += f":{self.line}"
+            location += f":{self.line}"
         what = self.key if self.value is None else f"{self.key} = {self.value}"
-        return f"{place}: {what}: {self.allowed}" if place else f"{what}: {self.allowed}"
+        return f"{location}: {what}: {self.allowed}" if location else f"{what}: {self.allowed}"
 
 
 class ConfigurationError(TsoffsetError):

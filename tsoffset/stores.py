@@ -42,7 +42,7 @@ S3_ANSWERS_WITHIN_SECONDS = 5.0
 _WITH_FOLDERS = ("hdfs", "local", "mock")
 
 
-class Place(Protocol):
+class Store(Protocol):
     """Files by name."""
 
     def path(self, name: str) -> Path | str:
@@ -58,7 +58,7 @@ class Place(Protocol):
         """Replace the file's content, unless it is the same already: contents of one length are the
         same if their first `head` bytes are. With `head=None` the file is new."""
 
-    def below(self, *names: str) -> "Place":
+    def below(self, *names: str) -> "Store":
         """A folder in it, created with its first file."""
 
     def names(self) -> list[str]:
@@ -74,7 +74,7 @@ class Place(Protocol):
         """Remove incomplete files of killed processes after an hour."""
 
 
-def place_of(directory: str | Path) -> Place:
+def store_at(directory: str | Path) -> Store:
     """A folder by its path, or a URI that `pyarrow.fs.FileSystem.from_uri` accepts. Does no I/O."""
     text = str(directory)
     if "://" not in text:
@@ -84,10 +84,10 @@ def place_of(directory: str | Path) -> Place:
     return Folder(Path(url2pathname(here))) if is_here else ObjectStore(text)
 
 
-def in_words(place: Place, error: BaseException) -> str:
-    """What went wrong with a place, in one line and without credentials."""
+def in_words(store: Store, error: BaseException) -> str:
+    """What went wrong with a store, in one line and without credentials."""
     words = error.strerror if isinstance(error, OSError) else None
-    return place.without_credentials((words or str(error)).partition("\n")[0])
+    return store.without_credentials((words or str(error)).partition("\n")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ class ObjectStore:
     def path(self, name: str) -> str:
         scheme, _, rest = self.uri.partition("://")
         # The last @ ends the credentials: an unquoted secret may contain other ones.
-        place = re.split("[?#]", rest.rpartition("@")[2])[0]
-        return f"{scheme}://{place.rstrip('/')}/{self.inside}{name}"
+        address = re.split("[?#]", rest.rpartition("@")[2])[0]
+        return f"{scheme}://{address.rstrip('/')}/{self.inside}{name}"
 
     def without_credentials(self, words: str) -> str:
         credentials = self.uri.partition("://")[2].rpartition("@")[0]
@@ -235,10 +235,10 @@ class ObjectStore:
                 with suppress(FileNotFoundError), self.open(name) as file:
                     if file.size() == len(content) and file.read(head) == content[:head]:
                         return
-            store, folder = self._opened()
-            if self.inside and store.type_name in _WITH_FOLDERS:
-                store.create_dir(folder, recursive=True)
-            with store.open_output_stream(f"{folder}/{name}", compression=None) as file:
+            filesystem, folder = self._opened()
+            if self.inside and filesystem.type_name in _WITH_FOLDERS:
+                filesystem.create_dir(folder, recursive=True)
+            with filesystem.open_output_stream(f"{folder}/{name}", compression=None) as file:
                 file.write(content)
 
         _in_time(put, self.path(name))
@@ -250,25 +250,25 @@ class ObjectStore:
         """By one listing."""
 
         def listed() -> list[str]:
-            store, folder = self._opened()
-            files = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+            filesystem, folder = self._opened()
+            files = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
             return sorted(file.base_name for file in files)
 
         return _in_time(listed)
 
     def open(self, name: str) -> pa.NativeFile:
-        store, folder = self._opened()
-        return store.open_input_file(f"{folder}/{name}")
+        filesystem, folder = self._opened()
+        return filesystem.open_input_file(f"{folder}/{name}")
 
     def remove(self, name: str) -> None:
         def gone() -> None:
-            store, folder = self._opened()
+            filesystem, folder = self._opened()
             path = f"{folder}/{name}"
             with suppress(FileNotFoundError):
-                if store.get_file_info(path).type is fs.FileType.Directory:
-                    store.delete_dir(path)
+                if filesystem.get_file_info(path).type is fs.FileType.Directory:
+                    filesystem.delete_dir(path)
                 else:
-                    store.delete_file(path)
+                    filesystem.delete_file(path)
 
         _in_time(gone, self.path(name))
 
@@ -276,20 +276,20 @@ class ObjectStore:
         """Object stores have no incomplete files."""
 
     def _opened(self) -> tuple[fs.FileSystem, str]:
-        store, folder = _opened(self.uri)
-        return store, f"{folder}/{self.inside}".rstrip("/")
+        filesystem, folder = _opened(self.uri)
+        return filesystem, f"{folder}/{self.inside}".rstrip("/")
 
 
 @cache
 def _opened(uri: str) -> tuple[fs.FileSystem, str]:
-    store, folder = fs.FileSystem.from_uri(uri)
-    if store.type_name == "s3":
+    filesystem, folder = fs.FileSystem.from_uri(uri)
+    if filesystem.type_name == "s3":
         # A URI has no timeouts, and a process that ends waits for requests in flight.
-        make, (options,) = store.__reduce__()
+        make, (options,) = filesystem.__reduce__()
         limits = dict.fromkeys(("connect_timeout", "request_timeout"), S3_ANSWERS_WITHIN_SECONDS)
         retry = fs.AwsStandardS3RetryStrategy(max_attempts=2)
-        store = make({**options, **limits, "retry_strategy": retry})
-    return store, folder.rstrip("/")
+        filesystem = make({**options, **limits, "retry_strategy": retry})
+    return filesystem, folder.rstrip("/")
 
 
 # The last change of each path, as long as it is under way, and when it began.

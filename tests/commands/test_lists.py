@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_may_exclude_a_group(file, monkeypatch, error
     """Another user's command may have written it: what it says is unknown, so nothing commits."""
     change(file, "--groups-exclude-add", "secret")
 
-    def read(_place: Folder, _name: str) -> bytes:
+    def read(_store: Folder, _name: str) -> bytes:
         raise error
 
     monkeypatch.setattr(Folder, "read", read)

@@ -32,7 +32,7 @@ from tsoffset.history.files import HistoryTable, day_of, days, files_of_day
 from tsoffset.history.reading import last_known
 from tsoffset.history.tables import CYCLES, replay_rows
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
-from tsoffset.stores import Folder, place_of
+from tsoffset.stores import Folder, store_at
 
 NO_FOLDER = r"Not a directory|File exists"
 
@@ -63,7 +63,7 @@ def test_a_day_needs_no_other(tmp_path):
     past = Past(tmp_path, started=NOON + DAY / 2 - 1.5 * MINUTE)
     past.keep(row("a"), row("b"))
     past.keep(row("a"), row("b", offset=8))
-    assert days(place_of(tmp_path), HistoryTable.PAIRS, FLOW) == [TODAY, TODAY + timedelta(days=1)]
+    assert days(store_at(tmp_path), HistoryTable.PAIRS, FLOW) == [TODAY, TODAY + timedelta(days=1)]
     assert kept(tmp_path)[2:] == [(2, "a", "first"), (2, "b", "changed")]
 
 
@@ -182,7 +182,7 @@ def test_replaying_gives_each_cycles_rows_back(tmp_path, cycles, full_every, sta
             assert (ended_at, pairs_of(last)) == expected[cycle.number]
     for _ in range(2):
         for number, (ended_at, pairs) in expected.items():
-            day = files_of_day(place_of(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))
+            day = files_of_day(store_at(directory), HistoryTable.PAIRS, FLOW, day_of(ended_at))
             table = pa.concat_tables(file.table() for file in day.files).unify_dictionaries()
             until_then = table.filter(pc.less_equal(table["cycle"], number))
             assert pairs_of(replay_rows(until_then, ended_at, FLOW)) == pairs

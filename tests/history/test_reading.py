@@ -32,7 +32,7 @@ from tsoffset.history.reading import last_known, points
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.model import OutcomeKind
-from tsoffset.stores import ObjectStore, place_of
+from tsoffset.stores import ObjectStore, store_at
 
 # --- what is read -------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def test_nothing_is_known_of_a_flow_without_history(tmp_path):
     """As at the first start."""
     assert last_known(tmp_path, FLOW) is None
     assert last_known(tmp_path / "nowhere", FLOW) is None
-    assert not points(place_of(tmp_path), FLOW, 0, float("inf"), 10, (), "a1")
+    assert not points(store_at(tmp_path), FLOW, 0, float("inf"), 10, (), "a1")
 
 
 def test_the_last_instance_is_what_is_known(tmp_path):
@@ -65,7 +65,7 @@ def test_points_are_the_last_ones_between_two_times(tmp_path):
     start, end = past.started + 2 * MINUTE, past.started + 5.5 * MINUTE
 
     def at(limit: int, since: float, until: float, known: int) -> list[int]:
-        found = points(place_of(tmp_path), FLOW, since, until, limit, recent[6 - known :], past.id)
+        found = points(store_at(tmp_path), FLOW, since, until, limit, recent[6 - known :], past.id)
         return [round((point.at - past.started) // MINUTE) for point in found]
 
     for _ in range(2):
@@ -87,7 +87,7 @@ def test_points_come_back_from_files(tmp_path):
         past.history.add(cycle, status)
         expected.append(CyclePoint.of(cycle, status))
     past.history.write()
-    found = points(place_of(tmp_path), FLOW, 0, float("inf"), 9, (), "b2")
+    found = points(store_at(tmp_path), FLOW, 0, float("inf"), 9, (), "b2")
     assert found == expected
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_read_costs_its_own_rows_alone(tmp_path, kind, spo
     with capture_logs() as logs:
         merge(tmp_path)
         known, _ = last_known(tmp_path, FLOW)
-        found = points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+        found = points(store_at(tmp_path), FLOW, 0, 2**40, 9, (), "b")
     said = {one["message"] for one in logs if one["event"] == "history_not_read"}
     assert [str(strange) in message and why in message for message in said] == [True]
     assert strange in files(tmp_path / kind)
@@ -172,7 +172,7 @@ def test_a_merged_file_that_cannot_be_read_replaces_nothing(tmp_path, kind):
     before = rows_of(tmp_path, kind)
     alone = {*files(tmp_path / kind)}
     if kind is HistoryTable.PAIRS:
-        tidy(place_of(tmp_path), FLOW, LATER)
+        tidy(store_at(tmp_path), FLOW, LATER)
     else:
         past.keep(row("a"))
     (half,) = {*files(tmp_path / kind)} - alone
@@ -194,7 +194,7 @@ def test_what_strays_into_the_folders_costs_nothing(tmp_path, kind):
     os.mkfifo(day / "9999999999999-a1-9-9.parquet")
     merge(tmp_path)
     assert last_known(tmp_path, FLOW) is not None
-    assert points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+    assert points(store_at(tmp_path), FLOW, 0, 2**40, 9, (), "b")
 
 
 def test_a_state_of_a_later_version_is_no_point(tmp_path):
@@ -204,7 +204,7 @@ def test_a_state_of_a_later_version_is_no_point(tmp_path):
     table = pq.read_table(last)
     at = table.schema.names.index("state")
     pq.write_table(table.set_column(at, "state", pa.array(["running", "later"])), last)
-    assert len(points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
+    assert len(points(store_at(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
 
 
 def test_columns_that_an_older_version_did_not_have_are_null(tmp_path):
@@ -220,12 +220,12 @@ def test_stores_are_written_like_folders():
     """A store by a URI of pyarrow, here one in memory."""
     uri = "mock://history"
     expected = sample(uri)
-    assert isinstance(place_of(uri), ObjectStore)
+    assert isinstance(store_at(uri), ObjectStore)
     assert pairs_of(last_known(uri, FLOW)[0]) == pairs_of(expected)
-    tidy(place_of(uri), FLOW, LATER)
-    assert len(files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files) == 1
+    tidy(store_at(uri), FLOW, LATER)
+    assert len(files_of_day(store_at(uri), HistoryTable.PAIRS, FLOW, TODAY).files) == 1
     assert pairs_of(last_known(uri, FLOW)[0]) == pairs_of(expected)
-    remove_before(place_of(uri), FLOW, LATER)
+    remove_before(store_at(uri), FLOW, LATER)
     assert last_known(uri, FLOW) is None
 
 
@@ -233,11 +233,11 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task():
     """Tasks get files without the store's URI, and find it in the configuration."""
     uri = "mock://key:c4n4ry@store/history"
     Past(uri).keep(row("a"))
-    (file,) = files_of_day(place_of(uri), HistoryTable.PAIRS, FLOW, TODAY).files
+    (file,) = files_of_day(store_at(uri), HistoryTable.PAIRS, FLOW, TODAY).files
     sent = without_root(file)
-    assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
+    assert "c4n4ry" not in repr([file, store_at(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
     assert b"c4n4ry" not in to_cell(sent)
-    assert below_root(sent, lambda: place_of(uri)).table() == file.table()
+    assert below_root(sent, lambda: store_at(uri)).table() == file.table()
 
 
 # --- files that are being written ---------------------------------------------------------
@@ -254,4 +254,4 @@ def test_names_begin_with_a_dot_until_a_file_is_whole(tmp_path, monkeypatch):
         Past(tmp_path).keep(row())
     (half,) = files(tmp_path)
     assert re.fullmatch(r"\..*\.half", half.name)
-    assert files_of_day(place_of(tmp_path), HistoryTable.PAIRS, FLOW, TODAY).files == ()
+    assert files_of_day(store_at(tmp_path), HistoryTable.PAIRS, FLOW, TODAY).files == ()

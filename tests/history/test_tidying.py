@@ -10,7 +10,7 @@ from tsoffset.history import tidying
 from tsoffset.history.files import HistoryTable, days
 from tsoffset.history.tables import KeptReason
 from tsoffset.history.tidying import tidy
-from tsoffset.stores import Folder, place_of
+from tsoffset.stores import Folder, store_at
 
 
 def test_a_day_becomes_one_file_of_each_kind(tmp_path):
@@ -65,7 +65,7 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(tmp_path, monkeypatch, 
     for offset in range(4):
         past.keep(row("a", offset=offset))
     before = rows_of(tmp_path, HistoryTable.PAIRS)
-    tidy(place_of(tmp_path), FLOW, LATER)
+    tidy(store_at(tmp_path), FLOW, LATER)
     assert len(files(tmp_path / "pairs")) == 5
     left = [removed]
     remove = Folder.remove
@@ -92,5 +92,5 @@ def test_days_older_than_the_retention_go(tmp_path):
         Past(tmp_path, NOON + day * DAY, id=f"a{day}").keep(row())
     merge(tmp_path, oldest=TODAY + timedelta(days=1))
     for kind in HistoryTable:
-        left = days(place_of(tmp_path), kind, FLOW)
+        left = days(store_at(tmp_path), kind, FLOW)
         assert left == [TODAY + timedelta(days=1), TODAY + timedelta(days=2)]

@@ -17,7 +17,7 @@ from tsoffset.flow.settings import HistorySettings
 from tsoffset.history.files import HistoryTable, days
 from tsoffset.history.reading import last_known
 from tsoffset.history.writing import HistoryWriter
-from tsoffset.stores import Folder, place_of
+from tsoffset.stores import Folder, store_at
 
 LONG_AGO = TODAY - timedelta(days=9)
 
@@ -82,7 +82,7 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
     # The cycle is written; then the thread tidies before it ends.
     wait_until(lambda: files(tmp_path / "cycles") != before)
     assert history.close(60)
-    assert days(place_of(tmp_path), HistoryTable.CYCLES, FLOW) == left
+    assert days(store_at(tmp_path), HistoryTable.CYCLES, FLOW) == left
 
 
 def test_a_place_that_hangs_delays_no_cycle(tmp_path, monkeypatch):

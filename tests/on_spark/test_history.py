@@ -19,7 +19,7 @@ from tsoffset.errors import UsageError
 from tsoffset.history.questions import HistoryQuery, answer, own_answer
 from tsoffset.history.views import Opened, ViewScope, open_views
 from tsoffset.model import OutcomeKind, Precision, Reason
-from tsoffset.stores import place_of
+from tsoffset.stores import store_at
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +59,7 @@ def session(session) -> SparkSession:
 
 def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
     return open_views(
-        session, place_of(directory), ViewScope(**asked), partial(place_of, directory)
+        session, store_at(directory), ViewScope(**asked), partial(store_at, directory)
     )
 
 

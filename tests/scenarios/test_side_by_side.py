@@ -24,7 +24,7 @@ from tests.traffic import StepBack, Traffic
 from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.replicators.checkpoints import decode_key, decode_value
-from tsoffset.stores import place_of
+from tsoffset.stores import store_at
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
@@ -158,7 +158,7 @@ def _at_random(mirror: MirrorMaker, daemons: _Daemons, actions: Counter[str]) ->
 
 def _by_ours(directory: Path) -> set[Commit]:
     """What the daemon has committed, as its history has it."""
-    root = place_of(directory)
+    root = store_at(directory)
     return {
         (one["group"], one["source_topic"], one["partition"], one["target_offset"])
         for day in days(root, HistoryTable.PAIRS, FLOW)

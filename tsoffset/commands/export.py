@@ -117,8 +117,8 @@ def left_out(row: Row, share_groups: Collection[str] = ()) -> str | None:
 def lines(rows: Iterable[tuple[Row, str | None]], *, with_group: bool) -> Iterator[str]:
     for row, why_not in rows:
         if why_not is None:
-            place = (row.target_topic, row.partition, row.target_offset)
-            yield csv_line((row.group, *place) if with_group else place)
+            target = (row.target_topic, row.partition, row.target_offset)
+            yield csv_line((row.group, *target) if with_group else target)
 
 
 def _report(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tsoffset.config.loading import Configuration
     from tsoffset.flow.settings import Settings
-    from tsoffset.stores import Place
+    from tsoffset.stores import Store
 
 _Values = tuple[Any, ...]
 
@@ -118,16 +118,16 @@ def history(
     from tsoffset.history.questions import HistoryQuery, answer, own_answer
     from tsoffset.history.views import ViewScope, open_views
     from tsoffset.spark.session import spark_session
-    from tsoffset.stores import UNREACHABLE, in_words, place_of
+    from tsoffset.stores import UNREACHABLE, in_words, store_at
 
     scope = ViewScope(tuple(flows), max(0.0, time.time() - since_seconds), pattern)
-    root = place_of(directory)
+    root = store_at(directory)
     with (
         notices.progress("querying the history"),
         spark_session(settings.spark, app_name="tsoffset history") as session,
     ):
         try:
-            opened = open_views(session, root, scope, partial(_place, configuration))
+            opened = open_views(session, root, scope, partial(_history_store, configuration))
         except UNREACHABLE as error:
             raise HistoryFailed(
                 f"read history, {root.path('')}: {in_words(root, error)}; check that this user can"
@@ -167,13 +167,13 @@ def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str
         raise UsageError(no_match("group", groups, known))
 
 
-def _place(configuration: "Configuration") -> "Place":
+def _history_store(configuration: "Configuration") -> "Store":
     """The store of the history, in the process that calls this: `${...}` is resolved there."""
-    from tsoffset.stores import place_of
+    from tsoffset.stores import store_at
 
     directory = configuration.resolve().history.directory
     assert directory is not None
-    return place_of(directory)
+    return store_at(directory)
 
 
 def _print(rows: "pa.Table", output: Output) -> None:

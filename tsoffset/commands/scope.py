@@ -49,8 +49,8 @@ def require_match(
         except ClusterUnreachable as error:
             sides = {one.name: (one.source, one.target) for one in selection.flows}
             return {name: error for name, both in sides.items() if settings in both}
-        place = f"Cluster {settings.alias}"
-        why = _why_empty(selection, flow, place, listings.groups, topics)
+        subject = f"Cluster {settings.alias}"
+        why = _why_empty(selection, flow, subject, listings.groups, topics)
         if listings.failures or why is None:
             return {}
         reasons.append(why)
@@ -124,7 +124,7 @@ def did_you_mean(wanted: str, names: Collection[str]) -> str:
 def _why_empty(
     selection: "Selection",
     flow: "FlowSettings",
-    place: str,
+    subject: str,
     groups: Collection[str],
     topics: Collection[str] | None,
 ) -> str | None:
@@ -133,7 +133,7 @@ def _why_empty(
 
     if not groups:
         return (
-            f"{place} shows this user no consumer groups: check its addresses, and that"
+            f"{subject} shows this user no consumer groups: check its addresses, and that"
             " this user has DESCRIBE on its groups."
         )
     # As the configuration has it, without --groups and --topics.
@@ -141,7 +141,7 @@ def _why_empty(
     selected, broken = selected_groups(flow, groups)
     if not (selected or broken):
         passing, _ = selected_groups(whole, groups)
-        return _no_name("group", selection.narrowing.groups, place, groups, passing, whole)
+        return _no_name("group", selection.narrowing.groups, subject, groups, passing, whole)
     if topics is None:
         return None
     renamings, failed = renamings_of(flow, topics)
@@ -149,13 +149,13 @@ def _why_empty(
         return None
     of_whole, _ = renamings_of(whole, topics)
     passing = [topic for topic, renaming in of_whole.items() if renaming is not None]
-    return _no_name("topic", selection.narrowing.topics, place, topics, passing, whole)
+    return _no_name("topic", selection.narrowing.topics, subject, topics, passing, whole)
 
 
 def _no_name(
     noun: str,
     wanted: str | None,
-    place: str,
+    subject: str,
     every: Collection[str],
     passing: Sequence[str],
     flow: "FlowSettings",
@@ -169,4 +169,4 @@ def _no_name(
         shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
         return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
     near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
-    return f"{place} has {counted(len(every), noun)}, but {lists} select none of them.{near}"
+    return f"{subject} has {counted(len(every), noun)}, but {lists} select none of them.{near}"

@@ -85,25 +85,25 @@ def settings_of(
     listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
     dedicated = listed is not None
     clusters = () if listed is None else _aliases(listed, resolver, findings)
-    places = _by_scope(entries, clusters, findings)
-    strict = origin.strict or _is_strict(places.get(ScopedKey(keys.UNKNOWN_KEYS.name)), resolver)
+    by_scope = _by_scope(entries, clusters, findings)
+    strict = origin.strict or _is_strict(by_scope.get(ScopedKey(keys.UNKNOWN_KEYS.name)), resolver)
     settings = {
-        place: replace(
+        scoped: replace(
             setting,
             usable=setting.usable
             and check_setting(
-                place,
+                scoped,
                 setting,
                 dedicated=dedicated,
                 findings=findings,
-                entries=places,
+                entries=by_scope,
                 strict=strict,
             ),
         )
-        for place, entry in places.items()
+        for scoped, entry in by_scope.items()
         for setting in (_resolve(entry, resolver, findings),)
     }
-    top = {place.name: setting for place, setting in settings.items() if place.top}
+    top = {scoped.name: setting for scoped, setting in settings.items() if scoped.top}
     of_pairs: dict[tuple[str, str], Mapping[str, Setting]] = {}
     if dedicated:
         pairs = _pairs(settings, top, clusters)
@@ -185,25 +185,25 @@ def _by_scope(
     entries: Sequence[Entry], clusters: Sequence[str], findings: Findings
 ) -> dict[ScopedKey, Entry]:
     """The entries by scope and name. Two spellings of one key must not contradict each other."""
-    placed: dict[ScopedKey, Entry] = {}
+    by_scope: dict[ScopedKey, Entry] = {}
     for entry in sort_by_precedence(entries):
-        place = scoped_key(entry.key, clusters, TOP_NAMES)
-        earlier = placed.get(place)
+        scoped = scoped_key(entry.key, clusters, TOP_NAMES)
+        earlier = by_scope.get(scoped)
         if (
             earlier is not None
             and not has_precedence(entry, earlier)
             and split_list(entry.text) != split_list(earlier.text)
         ):
             findings.problem(entry, f"contradicts {earlier.key} ({earlier.location}); keep one")
-        placed[place] = entry
-    return placed
+        by_scope[scoped] = entry
+    return by_scope
 
 
 def _pairs(
     settings: Mapping[ScopedKey, Setting], top: Mapping[str, Setting], clusters: Sequence[str]
 ) -> list[tuple[str, str]]:
     """The flows that keys name; with `enabled` at the top level, all possible flows."""
-    named = {place.flow for place in settings}
+    named = {scoped.flow for scoped in settings}
     all_on = read(keys.ENABLED, top.get(keys.ENABLED.name))
     return [
         (source, target)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from tsoffset.config.overrides import KnownLists, Overrides
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
 _SECONDS = 2.0
 _STORE_SECONDS = 30.0
@@ -40,30 +40,30 @@ class OverridesFiles:
         """The changes of the flow. Raises ValueError with a sentence."""
         name = _name(flow)
         try:
-            return Overrides.from_json(self._place.read(name))
+            return Overrides.from_json(self._store.read(name))
         except FileNotFoundError:
             return Overrides()
         except UNREACHABLE as error:
-            why = f"{in_words(self._place, error)}; check that this user can reach and read it"
+            why = f"{in_words(self._store, error)}; check that this user can reach and read it"
         except ValueError as error:
             why = f"{error}; remove the file, and change the lists again"
-        raise ValueError(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
+        raise ValueError(f"read changed lists, flow {flow}: {self._store.path(name)}: {why}")
 
     def write(self, flow: str, overrides: Overrides) -> None:
         """Replace the changes of the flow. Raises ValueError with a sentence."""
         name, content = _name(flow), overrides.to_json()
         try:
-            self._place.write(name, content, len(content))
+            self._store.write(name, content, len(content))
         except UNREACHABLE as error:
             raise ValueError(
-                f"write changed lists, flow {flow}: {self._place.path(name)}:"
-                f" {in_words(self._place, error)}; free disk space, or check that this user can"
+                f"write changed lists, flow {flow}: {self._store.path(name)}:"
+                f" {in_words(self._store, error)}; free disk space, or check that this user can"
                 " reach and write it"
             ) from None
 
     @property
-    def _place(self) -> Place:
-        return place_of(self.directory)
+    def _store(self) -> Store:
+        return store_at(self.directory)
 
 
 def _name(flow: str) -> str:

@@ -121,12 +121,12 @@ def load_plugin(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
 
 
 def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
-    place = _entry_point(plugin, name)
-    path = ":".join(_module_and_attribute(plugin, name)) if place is None else place.value
+    entry = _entry_point(plugin, name)
+    path = ":".join(_module_and_attribute(plugin, name)) if entry is None else entry.value
     module_name, _, attribute = path.partition(":")
     found: Any
     try:
-        found = place.load() if place else attrgetter(attribute)(import_module(module_name))
+        found = entry.load() if entry else attrgetter(attribute)(import_module(module_name))
     except Exception as error:
         # The module may exist, and import one that does not.
         missing = error.name if isinstance(error, ModuleNotFoundError) else None

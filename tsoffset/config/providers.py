@@ -1,4 +1,4 @@
-"""Resolving references to values in other places: `${env:NAME}`, `${file:path:key}`,
+"""Resolving references to values elsewhere: `${env:NAME}`, `${file:path:key}`,
 `${dir:path:file}`.
 
 The grammar is that of Kafka's ConfigTransformer, and the three providers are Kafka's own

@@ -62,7 +62,7 @@ TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
 def check_setting(
-    place: ScopedKey,
+    scoped: ScopedKey,
     setting: Setting,
     *,
     dedicated: bool,
@@ -76,17 +76,17 @@ def check_setting(
     and settings of a cluster need a prefix there. `entries` are all entries of the file. If it is
     `strict`, unknown keys are wrong.
     """
-    slip = _flow_slip(place, setting) if dedicated else None
+    slip = _flow_slip(scoped, setting) if dedicated else None
     if slip is not None:
         findings.problem(setting.entry, slip)
         return False
-    key = find_key(place, setting.value, dedicated=dedicated)
+    key = find_key(scoped, setting.value, dedicated=dedicated)
     if not isinstance(key, Key):
-        if key is not None and _SECURITY.match(place.name):
+        if key is not None and _SECURITY.match(scoped.name):
             findings.problem(setting.entry, key, with_value=False)
             return False
         if isinstance(key, UnknownKey):
-            told = key + _in_effect(place, key.near, entries)
+            told = key + _in_effect(scoped, key.near, entries)
             if strict:
                 findings.problem(setting.entry, told, with_value=False)
                 return False
@@ -97,70 +97,70 @@ def check_setting(
     try:
         key.read(setting.value)
     except ValueError as error:
-        findings.problem(setting.entry, str(error), with_value=not _SECURITY.match(place.name))
+        findings.problem(setting.entry, str(error), with_value=not _SECURITY.match(scoped.name))
         return False
     return True
 
 
-def _in_effect(place: ScopedKey, near: str | None, entries: Mapping[ScopedKey, Entry]) -> str:
+def _in_effect(scoped: ScopedKey, near: str | None, entries: Mapping[ScopedKey, Entry]) -> str:
     """The current value of the key that may be meant: a misspelled list changes what is synced."""
     key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
     if key is None:
         return ""
-    own = entries.get(replace(place, name=key.name)) or entries.get(ScopedKey(key.name))
+    own = entries.get(replace(scoped, name=key.name)) or entries.get(ScopedKey(key.name))
     if own is not None:
         return f" It has no effect: `{key.name}` is what {own.location} says"
     return f" It has no effect: `{key.name}` is now `{key.shown_default}`, its default"
 
 
-def _flow_slip(place: ScopedKey, setting: Setting) -> str | None:
+def _flow_slip(scoped: ScopedKey, setting: Setting) -> str | None:
     """What is wrong with a key that enables a flow without effect; None if nothing is."""
-    if place.top and setting.value.startswith("->"):
+    if scoped.top and setting.value.startswith("->"):
         return "a space ends a key; write A->B.name = value without spaces around the arrow"
     on = setting.value.lower() == "true"
-    if place.top and on and "->" in place.name and place.name.endswith(f".{ENABLED.name}"):
+    if scoped.top and on and "->" in scoped.name and scoped.name.endswith(f".{ENABLED.name}"):
         return "enables a flow between clusters that are not both in `clusters`"
-    if on and place.flow is not None and place.flow[0] == place.flow[1]:
-        return "a flow leads from one cluster to another" if place.name == ENABLED.name else None
+    if on and scoped.flow is not None and scoped.flow[0] == scoped.flow[1]:
+        return "a flow leads from one cluster to another" if scoped.name == ENABLED.name else None
     return None
 
 
-def find_key(place: ScopedKey, value: str, *, dedicated: bool) -> Known:
+def find_key(scoped: ScopedKey, value: str, *, dedicated: bool) -> Known:
     """The key that is read; a sentence about one that is not; or None if there is nothing to say.
     `dedicated` as for `check_setting`."""
-    if value and _TRANSFORMATION.match(place.name):
+    if value and _TRANSFORMATION.match(scoped.name):
         return _UNTRANSFORMED
-    return _find_key(place, dedicated)
+    return _find_key(scoped, dedicated)
 
 
-def _find_key(place: ScopedKey, dedicated: bool) -> Known:
+def _find_key(scoped: ScopedKey, dedicated: bool) -> Known:
     """`find_key` for other keys than transformations."""
-    name = place.name
+    name = scoped.name
     of_file = is_of_file(name)
-    if of_file and not place.top:
+    if of_file and not scoped.top:
         return UnknownKey(f"has no effect: it applies to the whole file; write {name}")
-    if place.cluster is not None:
-        return _find_cluster_key(name, place.cluster)
-    if dedicated and is_ignored_isolation(place):
+    if scoped.cluster is not None:
+        return _find_cluster_key(name, scoped.cluster)
+    if dedicated and is_ignored_isolation(scoped):
         both = f"remove it, or write {_OF_A_SOURCE}, for both tools"
         return UnknownKey(f"has no effect, as in MirrorMaker 2: {both}")
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
-        return _cluster_setting(name[prefix.end() :], _before(place) + prefix.group())
+        return _cluster_setting(name[prefix.end() :], _before(scoped) + prefix.group())
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
-        return _client_setting(name[prefix.end() :], prefix, _before(place))
+        return _client_setting(name[prefix.end() :], prefix, _before(scoped))
     if _PROVIDER_PARAMETER.match(name):
         return "has no effect: providers read any file or variable that the configuration names"
     if of_file:
         return FILE_KEYS.get(name)
     # `A->B.client.id` is for MirrorMaker 2's worker, not for a cluster's client.
-    if name == _BARE_ISOLATION or (name in CLUSTER_KEYS and (place.top or name != "client.id")):
-        return _cluster_setting(name, "") if place.top and dedicated else _bare_advice(name)
+    if name == _BARE_ISOLATION or (name in CLUSTER_KEYS and (scoped.top or name != "client.id")):
+        return _cluster_setting(name, "") if scoped.top and dedicated else _bare_advice(name)
     if _is_accepted(name):
         return None
-    if place.flow is not None:
-        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _before(place))
+    if scoped.flow is not None:
+        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _before(scoped))
     elif dedicated and "->" in name:
         return UnknownKey(
             "has no effect: it belongs to a flow between clusters that are not in `clusters`"
@@ -235,8 +235,8 @@ def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
     return UnknownKey(f"unknown to Kafka's {prefix['client']} clients; it has no effect here")
 
 
-def _before(place: ScopedKey) -> str:
-    return "" if place.flow is None else f"{'->'.join(place.flow)}."
+def _before(scoped: ScopedKey) -> str:
+    return "" if scoped.flow is None else f"{'->'.join(scoped.flow)}."
 
 
 def _alias_before(name: str) -> str | None:

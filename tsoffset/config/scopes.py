@@ -82,10 +82,10 @@ def has_precedence(later: Entry, earlier: Entry) -> bool:
     return earlier.key.startswith(_CONNECTORS) and not later.key.startswith(_CONNECTORS)
 
 
-def is_ignored_isolation(place: ScopedKey) -> bool:
+def is_ignored_isolation(scoped: ScopedKey) -> bool:
     """True for a consumer's isolation level at the top level. MirrorMaker 2 ignores it, so tsoffset
     must not use it: records of open transactions are copied, and would not count as copied."""
-    return place.top and place.name.removeprefix("source.") == ISOLATION.name
+    return scoped.top and scoped.name.removeprefix("source.") == ISOLATION.name
 
 
 def merge_settings(
@@ -95,23 +95,23 @@ def merge_settings(
     are `source.cluster.x`, those of one of its clients `source.consumer.x`. Later assignments have
     the narrower scope."""
     top = {
-        place.name: setting
-        for place, setting in settings.items()
-        if place.top and not is_ignored_isolation(place)
+        scoped.name: setting
+        for scoped, setting in settings.items()
+        if scoped.top and not is_ignored_isolation(scoped)
     }
     result: dict[str, Setting] = {}
     for name in top.keys() & CLUSTER_KEYS.keys():
         result[f"source.cluster.{name}"] = result[f"target.cluster.{name}"] = top[name]
     result |= top
     for side, alias in (("source", source), ("target", target)):
-        for place, setting in settings.items():
-            if place.cluster == alias:
-                is_client = CLIENT_PREFIX.match(place.name) is not None
+        for scoped, setting in settings.items():
+            if scoped.cluster == alias:
+                is_client = CLIENT_PREFIX.match(scoped.name) is not None
                 prefix = side if is_client else f"{side}.cluster"
-                result[f"{prefix}.{place.name}"] = setting
-    for place, setting in settings.items():
-        if place.flow == (source, target):
-            result[place.name] = setting
+                result[f"{prefix}.{scoped.name}"] = setting
+    for scoped, setting in settings.items():
+        if scoped.flow == (source, target):
+            result[scoped.name] = setting
     return result
 
 

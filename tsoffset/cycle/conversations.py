@@ -402,7 +402,7 @@ class Partition:
                 self._evidence.add(side, stretch)
 
     def _forget(self, above: int) -> None:
-        """Drop what was read above a source offset, and above the place of its copy."""
+        """Drop what was read above a source offset, and above its copy."""
         pairs = self._evidence.pairs
         pair = pairs.above(above) or pairs.below(above)
         self._reads[Side.SOURCE].drop_above(above)

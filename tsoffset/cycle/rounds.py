@@ -185,7 +185,9 @@ class _Run:
         rounds = 0
         with ThreadPoolExecutor(max_workers=1) as executor:
             while True:
-                under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
+                under_way += islice(
+                    parts, max(0, self._most_partitions(under_way) - len(under_way))
+                )
                 if not under_way:
                     break
                 for part in under_way:
@@ -222,7 +224,7 @@ class _Run:
                 self._answer_at_once(at_once)
             parts = at_once
 
-    def _places(self, under_way: Sequence[Partition]) -> int:
+    def _most_partitions(self, under_way: Sequence[Partition]) -> int:
         """How many partitions may be under way at once."""
         told = [took for part in under_way if (took := part.records_at_once) is not None]
         seen = self._through + len(told)

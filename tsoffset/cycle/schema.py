@@ -61,8 +61,8 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
-def places(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Array:
-    """For each row, the place of the first row of `others` with the same values in `on` (null
+def matching_rows(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Array:
+    """For each row, the index of the first row of `others` with the same values in `on` (null
     equals null); null if there is none."""
     here, there = (
         pl.DataFrame(pa.table({name: as_text(table[name]) for name in on}))
@@ -71,9 +71,9 @@ def places(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Array:
     if here.equals(there):
         # As in most cycles.
         return pl.int_range(len(rows), dtype=pl.UInt32, eager=True).to_arrow()
-    firsts = there.with_row_index("place").unique(on, keep="first")
+    firsts = there.with_row_index("index").unique(on, keep="first")
     found = here.join(firsts, on=on, how="left", nulls_equal=True, maintain_order="left")
-    return found["place"].to_arrow()
+    return found["index"].to_arrow()
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

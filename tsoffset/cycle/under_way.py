@@ -31,7 +31,7 @@ Observe = Callable[[Position, Question, Answer], None]
 
 
 def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = None) -> str:
-    """Log the place in the code where a translation broke, and return it. A bug fails only the
+    """Log the line of code where a translation broke, and return it. A bug fails only the
     conversation that meets it.
     The error's text is not logged: it may hold digests of content."""
     frame = extract_tb(error.__traceback__)[-1]
@@ -88,8 +88,8 @@ class ConversationUnderWay:
     def go_on(self, answer: Answer) -> bool:
         """Send the answer (None to begin); True if another question is open."""
         if self._observe is not None and self.question is not None:
-            place = Position(self.work.source.topic, self.work.source.partition, self.offset)
-            self._observe(place, self.question, answer)
+            position = Position(self.work.source.topic, self.work.source.partition, self.offset)
+            self._observe(position, self.question, answer)
         try:
             self.question = self._attempt.send(answer)
         except StopIteration as stop:

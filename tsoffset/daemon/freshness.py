@@ -10,7 +10,7 @@ past the log's end), or committed it: the target offset is `now - in_sync_at` se
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import ROWS, by_name, columns_table, joined, places
+from tsoffset.cycle.schema import ROWS, by_name, columns_table, joined, matching_rows
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 
@@ -32,7 +32,7 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     outcome, reason and message of the failure."""
     whole = pc.and_(rows["source_topic"].is_null(), rows["group"].is_valid())
     rows = joined([rows, _of_failed_groups(before, rows.filter(whole))])
-    at = places(rows, before, PAIR)
+    at = matching_rows(rows, before, PAIR)
     last = before.select(FRESHNESS.names).take(at)
     offset = rows["source_offset"]
     there = on_target(rows)
@@ -59,7 +59,7 @@ def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
     """The earlier rows of groups that have failed as a whole in this cycle."""
     if not len(failed) or not len(before):
         return failed.slice(0, 0)
-    at = places(before, failed, ["group"])
+    at = matching_rows(before, failed, ["group"])
     of_pairs = pc.and_(at.is_valid(), before["source_topic"].is_valid())
     kept = before.filter(of_pairs)
     at = at.filter(of_pairs.combine_chunks())

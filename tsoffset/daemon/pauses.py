@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import structlog
 
-from tsoffset.stores import UNREACHABLE, Folder, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Folder, Store, in_words, store_at
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +18,7 @@ class Pauses:
     May be called from any thread."""
 
     def __init__(self, directory: str | None) -> None:
-        self._place = None if directory is None else place_of(directory)
+        self._store = None if directory is None else store_at(directory)
         self._lock = threading.Lock()
         # Only one write runs at a time, of the newest value: a slow one would undo a newer change.
         self._writing = threading.Lock()
@@ -42,20 +42,20 @@ class Pauses:
 
     def look(self) -> None:
         """Read the changes of other processes, and write what could not be written before."""
-        if self._place is None:
+        if self._store is None:
             return
         with self._lock:
             unwritten, changes = tuple(self._unwritten), self._changes
         for flow in unwritten:
             self._write(flow)
         try:
-            there = frozenset(self._place.names())
+            there = frozenset(self._store.names())
         except UNREACHABLE as error:
             # The known pauses still apply.
             if self._is_read:
                 log.warning(
                     "pauses_not_read",
-                    message=f"read pauses, state.dir: {in_words(self._place, error)}; a flow that"
+                    message=f"read pauses, state.dir: {in_words(self._store, error)}; a flow that"
                     " was paused before `tsoffset run` started is synced until they can be read:"
                     " check that this user can reach and read the folder",
                 )
@@ -67,7 +67,7 @@ class Pauses:
                 self._there = there
 
     def _write(self, flow: str) -> bool:
-        if self._place is None:
+        if self._store is None:
             return False
         with self._writing:
             with self._lock:
@@ -76,11 +76,11 @@ class Pauses:
                 return True
             try:
                 if paused:
-                    self._place.write(_name(flow), b"paused\n")
+                    self._store.write(_name(flow), b"paused\n")
                 else:
-                    self._place.remove(_name(flow))
+                    self._store.remove(_name(flow))
             except UNREACHABLE as error:
-                self._not_written(flow, self._place, error)
+                self._not_written(flow, self._store, error)
                 return False
             self._told.discard(flow)
             with self._lock:
@@ -90,13 +90,13 @@ class Pauses:
                     del self._unwritten[flow]
         return True
 
-    def _not_written(self, flow: str, place: Place, error: Exception) -> None:
+    def _not_written(self, flow: str, store: Store, error: Exception) -> None:
         say = log.debug if flow in self._told else log.warning
         self._told.add(flow)
         say(
             "pause_not_written",
             flow=flow,
-            message=f"{place.path(_name(flow))}: {in_words(place, error)}; until it is written, no"
+            message=f"{store.path(_name(flow))}: {in_words(store, error)}; until it is written, no"
             " other process applies this change, and a restart of this one forgets it: free disk"
             " space, or check that this user can reach and write the folder",
         )
@@ -113,11 +113,11 @@ def why_not_kept(directory: str | None) -> str | None:
     """Why a pause cannot be saved there, as far as that is known without writing; else None."""
     if directory is None:
         return "state.dir is not set"
-    place = place_of(directory)
-    if not isinstance(place, Folder):
+    store = store_at(directory)
+    if not isinstance(store, Folder):
         return None
     # `Path.exists` raises an error below a folder that this user may not enter.
-    folders = (place.folder, *place.folder.absolute().parents)
+    folders = (store.folder, *store.folder.absolute().parents)
     there = next(one for one in folders if os.access(one, os.F_OK))
     if not there.is_dir():
         return f"state.dir is not a folder ({there})"

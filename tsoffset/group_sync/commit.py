@@ -407,13 +407,13 @@ def _decide_with_own_log_end(
 def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the ranges of the target's logs as they are now, open transactions included;
     null for those that cannot be read."""
-    places = rows.select("target_topic", "partition").unique(maintain_order=True)
-    asked = [TopicPartition(*place) for place in places.iter_rows()]
+    partitions = rows.select("target_topic", "partition").unique(maintain_order=True)
+    asked = [TopicPartition(*partition) for partition in partitions.iter_rows()]
     found = ranges_of(target, asked, Isolation.READ_UNCOMMITTED)
     ranges = pl.DataFrame(
         [
-            (place.topic, place.partition, log.start, log.end)
-            for place, log in found.items()
+            (partition.topic, partition.partition, log.start, log.end)
+            for partition, log in found.items()
             if isinstance(log, LogRange)
         ],
         {

@@ -309,8 +309,8 @@ def _in_order(is_open: pl.Series, decided: pl.DataFrame, others: pl.DataFrame) -
     rows."""
     if len(decided) == len(others):
         return decided
-    place = pl.concat([is_open.arg_true(), (~is_open).arg_true()])
-    return pl.concat([decided, others.filter(~is_open)])[place.arg_sort()]
+    rows = pl.concat([is_open.arg_true(), (~is_open).arg_true()])
+    return pl.concat([decided, others.filter(~is_open)])[rows.arg_sort()]
 
 
 def _with_translations(

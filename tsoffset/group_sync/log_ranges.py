@@ -76,9 +76,9 @@ def log_ranges(
             if LogEnds(span.end, own.end, copies.end).behind(one.ends):
                 void.add(one.source)
                 continue
-            place = (one.source.topic, one.source.partition)
+            partition = (one.source.topic, one.source.partition)
             ends = (span.start, span.end, own.end, copies.start, copies.end)
-            found.append((*place, *ends))
+            found.append((*partition, *ends))
             topic_ids[copy.topic] = one.target_log.topic_id
     return KnownLogs(
         pl.DataFrame(found, LOG_RANGES, orient="row"),

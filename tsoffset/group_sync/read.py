@@ -137,7 +137,7 @@ def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame
 
 
 def _rows_in_order(found: CommittedColumns) -> Numbers:
-    """The places of the offsets in the order of group, topic and partition. Where a broker names a
+    """The ranks of the offsets in the order of group, topic and partition. Where a broker names a
     partition twice, the last answer counts."""
     columns = (
         found.partition,
@@ -153,10 +153,10 @@ def _rows_in_order(found: CommittedColumns) -> Numbers:
 
 
 def _ranks(words: Sequence[str]) -> Numbers:
-    """The place of each word in their order."""
-    places = np.empty(len(words), np.int64)
-    places[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
-    return places
+    """The rank of each word in their order."""
+    ranks = np.empty(len(words), np.int64)
+    ranks[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
+    return ranks
 
 
 def _words(name: str, words: Sequence[str]) -> pl.DataFrame:
@@ -229,8 +229,8 @@ def _with_acknowledged(entries: pl.DataFrame, source: Cluster) -> pl.DataFrame:
     share = entries.filter(wanted & pl.col("source_offset").is_not_null())
     if share.is_empty():
         return entries
-    places = [TopicPartition(*place) for place in share.select(PARTITION).unique().iter_rows()]
-    found = ranges_of(source, places, Isolation.READ_UNCOMMITTED)
+    partitions = [TopicPartition(*key) for key in share.select(PARTITION).unique().iter_rows()]
+    found = ranges_of(source, partitions, Isolation.READ_UNCOMMITTED)
     ends = pl.DataFrame(
         [
             (at.topic, at.partition, log.end, None, None)
@@ -291,16 +291,16 @@ def _with_claims(
         if renaming is not None and claims.may_be_on(renaming)
     ]
     if claimable:
-        asked = entries.with_row_index("place").filter(
+        asked = entries.with_row_index("row").filter(
             pl.col("source_topic").is_in(claimable)
             & pl.col("type_message").is_null()
             & pl.col("topics_message").is_null()
         )
-        for place, group, topic, number in asked.select("place", *GROUP_PARTITION).iter_rows():
+        for row, group, topic, number in asked.select("row", *GROUP_PARTITION).iter_rows():
             renaming = renamings[topic]
             assert renaming is not None
             claim = claims.on(group, TopicPartition(renaming.topic, number), renaming)
-            found[place] = None if claim is None else claim.message
+            found[row] = None if claim is None else claim.message
     return entries.with_columns(claim_message=pl.Series(found, dtype=pl.String))
 
 
@@ -322,7 +322,7 @@ def target_commits(found: CommittedColumns) -> pl.DataFrame:
         *((group, at.topic, at.partition, no) for (group, at), no in found.failed_entries.items()),
     ]
     not_read = pl.DataFrame(
-        [(*place, None, no.kind, no.message, no.retry_seconds) for *place, no in failed],
+        [(*key, None, no.kind, no.message, no.retry_seconds) for *key, no in failed],
         TARGET_COMMITS,
         orient="row",
     )

@@ -46,17 +46,17 @@ def send(
 def _commits(pending: pl.DataFrame) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """What is to be committed, by group."""
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
-    places: dict[tuple[str, int], TopicPartition] = {}
+    known: dict[tuple[str, int], TopicPartition] = {}
     columns = pending.select(
         *TARGET_PARTITION,
         "target_offset",
         pl.when(~pl.col("without_metadata")).then("metadata").fill_null(""),
     )
     for group, topic, partition, offset, metadata in columns.iter_rows():
-        place = places.get((topic, partition))
-        if place is None:
-            place = places[topic, partition] = TopicPartition(topic, partition)
-        commits[group][place] = CommittedOffset(offset, metadata)
+        key = known.get((topic, partition))
+        if key is None:
+            key = known[topic, partition] = TopicPartition(topic, partition)
+        commits[group][key] = CommittedOffset(offset, metadata)
     return commits
 
 
@@ -66,7 +66,7 @@ def _failures(
     """The answers that are failures. For a group that was not sent, the failure says why not."""
     rows = []
     for group, of_group in answers.items():
-        for place, no in of_group.items():
+        for partition, no in of_group.items():
             if no is None:
                 continue
             # A part of a large group may have been sent, and answered, before the rest was refused.
@@ -75,7 +75,7 @@ def _failures(
             flags = (why.missing, why.group_active, why.metadata_too_large)
             rows.append(
                 (
-                    *(group, place.topic, place.partition),
+                    *(group, partition.topic, partition.partition),
                     *(why.kind, why.message, why.retry_seconds, *flags, not_sent),
                 )
             )

@@ -23,7 +23,7 @@ from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
 from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS, semi_join
 from tsoffset.model import GroupListing, GroupListings, GroupType
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
 VERSION = 3
 _MAGIC = b"tsoffset state"
@@ -93,11 +93,11 @@ class StateFile:
     @property
     def path(self) -> Path | str:
         """Named for the flow; without the credentials that a URI may have."""
-        return self._place.path(self._name)
+        return self._store.path(self._name)
 
     @property
-    def _place(self) -> Place:
-        return place_of(self.directory)
+    def _store(self) -> Store:
+        return store_at(self.directory)
 
     @property
     def _name(self) -> str:
@@ -107,18 +107,18 @@ class StateFile:
         """The content of the file, and a warning if the file exists and cannot be used."""
         try:
             try:
-                found = _flow_cache(self._place.read(self._name))
+                found = _flow_cache(self._store.read(self._name))
             except _Unusable:
                 # A store is asked for the length of an object before it is asked for the object,
                 # which another process may replace in between.
-                found = _flow_cache(self._place.read(self._name))
+                found = _flow_cache(self._store.read(self._name))
             return found if self.only is None else _of_groups(found, self.only), None
         except FileNotFoundError:
             return FlowCache(), None
         except _Unusable as error:
             why = f"{error}; it will be replaced"
         except UNREACHABLE as error:
-            why = f"{in_words(self._place, error)}; check that this user can reach and read it"
+            why = f"{in_words(self._store, error)}; check that this user can reach and read it"
         return FlowCache(), (
             f"read state, flow {self.flow}: {self.path}: {why}; without it, every offset is "
             "translated again"
@@ -131,10 +131,10 @@ class StateFile:
             return None
         head, stream = _content(cache)
         try:
-            self._place.write(self._name, head + stream, len(head))
+            self._store.write(self._name, head + stream, len(head))
         except UNREACHABLE as error:
             return (
-                f"write state, flow {self.flow}: {self.path}: {in_words(self._place, error)}; the "
+                f"write state, flow {self.flow}: {self.path}: {in_words(self._store, error)}; the "
                 "next process will translate every offset again: free disk space, or check that "
                 "this user can reach and write it"
             )

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from tsoffset.cycle.schema import by_name, columns_table
 from tsoffset.history.tables import CYCLES, NEVER_NULL, PAIRS, VERSION
-from tsoffset.stores import UNREACHABLE, Place, in_words
+from tsoffset.stores import UNREACHABLE, Store, in_words
 
 _VERSION = b"tsoffset.history"
 _FLOW, _DAY = "flow=", "day="
@@ -79,7 +79,7 @@ class HistoryFile:
 
     kind: HistoryTable
     flow: str
-    place: Place
+    store: Store
     name: FileName
 
     def batches(self) -> Iterator[pa.Table]:
@@ -107,7 +107,7 @@ class HistoryFile:
     def _opened(self) -> Iterator[pq.ParquetFile]:
         text = [field.name for field in self.kind.schema if pa.types.is_dictionary(field.type)]
         try:
-            with self.place.open(str(self.name)) as source:
+            with self.store.open(str(self.name)) as source:
                 file = pq.ParquetFile(source, read_dictionary=text, page_checksum_verification=True)
                 version = (file.metadata.metadata or {}).get(_VERSION, b"")
                 if not version.isdigit():
@@ -120,8 +120,8 @@ class HistoryFile:
             raise
         except UNREACHABLE as error:
             # pyarrow raises the same errors for an unreachable store; then listing fails, too.
-            self.place.names()
-            raise Damaged(self, in_words(self.place, error)) from error
+            self.store.names()
+            raise Damaged(self, in_words(self.store, error)) from error
 
 
 class Damaged(Exception):
@@ -134,7 +134,7 @@ class Damaged(Exception):
     def __str__(self) -> str:
         file = self.file
         return (
-            f"read history, flow {file.flow}: {file.place.path(str(file.name))}: {self.args[1]};"
+            f"read history, flow {file.flow}: {file.store.path(str(file.name))}: {self.args[1]};"
             " this file is ignored: let this user read it or, if it is damaged, restore it from a"
             " backup or remove it"
         )
@@ -158,19 +158,19 @@ def day_of(time: float) -> date:
     return datetime.fromtimestamp(time, UTC).date()
 
 
-def folder(root: Place, kind: HistoryTable, flow: str, day: date | None = None) -> Place:
+def folder(root: Store, kind: HistoryTable, flow: str, day: date | None = None) -> Store:
     """The folder of a flow's files of one day; without a day, the folder of its days."""
     days = root.below(kind.value, _FLOW + quote(flow, safe=""))
     return days if day is None else days.below(_day_folder(day))
 
 
-def flows(root: Place) -> list[str]:
+def flows(root: Store) -> list[str]:
     """The flows that have a history. Raises OSError."""
     names = root.below(HistoryTable.CYCLES.value).names()
     return [unquote(name.removeprefix(_FLOW)) for name in names if name.startswith(_FLOW)]
 
 
-def days(root: Place, kind: HistoryTable, flow: str) -> list[date]:
+def days(root: Store, kind: HistoryTable, flow: str) -> list[date]:
     """The days that have files, in order. Raises OSError."""
     found = []
     for name in folder(root, kind, flow).names():
@@ -181,16 +181,16 @@ def days(root: Place, kind: HistoryTable, flow: str) -> list[date]:
     return found
 
 
-def remove_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
+def remove_day(root: Store, kind: HistoryTable, flow: str, day: date) -> None:
     """Remove all files of a day. Raises OSError."""
     folder(root, kind, flow).remove(_day_folder(day))
 
 
-def files_of_day(root: Place, kind: HistoryTable, flow: str, day: date) -> DayFiles:
+def files_of_day(root: Store, kind: HistoryTable, flow: str, day: date) -> DayFiles:
     """The files of a day, by one listing; none is opened. Raises OSError."""
-    place = folder(root, kind, flow, day)
+    store = folder(root, kind, flow, day)
     try:
-        found = [FileName.parse(name) for name in place.names()]
+        found = [FileName.parse(name) for name in store.names()]
     except NotADirectoryError:
         found = []
     # Sorted so that a file comes after all that include it.
@@ -203,8 +203,8 @@ def files_of_day(root: Place, kind: HistoryTable, flow: str, day: date) -> DayFi
         (replaced if gone else kept).append(name)
     kept.sort(key=lambda name: (name.ended_ms, str(name)))
     return DayFiles(
-        tuple(HistoryFile(kind, flow, place, name) for name in kept),
-        tuple(HistoryFile(kind, flow, place, name) for name in replaced),
+        tuple(HistoryFile(kind, flow, store, name) for name in kept),
+        tuple(HistoryFile(kind, flow, store, name) for name in replaced),
     )
 
 

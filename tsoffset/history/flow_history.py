@@ -28,7 +28,7 @@ from tsoffset.history.tables import (
     changed_rows,
 )
 from tsoffset.logs import hide_secrets
-from tsoffset.stores import Place
+from tsoffset.stores import Store
 from tsoffset.terminal.output import IN_PLACE
 
 # One row is too little for a file: each file repeats the rows of the one before, up to this number.
@@ -48,7 +48,7 @@ _Row = dict[str, Any]
 class FlowHistory:
     """The history of a flow as one process writes it. `add` and `write` may run in two threads."""
 
-    root: Place
+    root: Store
     flow: str
     instance: str
     full_every: int

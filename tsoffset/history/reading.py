@@ -16,7 +16,7 @@ from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import FlowState
 from tsoffset.history.files import Damaged, HistoryFile, HistoryTable, concat, days, files_of_day
 from tsoffset.history.tables import PAIRS, replay_rows
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ def last_known(directory: str | Path, flow: str) -> tuple[pa.Table, float] | Non
     """The group-partitions (PAIRS_KNOWN) of the flow's last recorded cycle, of any process, and the
     end of that cycle (seconds since 1970 UTC); None if there is none. Files that cannot be read are
     left out and logged."""
-    root = place_of(directory)
+    root = store_at(directory)
     try:
         for day in reversed(days(root, HistoryTable.PAIRS, flow)):
             rows = _last_instance(_newest_first(root, HistoryTable.PAIRS, flow, day))
@@ -50,7 +50,7 @@ def last_known(directory: str | Path, flow: str) -> tuple[pa.Table, float] | Non
 
 
 def points(
-    root: Place,
+    root: Store,
     flow: str,
     since: float,
     until: float,
@@ -115,7 +115,7 @@ def _last_cycle(numbers: pa.ChunkedArray, ended: pa.ChunkedArray) -> tuple[int, 
     return last.as_py(), pc.max(ended.filter(pc.equal(numbers, last))).as_py()
 
 
-def _newest_first(root: Place, kind: HistoryTable, flow: str, day: date) -> Iterator[_Read]:
+def _newest_first(root: Store, kind: HistoryTable, flow: str, day: date) -> Iterator[_Read]:
     """The files of a day with their rows, process by process: first the process with the latest
     file. Its files are ordered by cycle, the last one first, since its clock may have been set
     back."""
@@ -142,7 +142,7 @@ def _between(rows: pa.Table, since: float, until: float, limit: int) -> pa.Table
     return rows.slice(max(0, len(rows) - limit))
 
 
-def _warn(root: Place, flow: str, error: Exception) -> None:
+def _warn(root: Store, flow: str, error: Exception) -> None:
     log.warning(
         "history_not_read",
         flow=flow,

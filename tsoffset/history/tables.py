@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, joined, places
+from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, joined, matching_rows
 from tsoffset.daemon.freshness import PAIR, PAIRS_KNOWN
 from tsoffset.spark.spent import Stage
 
@@ -104,13 +104,15 @@ def changed_rows(
     ones."""
     if before is None:
         return _marked(now.pairs, now, instance, pa.scalar(KeptReason.CHANGED))
-    same = _same(before.pairs.take(places(now.pairs, before.pairs, PAIR)), before.ended_at, now)
+    same = _same(
+        before.pairs.take(matching_rows(now.pairs, before.pairs, PAIR)), before.ended_at, now
+    )
     rows = now.pairs
     kept = pc.if_else(same, whole or "", KeptReason.CHANGED)
     if whole is None:
         changed = pc.invert(same)
         rows, kept = rows.filter(changed), kept.filter(changed)
-    gone = before.pairs.filter(places(before.pairs, now.pairs, PAIR).is_null())
+    gone = before.pairs.filter(matching_rows(before.pairs, now.pairs, PAIR).is_null())
     gone = _marked(gone, now, instance, pa.scalar(KeptReason.GONE))
     return joined([_marked(rows, now, instance, kept), gone])
 
@@ -119,10 +121,8 @@ def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     """The group-partitions (PAIRS_KNOWN) after all rows (PAIRS) of one process and day, in any
     order, if its last cycle ended at `ended_at`."""
     keys = pl.DataFrame(pa.table({name: as_text(rows[name]) for name in (*PAIR, "cycle")}))
-    latest = (
-        keys.with_row_index("place").sort("cycle", maintain_order=True).unique(PAIR, keep="last")
-    )
-    last = rows.take(latest["place"].sort().to_arrow())
+    latest = keys.with_row_index("row").sort("cycle", maintain_order=True).unique(PAIR, keep="last")
+    last = rows.take(latest["row"].sort().to_arrow())
     last = last.filter(pc.not_equal(last["kept"].cast(pa.string()), KeptReason.GONE))
     in_sync = pc.fill_null(pc.equal(last["in_sync_at"], last["at"]), False)
     columns = by_name(last)

@@ -27,7 +27,7 @@ from tsoffset.history.files import (
     remove_day,
 )
 from tsoffset.history.tables import KeptReason
-from tsoffset.stores import Place
+from tsoffset.stores import Store
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ _ROWS_IN_A_FILE = 4_000_000
 _ROWS_IN_A_GROUP = 128 * 1024
 
 
-def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> None:
+def tidy(root: Store, flow: str, today: date, merged: date | None = None) -> None:
     """Merge the flow's files of the days before `today`; if the days before `merged` have been
     merged, only from that day on. A file that cannot be read stays, and is logged. Raises OSError
     and ArrowException; it may be stopped at any point, and continues with the next call."""
@@ -46,7 +46,7 @@ def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> Non
                 _merge_day(root, kind, flow, day)
 
 
-def remove_before(root: Place, flow: str, oldest: date) -> None:
+def remove_before(root: Store, flow: str, oldest: date) -> None:
     """Remove the flow's files of the days before `oldest`. Raises OSError."""
     for kind in HistoryTable:
         for day in days(root, kind, flow):
@@ -54,7 +54,7 @@ def remove_before(root: Place, flow: str, oldest: date) -> None:
                 remove_day(root, kind, flow, day)
 
 
-def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
+def _merge_day(root: Store, kind: HistoryTable, flow: str, day: date) -> None:
     folder(root, kind, flow, day).sweep()
     found = files_of_day(root, kind, flow, day)
     in_order = sorted(found.files, key=lambda file: (file.name.instance, file.name.first))
@@ -69,7 +69,7 @@ def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
     # Only files that an earlier call has replaced: a reader may still read those of this call.
     for file in found.replaced:
         if not any(name.includes(file.name) for name in unreadable):
-            file.place.remove(str(file.name))
+            file.store.remove(str(file.name))
 
 
 def _is_damaged(file: HistoryFile) -> bool:
@@ -92,7 +92,7 @@ def _merge(run: Sequence[HistoryFile]) -> None:
         if len(files) > 1:
             first, last = files[0], files[-1]
             name = replace(last.name, first=first.name.first, full=False)
-            first.place.write(str(name), parquet(first.kind, _row_groups(files)))
+            first.store.write(str(name), parquet(first.kind, _row_groups(files)))
 
 
 def _batches(run: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:

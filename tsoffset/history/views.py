@@ -31,7 +31,7 @@ from tsoffset.history.files import (
     files_of_day,
     flows,
 )
-from tsoffset.stores import ObjectStore, Place
+from tsoffset.stores import ObjectStore, Store
 
 _FILES = "file binary"
 # Without dictionaries, which Spark's Java does not read, and with the flow as a column.
@@ -115,7 +115,7 @@ class _Union(AccumulatorParam[set[str]]):
 
 
 def open_views(
-    session: SparkSession, root: Place, asked: ViewScope, again: Callable[[], Place]
+    session: SparkSession, root: Store, asked: ViewScope, again: Callable[[], Store]
 ) -> Opened:
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException if the
     history cannot be listed.
@@ -139,7 +139,7 @@ def open_views(
     return opened
 
 
-def _files(root: Place, kind: HistoryTable, asked: ViewScope) -> Iterator[HistoryFile]:
+def _files(root: Store, kind: HistoryTable, asked: ViewScope) -> Iterator[HistoryFile]:
     first = day_of(asked.start)
     for flow in asked.flows or flows(root):
         for day in days(root, kind, flow):
@@ -176,22 +176,22 @@ def map_in_arrow(
 
 def without_root(file: HistoryFile) -> HistoryFile:
     """The file without its store's URI, which may hold credentials, to be sent to a task."""
-    if isinstance(file.place, ObjectStore):
-        return replace(file, place=replace(file.place, uri=""))
+    if isinstance(file.store, ObjectStore):
+        return replace(file, store=replace(file.store, uri=""))
     return file
 
 
-def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
+def below_root(file: HistoryFile, again: Callable[[], Store]) -> HistoryFile:
     """The reverse of `without_root`, with the root that `again` returns."""
-    if isinstance(file.place, ObjectStore) and isinstance(root := again(), ObjectStore):
-        return replace(file, place=replace(file.place, uri=root.uri))
+    if isinstance(file.store, ObjectStore) and isinstance(root := again(), ObjectStore):
+        return replace(file, store=replace(file.store, uri=root.uri))
     return file
 
 
 def _read(
     groups: re.Pattern[str] | None,
     damaged: Accumulator[set[str]],
-    again: Callable[[], Place],
+    again: Callable[[], Store],
     cells: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Runs in a task: the rows of its files; of a damaged file, the rows before the damage."""

@@ -18,7 +18,7 @@ from tsoffset.history.files import day_of
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.reading import points
 from tsoffset.history.tidying import remove_before, tidy
-from tsoffset.stores import UNREACHABLE, in_words, place_of
+from tsoffset.stores import UNREACHABLE, in_words, store_at
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ class HistoryWriter:
         assert settings.directory is not None
         self._settings = settings
         self._instance = instance
-        self._root = place_of(settings.directory)
+        self._root = store_at(settings.directory)
         self._clocks = now, monotonic
         self._lock = threading.Lock()
         self._writers: dict[str, _Writer] = {}

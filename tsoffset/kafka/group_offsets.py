@@ -19,7 +19,7 @@ from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import GroupLookup
-from tsoffset.kafka.rounds import PLACE, Again, answer_to, in_rounds
+from tsoffset.kafka.rounds import TOPIC_AND_PARTITION, Again, answer_to, in_rounds
 from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec, share_offsets_codec
 from tsoffset.kafka.wire.offset_commit_codec import (
     CommitPart,
@@ -180,22 +180,22 @@ class CommittedOffsets:
     ) -> CommittedColumns:
         unread: dict[str, GroupOffsets | Failed] = {}
         by_answer: dict[int, tuple[OffsetFetchAnswer, dict[int, int]]] = {}
-        for place, group in enumerate(groups):
+        for index, group in enumerate(groups):
             one = found[group]
             unread[group] = one if isinstance(one, Failed) else {}
             if not isinstance(one, Failed):
                 answer, number = one
-                by_answer.setdefault(id(answer), (answer, {}))[1][number] = place
+                by_answer.setdefault(id(answer), (answer, {}))[1][number] = index
         parts = [self._part(groups, *one) for one in by_answer.values()]
         return join_columns([CommittedColumns.of(unread), *parts])
 
     def _part(
-        self, groups: Sequence[str], answer: OffsetFetchAnswer, places: Mapping[int, int]
+        self, groups: Sequence[str], answer: OffsetFetchAnswer, indices: Mapping[int, int]
     ) -> CommittedColumns:
-        """An answer's entries for some of its groups: `places` has their indices in `groups`."""
-        place_of = np.full(len(answer.groups), -1, np.int32)
-        place_of[list(places)] = list(places.values())
-        group = place_of[answer.group]
+        """An answer's entries for some of its groups: `indices` has their indices in `groups`."""
+        index_of = np.full(len(answer.groups), -1, np.int32)
+        index_of[list(indices)] = list(indices.values())
+        group = index_of[answer.group]
         failed_entries: dict[GroupPartition, Failed] = {}
         for number in np.flatnonzero((group >= 0) & (answer.error_code != 0)).tolist():
             name = groups[group[number]]
@@ -251,7 +251,9 @@ class CommittedOffsets:
             for number, (group, offsets, some) in enumerate(
                 (group, offsets, some)
                 for group, offsets in sorted(commits.items())
-                for some in in_parts(sorted(offsets, key=PLACE), _PARTITIONS_PER_COMMIT)
+                for some in in_parts(
+                    sorted(offsets, key=TOPIC_AND_PARTITION), _PARTITIONS_PER_COMMIT
+                )
             )
         ]
         attempt = partial(

@@ -20,7 +20,7 @@ from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
-from tsoffset.kafka.rounds import PLACE, Again, answer_to, in_order, in_rounds
+from tsoffset.kafka.rounds import TOPIC_AND_PARTITION, Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire import leader_epoch_codec
 from tsoffset.kafka.wire.frame_stream import Codec
@@ -66,7 +66,7 @@ _NO_OFFSET = 2**63 - 1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
-_PLACE_IN_TIME = attrgetter("partition.topic", "partition.partition", "timestamp_ms")
+_ORDER_OF_LOOKUPS = attrgetter("partition.topic", "partition.partition", "timestamp_ms")
 
 # Offset and timestamp, as in the broker's answer.
 Found = tuple[int, int]
@@ -82,7 +82,7 @@ class LogOffsets:
     ) -> dict[TopicPartition, LogRange | Failed]:
         """Start and readable end of each log. The start is looked up first: so it never lies past
         the end, whatever is deleted meanwhile."""
-        asked = in_order(partitions, PLACE)
+        asked = in_order(partitions, TOPIC_AND_PARTITION)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
         found = self._listed("find the log range of", lookups, isolation, deadline)
         ranges: dict[TopicPartition, LogRange | Failed] = {}
@@ -112,7 +112,7 @@ class LogOffsets:
         for request in requests:
             if request.timestamp_ms < 0:
                 raise ValueError(f"look up a negative time: {request}")
-        asked = in_order(requests, _PLACE_IN_TIME)
+        asked = in_order(requests, _ORDER_OF_LOOKUPS)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
         found = self._listed("look up a time in", lookups, isolation, deadline)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}

@@ -28,8 +28,8 @@ from tsoffset.model import Failed, Isolation, ReadFrom
 
 S = TypeVar("S")
 
-# The order of requests: along each log.
-_PLACE = attrgetter("partition.topic", "partition.partition", "offset", "max_bytes")
+# Along each log.
+_ORDER_OF_READS = attrgetter("partition.topic", "partition.partition", "offset", "max_bytes")
 
 # A request's number, and the leader epoch of its partition.
 _Question = tuple[int, int]
@@ -76,7 +76,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         self._wait_ms = min(poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
-        self._requests = asked = in_order(requests, _PLACE)
+        self._requests = asked = in_order(requests, _ORDER_OF_READS)
         answers: dict[int, S | Failed] = in_rounds(
             self._connections,
             range(len(asked)),

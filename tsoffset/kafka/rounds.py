@@ -32,8 +32,8 @@ LEADERLESS_RETRY_SECONDS = 2.0
 _UNREACHABLE_ATTEMPTS = 5
 
 
-PLACE = attrgetter("topic", "partition")
-"""The place of a partition (`in_order`)."""
+TOPIC_AND_PARTITION = attrgetter("topic", "partition")
+"""The sort key of a partition (`in_order`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class _Stop(stop_base):
         return self.often_enough or state.upcoming_sleep >= self._deadline.seconds_left
 
 
-def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
-    """Each item once, in the order of its place, which identifies it. (Places are plain tuples:
-    hashing or comparing the items themselves takes several times as long.)"""
-    found = {place(item): item for item in items}
+def in_order(items: Iterable[K], sort_key: Callable[[K], Any]) -> list[K]:
+    """Each item once, in the order of its sort key, which identifies it. (Sort keys are plain
+    tuples: hashing or comparing the items themselves takes several times as long.)"""
+    found = {sort_key(item): item for item in items}
     return [found[at] for at in sorted(found)]
 
 

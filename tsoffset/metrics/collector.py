@@ -57,7 +57,7 @@ class _Histogram:
 
     def buckets(self) -> list[tuple[str, float]]:
         bounds = [*map(str, _BUCKETS), "+Inf"]
-        return [(le, sum(self.counts[: place + 1])) for place, le in enumerate(bounds)]
+        return [(le, sum(self.counts[: number + 1])) for number, le in enumerate(bounds)]
 
 
 class Metrics(Collector):

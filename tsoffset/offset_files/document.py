@@ -51,9 +51,9 @@ class Document:
     translated: Callable[[Targets], str]
 
 
-def malformed(place: str, line: int | None, found: str, expected: str) -> UsageError:
+def malformed(location: str, line: int | None, found: str, expected: str) -> UsageError:
     """The error for input that cannot be read: file, line, what is there, what is expected."""
-    where = place if line is None else f"{place}:{line}"
+    where = location if line is None else f"{location}:{line}"
     return UsageError(f"{where}: {found}; expected {expected}")
 
 

@@ -36,7 +36,7 @@ class _Offsets:
 
     def add(
         self,
-        place: str,
+        location: str,
         topic: Any,
         partition: Any,
         offset: Any,
@@ -51,19 +51,21 @@ class _Offsets:
             ("offset", offset, is_offset, f"a number from 0 to {LARGEST_OFFSET}"),
         ):
             if not is_valid(value):
-                raise malformed(place, line, f"the {name} {str(value)[:50]!r}", expected)
+                raise malformed(location, line, f"the {name} {str(value)[:50]!r}", expected)
         if (group, topic, partition) in self._found:
-            raise malformed(place, line, f"{topic}-{partition} occurs twice", "each partition once")
+            raise malformed(
+                location, line, f"{topic}-{partition} occurs twice", "each partition once"
+            )
         self._found[group, topic, partition] = StoredOffset(topic, partition, offset, group)
 
-    def all(self, place: str) -> tuple[StoredOffset, ...]:
+    def all(self, location: str) -> tuple[StoredOffset, ...]:
         """Raises UsageError if there are none."""
         if not self._found:
-            raise malformed(place, None, "no offset", self._expected)
+            raise malformed(location, None, "no offset", self._expected)
         return tuple(self._found.values())
 
 
-def read_csv(place: str, text: str) -> Document:
+def read_csv(location: str, text: str) -> Document:
     """Lines `topic,partition,offset` or `group,topic,partition,offset`, with or without a header:
     by hand, or of `kafka-consumer-groups --export`. Raises UsageError."""
     header: list[str] = []
@@ -78,14 +80,14 @@ def read_csv(place: str, text: str) -> Document:
                 continue
             fields = fields or len(values)
             if len(values) != fields or fields not in (3, 4):
-                raise malformed(place, lines.line_num, f"{len(values)} fields", _CSV)
+                raise malformed(location, lines.line_num, f"{len(values)} fields", _CSV)
             *group, topic, partition, offset = values
             numbers = map(_number, (partition, offset))
             group_or_none = group[0] if group else None
-            found.add(place, topic, *numbers, line=lines.line_num, group=group_or_none)
+            found.add(location, topic, *numbers, line=lines.line_num, group=group_or_none)
     except csv.Error as error:
-        raise malformed(place, lines.line_num, str(error), _CSV) from error
-    offsets = found.all(place)
+        raise malformed(location, lines.line_num, str(error), _CSV) from error
+    offsets = found.all(location)
 
     def translated(targets: Targets) -> str:
         lines = [csv_line(header)] if header else []
@@ -104,14 +106,14 @@ def _number(text: str) -> int | str:
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else text
 
 
-def read_tools_json(place: str, value: dict[str, Any]) -> Document:
+def read_tools_json(location: str, value: dict[str, Any]) -> Document:
     """The parsed JSON that `kafka-delete-records --offset-json-file` takes; its `version` and other
     fields stay. Raises UsageError."""
     found = _Offsets(_TOOLS_JSON)
     for number, entry in enumerate(value["partitions"], start=1):
         members = entry if isinstance(entry, dict) else {}
-        found.add(f"{place}, entry {number} of `partitions`", *map(members.get, _THREE))
-    offsets = found.all(place)
+        found.add(f"{location}, entry {number} of `partitions`", *map(members.get, _THREE))
+    offsets = found.all(location)
 
     def translated(targets: Targets) -> str:
         entries = [

@@ -8,7 +8,7 @@ from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import Document, malformed, without_repeated_keys
 from tsoffset.offset_files.formats import read_csv, read_tools_json
 from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
 STANDARD = "-"
 """Standard input, standard output."""
@@ -20,31 +20,31 @@ def read_file(path: str) -> Document:
     """The offsets of a file, or of standard input. Raises UsageError."""
     if path == STANDARD:
         return parse("standard input", _text("standard input", sys.stdin.buffer.read()))
-    place, name = _located(path)
+    store, name = _located(path)
     try:
-        content = place.read(name)
+        content = store.read(name)
     except UNREACHABLE as error:
         raise UsageError(
-            f"read {path}: {in_words(place, error)}; give a file that can be read"
+            f"read {path}: {in_words(store, error)}; give a file that can be read"
         ) from error
     return parse(path, _text(path, content))
 
 
-def parse(place: str, text: str) -> Document:
-    """The offsets of a text; `place` names it in errors. Raises UsageError."""
+def parse(location: str, text: str) -> Document:
+    """The offsets of a text; `location` names it in errors. Raises UsageError."""
     if not text.lstrip().startswith(("{", "[")):
-        return read_csv(place, text)
+        return read_csv(location, text)
     try:
         value = json.loads(text, object_pairs_hook=without_repeated_keys)
     except json.JSONDecodeError as error:
-        raise malformed(place, error.lineno, error.msg, EXPECTED) from error
+        raise malformed(location, error.lineno, error.msg, EXPECTED) from error
     except (ValueError, RecursionError) as error:
-        raise malformed(place, None, str(error), EXPECTED) from error
+        raise malformed(location, None, str(error), EXPECTED) from error
     if not isinstance(value, dict):
-        raise malformed(place, 1, "a list", EXPECTED)
+        raise malformed(location, 1, "a list", EXPECTED)
     if isinstance(value.get("partitions"), list):
-        return read_tools_json(place, value)
-    return read_spark_json(place, text, value)
+        return read_tools_json(location, value)
+    return read_spark_json(location, text, value)
 
 
 def write_file(path: str, text: str) -> None:
@@ -53,16 +53,16 @@ def write_file(path: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    place, name = _located(path)
+    store, name = _located(path)
     try:
-        place.write(name, text.encode())
+        store.write(name, text.encode())
     except UNREACHABLE as error:
-        raise UsageError(f"write {path}: {in_words(place, error)}; nothing was replaced") from error
+        raise UsageError(f"write {path}: {in_words(store, error)}; nothing was replaced") from error
 
 
 def require_other_file(source: str, output: str) -> None:
     """Raise UsageError where both are one file: its offsets would be translated twice."""
-    files = [Path(place.path(name)).resolve() for place, name in map(_located, (source, output))]
+    files = [Path(store.path(name)).resolve() for store, name in map(_located, (source, output))]
     if files[0] == files[1] and STANDARD not in (source, output):
         raise UsageError(
             f"translate: {output} is the input; its offsets are those of the source, and must stay."
@@ -70,17 +70,17 @@ def require_other_file(source: str, output: str) -> None:
         )
 
 
-def _located(path: str) -> tuple[Place, str]:
+def _located(path: str) -> tuple[Store, str]:
     """The folder of a file, and the file's name in it."""
     folder, _, name = path.rpartition("/")
-    return place_of(folder or ("/" if path.startswith("/") else ".")), name
+    return store_at(folder or ("/" if path.startswith("/") else ".")), name
 
 
-def _text(place: str, content: bytes) -> str:
+def _text(location: str, content: bytes) -> str:
     if len(content) > _MOST_BYTES:
-        raise malformed(place, None, f"{len(content)} bytes", "at most 64 MiB")
+        raise malformed(location, None, f"{len(content)} bytes", "at most 64 MiB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise malformed(place, line, "bytes that are not UTF-8", "text in UTF-8") from error
+        raise malformed(location, line, "bytes that are not UTF-8", "text in UTF-8") from error

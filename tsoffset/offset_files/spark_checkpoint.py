@@ -25,7 +25,7 @@ from tsoffset.offset_files.document import (
     without_repeated_keys,
 )
 from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
-from tsoffset.stores import UNREACHABLE, Place, in_words, place_of, sync_folder
+from tsoffset.stores import UNREACHABLE, Store, in_words, store_at, sync_folder
 
 _VERSION = "v1"
 # Spark skips the first byte of `sources/K/0`.
@@ -92,20 +92,20 @@ def _offsets(files: tuple[LogFile, ...]) -> tuple[StoredOffset, ...]:
 def read_checkpoint(uri: str) -> SparkCheckpoint:
     """The checkpoint at a folder or URI. Raises UsageError."""
     uri = _arrow_uri(uri)
-    place = place_of(uri)
+    store = store_at(uri)
     try:
-        return _read(uri, place)
+        return _read(uri, store)
     except UNREACHABLE as error:
         raise UsageError(
-            f"read the checkpoint {place.path('')}: {in_words(place, error)}; give the folder that"
+            f"read the checkpoint {store.path('')}: {in_words(store, error)}; give the folder that"
             " the query has as checkpointLocation"
         ) from error
 
 
-def _read(uri: str, place: Place) -> SparkCheckpoint:
-    name = str(place.path("")).rstrip("/")
+def _read(uri: str, store: Store) -> SparkCheckpoint:
+    name = str(store.path("")).rstrip("/")
     for _ in range(_LOOKS):
-        listing = _listing(place)
+        listing = _listing(store)
         planned, done = (_batches(listing, log) for log in ("offsets", "commits"))
         if not planned:
             what = "there is no file in `offsets`"
@@ -118,22 +118,22 @@ def _read(uri: str, place: Place) -> SparkCheckpoint:
         raise malformed(
             name, None, what, "the same batch, or one more (asynchronous progress is not supported)"
         )
-    open_batch = None if last == committed else _file(place, name, f"offsets/{last}", header=2)
+    open_batch = None if last == committed else _file(store, name, f"offsets/{last}", header=2)
     if committed < 0:
         assert open_batch is not None
-        resumes = tuple(_beginnings(place, name, open_batch, of_all=True))
+        resumes = tuple(_beginnings(store, name, open_batch, of_all=True))
     else:
-        ends = _file(place, name, f"offsets/{committed}", header=2)
-        resumes = (ends, *_beginnings(place, name, ends, of_all=False))
+        ends = _file(store, name, f"offsets/{committed}", header=2)
+        resumes = (ends, *_beginnings(store, name, ends, of_all=False))
     found = SparkCheckpoint(uri, resumes, open_batch, listing)
     if not any(file.offsets for file in resumes):
         raise malformed(name, None, "no offset of Kafka", "a query that reads from Kafka")
     return found
 
 
-def _listing(place: Place) -> tuple[str, ...]:
+def _listing(store: Store) -> tuple[str, ...]:
     return tuple(
-        f"{log}/{name}" for log in ("offsets", "commits") for name in place.below(log).names()
+        f"{log}/{name}" for log in ("offsets", "commits") for name in store.below(log).names()
     )
 
 
@@ -142,14 +142,14 @@ def _batches(listing: tuple[str, ...], log: str) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def _beginnings(place: Place, name: str, batch: LogFile, *, of_all: bool) -> Iterator[LogFile]:
+def _beginnings(store: Store, name: str, batch: LogFile, *, of_all: bool) -> Iterator[LogFile]:
     """The beginnings of the Kafka sources that have no offset in this batch: they are still at
     their beginning. With `of_all` also those of the other Kafka sources."""
     for source, line in enumerate(batch.lines[2:]):
         path = f"sources/{source}/0"
         is_known = of_all and source + 2 in batch.offsets
-        if is_known or (line == _NO_OFFSETS and "0" in place.below("sources", str(source)).names()):
-            found = _file(place, name, path, header=1)
+        if is_known or (line == _NO_OFFSETS and "0" in store.below("sources", str(source)).names()):
+            found = _file(store, name, path, header=1)
             if found.offsets:
                 yield found
             elif is_known:
@@ -157,12 +157,12 @@ def _beginnings(place: Place, name: str, batch: LogFile, *, of_all: bool) -> Ite
                 raise malformed(where, 2, "no offsets", expected)
 
 
-def _file(place: Place, name: str, path: str, *, header: int) -> LogFile:
+def _file(store: Store, name: str, path: str, *, header: int) -> LogFile:
     """One file of a log, whose sources begin after `header` lines."""
     *folders, last = path.split("/")
     where = f"{name}/{path}"
     try:
-        text = place.below(*folders).read(last).decode()
+        text = store.below(*folders).read(last).decode()
     except UnicodeDecodeError as error:
         raise malformed(where, None, "bytes that are not UTF-8", "text") from error
     lines = tuple(text.split("\n"))
@@ -220,7 +220,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
     """Copy the checkpoint to a new folder, with target offsets where the query goes on; all else
     stays. The folder appears with all that is in it, or not at all. Raises UsageError."""
     output = new_folder(folder)
-    source = place_of(checkpoint.uri)
+    source = store_at(checkpoint.uri)
     if Path(checkpoint.uri).resolve() in output.resolve().parents:
         raise UsageError(
             f"write the checkpoint {output}: it would lie in the checkpoint that it is a copy of;"
@@ -279,7 +279,7 @@ def _require_forward(checkpoint: SparkCheckpoint, targets: Targets) -> None:
         begin = begins.get((source, one.topic, one.partition), 0)
         if targets[one].offset < begin:
             raise UsageError(
-                f"migrate the checkpoint {place_of(checkpoint.uri).path('')}: the planned batch"
+                f"migrate the checkpoint {store_at(checkpoint.uri).path('')}: the planned batch"
                 f" would begin at {begin} of {targets[one].topic}-{one.partition} and end at"
                 f" {targets[one].offset}; stop the query gracefully, or translate with"
                 " --starting-offsets"
@@ -295,19 +295,19 @@ def _by_source(files: tuple[LogFile, ...]) -> Iterator[tuple[int, StoredOffset]]
 
 
 def _copy(uri: str, folder: Path) -> None:
-    store, path = (
+    filesystem, path = (
         fs.FileSystem.from_uri(uri)
         if "://" in uri
         else (fs.LocalFileSystem(), str(Path(uri).absolute()))
     )
     fs.copy_files(
-        path, str(folder), source_filesystem=store, destination_filesystem=fs.LocalFileSystem()
+        path, str(folder), source_filesystem=filesystem, destination_filesystem=fs.LocalFileSystem()
     )
 
 
-def _require_unchanged(checkpoint: SparkCheckpoint, source: Place, copied: Path) -> None:
+def _require_unchanged(checkpoint: SparkCheckpoint, source: Store, copied: Path) -> None:
     """Raise UsageError where the query wrote to its checkpoint while it was copied."""
-    same = _listing(source) == _listing(place_of(copied)) == checkpoint.listing
+    same = _listing(source) == _listing(store_at(copied)) == checkpoint.listing
     for file in checkpoint.files:
         same = same and (copied / file.path).read_text("utf-8") == "\n".join(file.lines)
     if not same:

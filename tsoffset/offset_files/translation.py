@@ -128,8 +128,8 @@ def _committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
     """The offsets as if they were committed, each log as a group."""
     groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
     for one in offsets:
-        place = TopicPartition(one.topic, one.partition)
-        groups.setdefault(_key(one), {})[place] = CommittedOffset(one.offset)
+        partition = TopicPartition(one.topic, one.partition)
+        groups.setdefault(_key(one), {})[partition] = CommittedOffset(one.offset)
     return CommittedColumns.of({name: groups[name] for name in sorted(groups)})
 
 

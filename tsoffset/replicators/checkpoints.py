@@ -56,10 +56,10 @@ def committed_by_key(
 ) -> dict[CheckpointKey, int]:
     """The target groups' committed offsets, without those that could not be read."""
     return {
-        CheckpointKey(group, place): commit.offset
+        CheckpointKey(group, partition): commit.offset
         for group, offsets in committed.items()
         if not isinstance(offsets, Failed)
-        for place, commit in offsets.items()
+        for partition, commit in offsets.items()
         if isinstance(commit, CommittedOffset)
     }
 

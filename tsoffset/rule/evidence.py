@@ -381,8 +381,8 @@ class Evidence:
         pairs = self.pairs
         at = pairs.at(source_offset)
         below, above = at or pairs.below(source_offset), at or pairs.above(source_offset)
-        place = bisect_left(self.predictions, (source_offset, -1))
-        lower, upper = self.predictions[:place][-1:], self.predictions[place : place + 1]
+        index = bisect_left(self.predictions, (source_offset, -1))
+        lower, upper = self.predictions[:index][-1:], self.predictions[index : index + 1]
         found_below = [(pair.source_offset, pair.target_offset) for pair in (below,) if pair]
         found_above = [(pair.source_offset, pair.target_offset) for pair in (above,) if pair]
         return (

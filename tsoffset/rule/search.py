@@ -185,7 +185,7 @@ class NearerPairs:
             self._start = below.target_offset + 1
             return below
         while self._start < self._end and self._tried < self._tries:
-            at = yield from self._place()
+            at = yield from self._next_offset()
             self._tried += 1
             copy = yield from self._inquiry.previous_data(TARGET, at)
             if copy is Absent.LOG_START or (isinstance(copy, Record) and copy.offset < self._start):
@@ -201,7 +201,7 @@ class NearerPairs:
                 self._end = min(at - 1, pair.target_offset)
         return None
 
-    def _place(self) -> Generator[Question, Answer, int]:
+    def _next_offset(self) -> Generator[Question, Answer, int]:
         """Where to look next: before the time lookup's answer, where distances predict C, then in
         the middle."""
         if self._tried == 0 and self._timestamp_ms is not None:

@@ -443,12 +443,12 @@ class _OffsetTranslation:
     def _no_answer(self) -> Generator[Question, Answer, Skipped]:
         near = (self.following, self.previous)
         stamps = [record.timestamp_ms for record in near if isinstance(record, Record)]
-        place = self.evidence.source.partition, self.offset
+        offset = self.evidence.source.partition, self.offset
         if stamps and all(stamp is None for stamp in stamps):
-            return reasons.no_timestamp(*place)
+            return reasons.no_timestamp(*offset)
         if (yield from last_copy(self.inquiry)) is Absent.LOG_START:
-            return reasons.not_mirrored(*place)
-        return reasons.no_proof(*place, self.inquiry.obstacle)
+            return reasons.not_mirrored(*offset)
+        return reasons.no_proof(*offset, self.inquiry.obstacle)
 
 
 def _with_more(answer: Translated, rereads: int) -> Translated:

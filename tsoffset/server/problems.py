@@ -91,8 +91,8 @@ def add_problems(app: FastAPI) -> None:
         for one in error.errors():
             kind, *parts = map(str, one["loc"])
             # The index of a repeated parameter says nothing; in a body it is needed.
-            place = ".".join(parts if kind == "body" else parts[:1]) or kind
-            told.append(f"{place}: {one['msg']}")
+            location = ".".join(parts if kind == "body" else parts[:1]) or kind
+            told.append(f"{location}: {one['msg']}")
         return Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "; ".join(told[:_ERRORS_TOLD]),

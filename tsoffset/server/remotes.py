@@ -53,14 +53,14 @@ class Remotes:
     def known(self) -> tuple[RemoteAnswer, ...]:
         """What is known now. Returns at once, and requests outdated ones in the background."""
         with self._lock:
-            for place, due in enumerate(self._due):
+            for index, due in enumerate(self._due):
                 if due <= time.monotonic():
-                    self._due[place] = float("inf")
-                    threading.Thread(target=self._ask, args=(place,), daemon=True).start()
+                    self._due[index] = float("inf")
+                    threading.Thread(target=self._ask, args=(index,), daemon=True).start()
             return tuple(self._known)
 
-    def _ask(self, place: int) -> None:
-        before = self._known[place]
+    def _ask(self, index: int) -> None:
+        before = self._known[index]
         try:
             found = flows_of(before.url, self._token)
             now = self._now()
@@ -69,9 +69,9 @@ class Remotes:
             after = RemoteAnswer(**{**dict(before), "error": str(error)})
         finally:
             with self._lock:
-                self._due[place] = time.monotonic() + self._fresh_seconds
+                self._due[index] = time.monotonic() + self._fresh_seconds
         with self._lock:
-            self._known[place] = after
+            self._known[index] = after
 
 
 def _shown(url: str) -> str:

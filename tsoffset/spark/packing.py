@@ -59,13 +59,13 @@ def group_tasks(
     coordinator are in as few tasks as possible. `pairs` is each group's number of cached
     group-partitions, 0 if none is cached."""
 
-    def place(number: int) -> tuple[int, int]:
+    def sort_key(number: int) -> tuple[int, int]:
         coordinator = coordinators[number]
         return (-1 if coordinator is None else coordinator, number)
 
     work = [(known or PAIRS_A_GROUP) + 1 for known in pairs]
     tasks = LOOK.tasks(sum(work), slots)
-    return cut(sorted(range(len(work)), key=place), tasks, work.__getitem__)
+    return cut(sorted(range(len(work)), key=sort_key), tasks, work.__getitem__)
 
 
 def partition_tasks(
@@ -76,13 +76,13 @@ def partition_tasks(
     """The partitions of each task. Tasks have about equal work, and partitions of one leader are in
     as few tasks as possible. `positions` is each partition's number of source offsets."""
 
-    def place(partition: TopicPartition) -> tuple[int, TopicPartition]:
+    def sort_key(partition: TopicPartition) -> tuple[int, TopicPartition]:
         leader = leaders.get(partition)
         return (-1 if leader is None else leader, partition)
 
     tasks = TRANSLATE.tasks(sum(positions.values()), slots)
     # Each partition costs a few requests, however many offsets it has.
-    return cut(sorted(positions, key=place), tasks, lambda p: positions[p] + 2)
+    return cut(sorted(positions, key=sort_key), tasks, lambda p: positions[p] + 2)
 
 
 def cut(items: Sequence[T], pieces: int, work: Callable[[T], int]) -> list[list[T]]:

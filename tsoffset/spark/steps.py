@@ -111,8 +111,8 @@ class SparkSteps:
         coordinators = [self._coordinators.get(name) for name in groups["group"]]
         tasks = packing.group_tasks(coordinators, known["len"].fill_null(0).to_list(), self.slots)
         number = np.empty(len(groups), np.int64)
-        for place, task in enumerate(tasks):
-            number[task] = place
+        for index, task in enumerate(tasks):
+            number[task] = index
         of_group = groups.select("group", task=pl.Series(number))
         of_row = cached.select("group").join(
             of_group, on="group", how="left", validate="m:1", maintain_order="left"
@@ -234,5 +234,5 @@ def _by_partition(offsets: pl.DataFrame) -> dict[TopicPartition, Numbers]:
     each = offsets.group_by(PARTITION, maintain_order=True).len()
     ends = np.cumsum(each["len"].to_numpy())
     rows = np.split(np.arange(len(offsets)), ends[:-1])
-    places = each.select(PARTITION).iter_rows()
-    return {TopicPartition(*place): own for place, own in zip(places, rows, strict=True)}
+    partitions = each.select(PARTITION).iter_rows()
+    return {TopicPartition(*key): own for key, own in zip(partitions, rows, strict=True)}

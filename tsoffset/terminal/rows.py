@@ -7,7 +7,7 @@ from rich.text import Text
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.report import RowMessage, head, notes, total
-from tsoffset.terminal.tables import Cell, Column, place, table
+from tsoffset.terminal.tables import Cell, Column, partition_name, table
 
 OUTCOME_STYLES = {
     OutcomeKind.COMMITTED: "green",
@@ -56,10 +56,12 @@ def _in_short(row: Row) -> Cell:
 
 _COLUMNS: tuple[Column[Row], ...] = (
     Column("GROUP", lambda row: row.group, elastic=True, heads=2),
-    Column("SOURCE", lambda row: place(row.source_topic, row.partition), elastic=True),
+    Column("SOURCE", lambda row: partition_name(row.source_topic, row.partition), elastic=True),
     Column("OFFSET", lambda row: row.source_offset, right=True),
     # May be dropped: the replication policy gives the target's name.
-    Column("TARGET", lambda row: place(row.target_topic, row.partition), elastic=True, drops=1),
+    Column(
+        "TARGET", lambda row: partition_name(row.target_topic, row.partition), elastic=True, drops=1
+    ),
     Column("OFFSET", lambda row: row.target_offset, right=True, short="TARGET"),
     Column("CURRENT", lambda row: row.current_target_offset, right=True, short="NOW"),
     Column("OUTCOME", lambda row: Cell(row.outcome, OUTCOME_STYLES[row.outcome]), narrow=_in_short),

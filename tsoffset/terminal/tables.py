@@ -122,7 +122,7 @@ def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) ->
     return _drawn(shape, lines, widths, rows)
 
 
-def place(topic: str | None, partition: int | None) -> str | None:
+def partition_name(topic: str | None, partition: int | None) -> str | None:
     """`orders-3`, or the topic alone if the partition is not known; None without a topic."""
     return topic if topic is None or partition is None else f"{topic}-{partition}"
 

@@ -37,7 +37,7 @@ calls = {
     "jars": lambda: jars.fetch_jars(Path(folder), pins),
     "tokens": lambda: tokens.fetch(TokenLogin(endpoint)),
     "instances": lambda: remotes.flows_of(f"https://{address}", None),
-    "stores": lambda: stores.place_of(store).open("cycle"),
+    "stores": lambda: stores.store_at(store).open("cycle"),
 }
 said = {}
 for name, call in calls.items():

@@ -73,9 +73,9 @@ def source_groups(
         first = next(iter(of_kind.values()))
         yield at.failure(f"{counted(len(of_kind), 'group')} ({few([*of_kind])})", first)
     for group, offsets in commits:
-        for place, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
-            if isinstance(commit, Failed) and renamed(flow, place.topic) is not None:
-                yield at.failure(f"group {group}, {place}", commit)
+        for partition, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
+            if isinstance(commit, Failed) and renamed(flow, partition.topic) is not None:
+                yield at.failure(f"group {group}, {partition}", commit)
 
 
 def target_groups(
@@ -167,14 +167,14 @@ def skipped_commits(
     auto.offset.reset means for their groups."""
     found: list[tuple[str, Reason]] = []
     for group, offsets in survey.commits.items():
-        for place, commit in () if isinstance(offsets, Failed) else offsets.items():
-            topic, log = renamed(flow, place.topic), survey.logs.get(place)
+        for partition, commit in () if isinstance(offsets, Failed) else offsets.items():
+            topic, log = renamed(flow, partition.topic), survey.logs.get(partition)
             if topic is None or not isinstance(commit, CommittedOffset):
                 continue
             copy = target.get(topic)
             if isinstance(copy, Failed) and not copy.missing:
                 continue
-            if not isinstance(copy, TopicDescription) or place.partition not in copy.partitions:
+            if not isinstance(copy, TopicDescription) or partition.partition not in copy.partitions:
                 found.append((group, Reason.TARGET_MISSING))
             elif isinstance(log, LogRange) and commit.offset < log.start:
                 found.append((group, Reason.EXPIRED))

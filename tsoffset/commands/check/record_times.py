@@ -34,16 +34,16 @@ def read_record_times(
 ) -> dict[SyncedTopic, RecordTimes]:
     """The times of the source's topics, in two partitions of each. Raises ClusterUnreachable."""
     logs = {
-        place: log
+        partition: log
         for topic in synced
         for number in sorted(topic.partitions)[:_PARTITIONS]
         if isinstance(
-            log := survey.logs.get(place := TopicPartition(topic.source, number)), LogRange
+            log := survey.logs.get(partition := TopicPartition(topic.source, number)), LogRange
         )
         and log.start < log.end
     }
     first: defaultdict[str, list[int]] = defaultdict(list)
-    requests = [ReadFrom(place, log.start) for place, log in logs.items()]
+    requests = [ReadFrom(partition, log.start) for partition, log in logs.items()]
     for request, stretch in source.read(requests, flow.isolation).items():
         if not isinstance(stretch, Failed):
             times = [one.timestamp_ms for one in stretch.records]

@@ -78,13 +78,13 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     groups, shared = [one.group for one in passing_groups(flow, listings)], listings.share_groups
     commits = source.committed(groups, share_groups=shared, require_stable=False).by_group()
     synced = synced_topics(flow, commits)
-    places = [
+    partitions = [
         TopicPartition(topic.source, number)
         for topic in synced
         if topic.source in topics
         for number in topic.partitions
     ]
-    logs = source.log_ranges(places, Isolation.READ_UNCOMMITTED)
+    logs = source.log_ranges(partitions, Isolation.READ_UNCOMMITTED)
     unseen_topics = [
         topic
         for topic in sorted(written_topics(flow.topic_filter).names)
@@ -130,8 +130,8 @@ def synced_topics(
 ) -> tuple[SyncedTopic, ...]:
     found: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for group, offsets in commits.items():
-        for place in () if isinstance(offsets, Failed) else offsets:
-            found[place.topic].add((group, place.partition))
+        for partition in () if isinstance(offsets, Failed) else offsets:
+            found[partition.topic].add((group, partition.partition))
     return tuple(
         SyncedTopic(
             source,
@@ -155,22 +155,23 @@ def renamed(flow: FlowSettings, topic: str) -> str | None:
 def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, Stamp]:
     """Whether producers or brokers set the timestamps of the newest records of each topic, by the
     last batch of its longest log. The topic's configuration is not read: the records count."""
-    places = [
+    partitions = [
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions
     ]
     found: dict[str, Stamp] = dict.fromkeys((topic.topic for topic in topics), None)
     logs: dict[TopicPartition, LogRange] = {}
-    for place, answer in cluster.log_ranges(places, Isolation.READ_COMMITTED).items():
+    for partition, answer in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(answer, Failed):
-            found[place.topic] = answer
+            found[partition.topic] = answer
         elif answer.start < answer.end:
-            logs[place] = answer
-    by_length = sorted(logs, key=lambda place: logs[place].end - logs[place].start)
-    longest = {place.topic: (place, logs[place]) for place in by_length}
+            logs[partition] = answer
+    by_length = sorted(logs, key=lambda partition: logs[partition].end - logs[partition].start)
+    longest = {partition.topic: (partition, logs[partition]) for partition in by_length}
     # Read farther and farther back from the ends of the logs, until each has shown a record.
     for step in _STEPS_BACK if longest else ():
         requests = [
-            ReadFrom(place, max(log.start, log.end - step)) for place, log in longest.values()
+            ReadFrom(partition, max(log.start, log.end - step))
+            for partition, log in longest.values()
         ]
         for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
             topic = request.partition.topic

@@ -213,9 +213,9 @@ def streams_topics(survey: SourceSurvey) -> Mapping[str, list[str]]:
     topics' names show that a group of type `classic` is a Streams application."""
     groups = {group for topic in survey.synced for group in topic.groups}
     committed = {
-        (group, place.topic)
+        (group, partition.topic)
         for group, offsets in survey.commits.items()
-        for place in (() if isinstance(offsets, Failed) else offsets)
+        for partition in (() if isinstance(offsets, Failed) else offsets)
     }
     found: defaultdict[str, list[str]] = defaultdict(list)
     for topic in sorted(survey.topics):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
-from tsoffset.terminal.tables import Cell, Column, place
+from tsoffset.terminal.tables import Cell, Column, partition_name
 
 _STYLES = {
     CheckpointVerdict.EQUAL: "green",
@@ -52,12 +52,17 @@ def pair_columns(other: str) -> tuple[Column[ComparedPair], ...]:
     short = "MM2" if other == "MirrorMaker 2" else other.upper()
     return (
         Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
-        Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
+        Column(
+            "SOURCE", lambda pair: partition_name(pair.source_topic, pair.partition), elastic=True
+        ),
         Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
         Column("CONSUMER LAG", lambda pair: pair.lag, right=True, drops=2),
         # May be dropped: the replication policy gives the target's name.
         Column(
-            "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
+            "TARGET",
+            lambda pair: partition_name(pair.target_topic, pair.partition),
+            elastic=True,
+            drops=1,
         ),
         Column("TSOFFSET", lambda pair: pair.ours, right=True),
         Column("PRECISION", _precision),

@@ -95,11 +95,11 @@ def compare(
             failed = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield FlowComparison(flow.name, at_ms, (failed,), tuple(warnings), unreachable=True)
             continue
-        ordered = tuple(sorted(pairs, key=_place))
+        ordered = tuple(sorted(pairs, key=_sort_key))
         yield FlowComparison(flow.name, at_ms, ordered, tuple(warnings))
 
 
-def _place(pair: ComparedPair) -> tuple[str, str, int]:
+def _sort_key(pair: ComparedPair) -> tuple[str, str, int]:
     partition = -1 if pair.partition is None else pair.partition
     return pair.group or "", pair.source_topic or "", partition
 

@@ -130,18 +130,18 @@ def reread_over_lag(pairs: Sequence[ComparedPair], other: str) -> _Plot | None:
             [(p.lag, p.records) for p in pairs if p.verdict is CheckpointVerdict.UNSAFE],
         ),
     ):
-        places = sorted({(x, y) for x, y in points if x is not None and y is not None})
-        numbers.append(len(places))
-        if places:
+        points_drawn = sorted({(x, y) for x, y in points if x is not None and y is not None})
+        numbers.append(len(points_drawn))
+        if points_drawn:
             axes.plot(
-                *zip(*places, strict=True),
+                *zip(*points_drawn, strict=True),
                 marker,
                 color=color,
                 label=name,
                 alpha=0.8,
                 markerfacecolor="none" if marker == "o" else color,
                 clip_on=False,
-                rasterized=len(places) > MARKS,
+                rasterized=len(points_drawn) > MARKS,
             )
     if not any(numbers):
         return None

@@ -25,7 +25,7 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, in_utc
 from tsoffset.terminal.report import Item, head, items, total
 from tsoffset.terminal.row_columns import tally_of
-from tsoffset.terminal.tables import place, wrapped
+from tsoffset.terminal.tables import partition_name, wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
 _ROLES = {
@@ -63,7 +63,7 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     shown = [_item("commit", _outcome(one), _STYLES.get(row.outcome, ""))]
     if (position := one.position) is None:
         committed = None if row.source_offset is None else f"committed {row.source_offset}"
-        known = (f"group {row.group}", place(row.source_topic, row.partition), committed)
+        known = (f"group {row.group}", partition_name(row.source_topic, row.partition), committed)
         yield head(", ".join(filter(None, known)))
     else:
         known_as = "the original" if position.failback else "the copy"

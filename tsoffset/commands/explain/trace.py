@@ -183,7 +183,7 @@ class Trace:
             "source_topic": commit.partition.topic,
             "partition": commit.partition.partition,
         }
-        self._places = {
+        self._of_side = {
             Side.SOURCE: {"cluster": flow.source.alias, "topic": commit.partition.topic},
             Side.TARGET: {"cluster": flow.target.alias, "topic": commit.target.topic},
         }
@@ -220,7 +220,7 @@ class Trace:
 
     def add(self, question: Question, answer: Answer) -> None:
         side = question.side
-        at: dict[str, Any] = {"step": len(self.steps) + 1, "side": side, **self._places[side]}
+        at: dict[str, Any] = {"step": len(self.steps) + 1, "side": side, **self._of_side[side]}
         at |= self.common
         answered = AnswerStatement(**at, **self._answer(question, answer))
         self.steps.append((RequestStatement(**at, **_request(question)), answered))

@@ -133,16 +133,17 @@ def unverified(
     ).by_group()
     written = {
         group: {
-            place: one
-            for place, one in sorted(of_group.items())
+            partition: one
+            for partition, one in sorted(of_group.items())
             # Failback writes a topic if the source has a copy of it, which only past cycles know.
-            if place in known.get(group, {}) or is_written_by(flow, place.topic, by_failback=False)
+            if partition in known.get(group, {})
+            or is_written_by(flow, partition.topic, by_failback=False)
         }
         for group, of_group in offsets.items()
         if not isinstance(of_group, Failed)
     }
-    places = {place for of_group in written.values() for place in of_group}
-    ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
+    partitions = {partition for of_group in written.values() for partition in of_group}
+    ranges = target.log_ranges(sorted(partitions), Isolation.READ_UNCOMMITTED) if partitions else {}
     found = [_not_ready(flow, None, failed) for failed in (*listed.failures, *unnamed)]
     found += [_not_ready(flow, group, failed) for group, failed in broken.items()]
     resets = {}
@@ -154,29 +155,31 @@ def unverified(
         elif of_flow or known_of:
             # A share group whose offset lies outside the log starts at the log's start.
             commits = {
-                place: one.offset
-                for place, one in of_flow.items()
+                partition: one.offset
+                for partition, one in of_flow.items()
                 if isinstance(one, CommittedOffset)
-                and (group in listed.share_groups or _is_usable(one.offset, ranges[place]))
+                and (group in listed.share_groups or _is_usable(one.offset, ranges[partition]))
             }
             without = sorted((of_flow.keys() | known_of.keys()) - commits.keys())
             is_active = group in listings and listings[group].active
             # If another client has set the offset since then, past cycles say nothing about it.
             seen = {
-                place: known_of[place].with_reason(offset)
-                for place, offset in commits.items()
-                if place in known_of
+                partition: known_of[partition].with_reason(offset)
+                for partition, offset in commits.items()
+                if partition in known_of
             }
             same = {
-                place: one for place, one in seen.items() if one.target_offset == commits[place]
+                partition: one
+                for partition, one in seen.items()
+                if one.target_offset == commits[partition]
             }
             found.append(
                 _verdict(flow, group, commits, known_of, same, without, now, is_active=is_active)
             )
             if found[-1].reason in REWINDABLE:
                 back = {
-                    place: one.translation
-                    for place, one in same.items()
+                    partition: one.translation
+                    for partition, one in same.items()
                     if one.reason in REWINDABLE and one.translation is not None
                 }
                 resets[group] = _reset(flow.target, group, back)
@@ -193,22 +196,22 @@ def _is_usable(offset: int, log: LogRange | Failed) -> bool:
 _MESSAGES: Mapping[str | None, str] = {
     Reason.GROUP_ACTIVE: "it already has active members on {target}, which commit its offsets"
     " themselves",
-    "NO_COMMIT": "it has no usable committed offset on {target} in {places}: its consumers start at"
+    "NO_COMMIT": "it has no usable committed offset on {target} in {where}: its consumers start at"
     " their auto.offset.reset (a share group at its share.auto.offset.reset), and `latest` skips"
     " unread records",
-    Reason.DIVERGED: "in the last cycle, {places} had other records on {target} than on {source}:"
+    Reason.DIVERGED: "in the last cycle, {where} had other records on {target} than on {source}:"
     " find out which are right before its consumers start on {target}",
     Reason.SOURCE_REWOUND: "before the last cycle it went back on {source} to read records again,"
-    " and its offsets on {target} in {places} lie after these: its consumers skip them unless it is"
+    " and its offsets on {target} in {where} lie after these: its consumers skip them unless it is"
     " moved back",
-    Reason.TARGET_AHEAD: "in the last cycle, its offsets on {target} in {places} were past what it"
+    Reason.TARGET_AHEAD: "in the last cycle, its offsets on {target} in {where} were past what it"
     " had read on {source}: if its consumers have read these records on {target}, there is nothing"
     " to do; if not, they skip them unless it is moved back",
     None: "it resumes from its {since}; it re-reads the records that it has processed on {source}"
     " since then",
 }
 _FOREIGN = (
-    "it resumes from its last committed offsets, but no past cycle has seen {places}: if they lie"
+    "it resumes from its last committed offsets, but no past cycle has seen {where}: if they lie"
     " past what it had read on {source}, its consumers skip records; if not, they re-read the"
     " records that it has processed there since"
 )
@@ -231,16 +234,20 @@ def _verdict(
         Reason.GROUP_ACTIVE: [*commits, *without] if is_active else (),
         "NO_COMMIT": without,
         Reason.DIVERGED: [
-            place for place in commits if place in known and known[place].reason == Reason.DIVERGED
+            partition
+            for partition in commits
+            if partition in known and known[partition].reason == Reason.DIVERGED
         ],
     }
     for rewindable in REWINDABLE:
-        found[rewindable] = [place for place, one in same.items() if one.reason == rewindable]
+        found[rewindable] = [
+            partition for partition, one in same.items() if one.reason == rewindable
+        ]
     reason = next((one for one in _MESSAGES if found.get(one)), None)
-    foreign = [] if reason else [place for place in commits if place not in same]
-    places = few([*map(str, foreign or found.get(reason, ()))], 3)
+    foreign = [] if reason else [partition for partition in commits if partition not in same]
+    where = few([*map(str, foreign or found.get(reason, ()))], 3)
     if foreign:
-        places = f"those in {places}" if same else "them"
+        where = f"those in {where}" if same else "them"
     since = "last committed offsets, whose age is not known"
     if oldest is not None:
         since = f"committed offsets of {in_utc(oldest * 1000)}"
@@ -258,7 +265,7 @@ def _verdict(
         (_FOREIGN if foreign else _MESSAGES[reason]).format(
             target=flow.target.alias,
             source=flow.source.alias,
-            places=places,
+            where=where,
             since=since,
         ),
     )

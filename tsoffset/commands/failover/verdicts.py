@@ -70,9 +70,11 @@ def verdicts(
     ]
 
 
-def words(places: Iterable[tuple[TopicPartition, int | None]]) -> str:
+def words(partitions: Iterable[tuple[TopicPartition, int | None]]) -> str:
     """Partitions with their offsets as one text, without those that have no offset."""
-    return " ".join(f"{place}:{offset}" for place, offset in places if offset is not None)
+    return " ".join(
+        f"{partition}:{offset}" for partition, offset in partitions if offset is not None
+    )
 
 
 def _verdict(

@@ -130,11 +130,11 @@ def _settings(migration: MigrationPlan) -> Iterator[str]:
     sections: dict[str, list[MirrorSetting]] = {f"cluster {alias}": [] for alias in clusters}
     of_all = []
     for setting in migration.settings:
-        place = scoped_key(setting.key, clusters, TOP_NAMES)
-        if place.cluster is not None:
-            sections[f"cluster {place.cluster}"].append(setting)
-        elif place.flow is not None:
-            sections.setdefault(f"flow {'->'.join(place.flow)}", []).append(setting)
+        scoped = scoped_key(setting.key, clusters, TOP_NAMES)
+        if scoped.cluster is not None:
+            sections[f"cluster {scoped.cluster}"].append(setting)
+        elif scoped.flow is not None:
+            sections.setdefault(f"flow {'->'.join(scoped.flow)}", []).append(setting)
         else:
             of_all.append(setting)
     yield from ("", _line(CLUSTERS, ", ".join(clusters)))

@@ -83,7 +83,7 @@ class StrimziResource:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """All settings in the form of a MirrorMaker 2 file, and those that have no place in one
+    """All settings in the form of a MirrorMaker 2 file, and those that have no counterpart in one
     (`omitted`). `connectors` is empty for a MirrorMaker 2 file."""
 
     kind: InputKind
@@ -143,9 +143,9 @@ def setup_of_connectors(
                 of_file.setdefault(setting.key, setting)
             elif prefix := CLUSTER_PREFIX.match(setting.key):
                 alias = flow[0] if setting.key.startswith("source") else flow[1]
-                place = (alias, setting.key[prefix.end() :])
+                key = (alias, setting.key[prefix.end() :])
                 if setting.key not in _ALIASES:
-                    of_clusters.setdefault(place, {}).setdefault(flow, []).append((one, setting))
+                    of_clusters.setdefault(key, {}).setdefault(flow, []).append((one, setting))
             elif setting.key == "tasks.max" and one.role is ConnectorRole.SOURCE:
                 why = "The number of tasks that copy records."
                 left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))

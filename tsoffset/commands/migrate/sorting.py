@@ -67,21 +67,21 @@ def migration_of(setup: Setup) -> MigrationPlan:
     marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for setting in setup.settings:
-        place = scoped_key(setting.key, setup.clusters, TOP_NAMES)
-        if place.name == SYNC:
+        scoped = scoped_key(setting.key, setup.clusters, TOP_NAMES)
+        if scoped.name == SYNC:
             continue  # part of the comment on the new setting
-        if (found := _omission(setting, place)) is not None:
+        if (found := _omission(setting, scoped)) is not None:
             omitted.append(found)
             continue
         entry = setting.entry
         wrong = [one for one in problems if (one.key, one.line) == (setting.key, entry.line)]
         marked += wrong
-        not_loaded = "" if wrong else _not_loaded(setting, place)
+        not_loaded = "" if wrong else _not_loaded(setting, scoped)
         if not_loaded:
             warnings.append(f"{entry.location}: {printable(entry.key)}: {not_loaded}")
-        comments = [setting.change or _CHANGES.get(place.name, ""), not_loaded]
+        comments = [setting.change or _CHANGES.get(scoped.name, ""), not_loaded]
         comments += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
-        if wrong and place.name == keys.POLICY.name:
+        if wrong and scoped.name == keys.POLICY.name:
             comments.append(f"{IDENTITY_POLICY} keeps topics' names.")
         change = " ".join(filter(None, comments)) or None
         settings.append(without_secret(replace(setting, change=change), setup))
@@ -116,9 +116,9 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     ]
 
 
-def _not_loaded(setting: MirrorSetting, place: ScopedKey) -> str:
+def _not_loaded(setting: MirrorSetting, scoped: ScopedKey) -> str:
     """A sentence on a user's class, which was not loaded; empty for other settings."""
-    plugin = _PLUGINS.get(place.name)
+    plugin = _PLUGINS.get(scoped.name)
     name = None if plugin is None else python_class(plugin, setting.text.strip())
     if name is None:
         return ""
@@ -128,20 +128,20 @@ def _not_loaded(setting: MirrorSetting, place: ScopedKey) -> str:
     )
 
 
-def _omission(setting: MirrorSetting, place: ScopedKey) -> OmittedSetting | None:
+def _omission(setting: MirrorSetting, scoped: ScopedKey) -> OmittedSetting | None:
     """The setting if it is left out, with the reason; None if it is taken over."""
-    found = find_key(place, setting.text, dedicated=True)
+    found = find_key(scoped, setting.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:
         return OmittedSetting(setting.entry, Heading.REFUSED, found)
-    if may_be_of_a_class(place.name) or is_of_file(place.name):
+    if may_be_of_a_class(scoped.name) or is_of_file(scoped.name):
         return None
-    accepted = accepted_key(place.name)
+    accepted = accepted_key(scoped.name)
     if accepted is not None:
         heading = Heading.CHECKPOINTS if accepted.of_checkpoints else Heading.REPLICATOR
         return OmittedSetting(setting.entry, heading, accepted.meaning)
-    client = CLIENT_PREFIX.match(place.name)
+    client = CLIENT_PREFIX.match(scoped.name)
     clients = f"{client['client']}s" if client else "clients"
     return OmittedSetting(setting.entry, Heading.REPLICATOR, f"A setting of its {clients}.")
 

@@ -87,8 +87,8 @@ def _lines(migration: MigrationPlan, config: str) -> list[str]:
         if flow.checkpoints:
             of_flow.append((flow.target, flow.checkpoints_topic, True))
         for at, topic, is_written in of_flow:
-            place = flow.tools[at], topic
-            topics[place] = is_written or topics.get(place, False)
+            key = flow.tools[at], topic
+            topics[key] = is_written or topics.get(key, False)
     return rendered_lines(
         "tsoffset.commands.migrate",
         "steps.txt",

@@ -157,8 +157,8 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
     yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
     if token := authentication.get("accessToken"):
         address = f"file:{notes.path(*_secret(token, 'key'))}"
-    elif place := authentication.get("accessTokenLocation"):
-        address = f"file:{place.text()}"
+    elif location := authentication.get("accessTokenLocation"):
+        address = f"file:{location.text()}"
     else:
         address = authentication.required_text("tokenEndpointUri")
         options["clientId"] = authentication.required_text("clientId")

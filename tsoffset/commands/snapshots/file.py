@@ -54,7 +54,7 @@ class Commit:
     share_group: Annotated[bool, Strict()] = False
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -140,10 +140,10 @@ class Snapshot:
                 f"it has only {len(found.commits)} of its {count} committed offsets; use the"
                 " complete file"
             )
-        places = Counter((one.group, one.place) for one in found.commits)
-        for (group, place), times in places.most_common(1):
+        topic_partitions = Counter((one.group, one.topic_partition) for one in found.commits)
+        for (group, topic_partition), times in topic_partitions.most_common(1):
             if times > 1:
-                what = f"it has two committed offsets of group {group} in {place}"
+                what = f"it has two committed offsets of group {group} in {topic_partition}"
                 raise _NoSnapshot(f"{what}; keep one")
         return found
 
@@ -170,10 +170,10 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
     for group, offsets in found.by_group().items():
         if isinstance(offsets, Failed):
             raise _incomplete(target, offsets)
-        for place, commit in sorted(offsets.items()):
+        for topic_partition, commit in sorted(offsets.items()):
             if not isinstance(commit, CommittedOffset):
                 raise _incomplete(target, commit)
-            at = (place.topic, place.partition, commit.offset)
+            at = (topic_partition.topic, topic_partition.partition, commit.offset)
             commits.append(Commit(group, *at, commit.metadata, group in share_groups))
     topic_ids = {}
     for topic, topic_id in topics_of(target, {commit.topic for commit in commits}).items():

@@ -45,7 +45,7 @@ class RestoredCommit:
     message: str | None = None
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -80,12 +80,16 @@ def plan(
         target, groups, share_groups=share_groups, require_stable=False
     ).by_group()
     topics = topics_of(target, {commit.topic for commit in commits})
-    places = {commit.place for commit in commits if commit.topic in topics}
-    ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
+    topic_partitions = {commit.topic_partition for commit in commits if commit.topic in topics}
+    ranges = (
+        target.log_ranges(sorted(topic_partitions), Isolation.READ_UNCOMMITTED)
+        if topic_partitions
+        else {}
+    )
     rows = []
     for commit in commits:
         offsets, listing = found[commit.group], listed.groups.get(commit.group)
-        current = offsets if isinstance(offsets, Failed) else offsets.get(commit.place)
+        current = offsets if isinstance(offsets, Failed) else offsets.get(commit.topic_partition)
         row = RestoredCommit(
             snapshot.cluster,
             commit.group,
@@ -103,17 +107,17 @@ def plan(
                 row = _active(row)
             else:
                 now = topics.get(commit.topic)
-                log = now if isinstance(now, Failed) else ranges.get(commit.place)
+                log = now if isinstance(now, Failed) else ranges.get(commit.topic_partition)
                 same_topic = snapshot.topic_ids.get(commit.topic) == now
                 row = _planned(row, commit, log, same_topic=same_topic)
         rows.append(row)
-    known = {(commit.group, commit.place) for commit in commits}
+    known = {(commit.group, commit.topic_partition) for commit in commits}
     rows += (
         RestoredCommit(
             snapshot.cluster,
             group,
-            place.topic,
-            place.partition,
+            topic_partition.topic,
+            topic_partition.partition,
             None,
             one.offset,
             None,
@@ -123,10 +127,10 @@ def plan(
             " its present offset stays; kafka-consumer-groups --delete-offsets removes it",
         )
         for group, offsets in found.items()
-        for place, one in (() if isinstance(offsets, Failed) else offsets.items())
+        for topic_partition, one in (() if isinstance(offsets, Failed) else offsets.items())
         if isinstance(one, CommittedOffset)
-        and is_topic(place.topic)
-        and (group, place) not in known
+        and is_topic(topic_partition.topic)
+        and (group, topic_partition) not in known
     )
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
@@ -136,16 +140,20 @@ def commit_restored(
 ) -> list[RestoredCommit]:
     """Commit the rows with WOULD_COMMIT, and return all rows with their results. Raises
     ClusterUnreachable."""
-    metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
+    metadata = {
+        (commit.group, commit.topic_partition): commit.metadata for commit in snapshot.commits
+    }
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     for row in rows:
         if row.restored_offset is not None:
-            kept = CommittedOffset(row.restored_offset, metadata[row.group, row.place])
-            commits[row.group][row.place] = kept
+            kept = CommittedOffset(row.restored_offset, metadata[row.group, row.topic_partition])
+            commits[row.group][row.topic_partition] = kept
     share_groups = {commit.group for commit in snapshot.commits if commit.share_group}
     answers = target.commit(commits, share_groups=share_groups) if commits else {}
     return [
-        row if row.restored_offset is None else _result(row, answers[row.group][row.place])
+        row
+        if row.restored_offset is None
+        else _result(row, answers[row.group][row.topic_partition])
         for row in rows
     ]
 
@@ -156,7 +164,7 @@ def _planned(
     """`log` is None if the topic does not exist."""
     cluster = row.cluster
     if log is None or (isinstance(log, Failed) and log.missing):
-        why = f"{commit.place} no longer exists on {cluster}"
+        why = f"{commit.topic_partition} no longer exists on {cluster}"
         return _skipped(row, RestoreReason.TOPIC_MISSING, why)
     if isinstance(log, Failed):
         return _failed(row, log)
@@ -167,8 +175,8 @@ def _planned(
         return _skipped(row, RestoreReason.TOPIC_MADE_ANEW, why)
     if commit.offset > log.end:
         why = (
-            f"{commit.place} now ends at {log.end} on {cluster}: it was truncated after the"
-            f" snapshot, and consumers would be reset; {translates}"
+            f"{commit.topic_partition} now ends at {log.end} on {cluster}: it was truncated after"
+            f" the snapshot, and consumers would be reset; {translates}"
         )
         return _skipped(row, RestoreReason.PAST_LOG_END, why)
     message = None

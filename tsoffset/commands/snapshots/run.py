@@ -39,7 +39,7 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted, few
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.rows import OUTCOME_STYLES
-from tsoffset.terminal.tables import Cell, Column, place, table
+from tsoffset.terminal.tables import Cell, Column, partition_name, table
 
 log = structlog.get_logger(__name__)
 
@@ -235,7 +235,7 @@ def _moves(row: RestoredCommit) -> str | None:
 
 _COLUMNS: tuple[Column[RestoredCommit], ...] = (
     Column("GROUP", lambda row: row.group, elastic=True, heads=2),
-    Column("PARTITION", lambda row: place(row.topic, row.partition), elastic=True),
+    Column("PARTITION", lambda row: partition_name(row.topic, row.partition), elastic=True),
     Column("SNAPSHOT", lambda row: row.snapshot_offset, right=True),
     Column("CURRENT", lambda row: row.current_offset, right=True),
     Column("RESTORED", lambda row: row.restored_offset, right=True),
@@ -277,7 +277,9 @@ def rewind(
         else:
             snapshot, path = existing
             refuse_other_cluster(snapshot, path, opened.target)
-        saved = {(commit.group, commit.place): commit.offset for commit in snapshot.commits}
+        saved = {
+            (commit.group, commit.topic_partition): commit.offset for commit in snapshot.commits
+        }
         kept = {
             key: row.current_target_offset
             for key, row in ahead.items()

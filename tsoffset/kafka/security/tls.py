@@ -74,8 +74,8 @@ def _load_client_certificate(made: ssl.SSLContext, store: CertificateStore) -> N
             file.flush()
             made.load_cert_chain(file.name, password=identity.password)
     except ssl.SSLError as error:
-        place = store.location or "the PEM text"
-        raise StoreUnusable(f"{place}: {_words(error.reason or 'it cannot be used')}") from None
+        location = store.location or "the PEM text"
+        raise StoreUnusable(f"{location}: {_words(error.reason or 'it cannot be used')}") from None
     except OSError as error:
         raise StoreUnusable(f"no temporary file for a key: {error.strerror}") from None
 

@@ -151,7 +151,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
             )
             body = _body(answer, time.monotonic() + endpoint.read_timeout_ms / 1000)
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise _not_asked(_place(endpoint), error) from None
+        raise _not_asked(_host_and_port(endpoint), error) from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
         named = isinstance(said, str) and 0 < len(said) < 60 and {*said} <= _MESSAGE_CHARACTERS
         later = answer.status >= 500 or answer.status == 429
         raise (TokenUnavailable if later else LoginFailed)(
-            f"no token from {_place(endpoint)}: it answers {answer.status}"
+            f"no token from {_host_and_port(endpoint)}: it answers {answer.status}"
             + (f" ({said})" if named else "")
         )
     seconds = fields_found.get("expires_in")
@@ -171,7 +171,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
     return Token(text, min(_end_of(text), ends))
 
 
-def _place(endpoint: TokenEndpoint) -> str:
+def _host_and_port(endpoint: TokenEndpoint) -> str:
     """Host and port only: the rest of an address may contain a secret."""
     parts = urlsplit(endpoint.url)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
@@ -217,15 +217,15 @@ def _from_aws(msk: MskToken) -> Token:
     return Token(text, ends_ms / 1000)
 
 
-def _not_asked(place: str, error: BaseException) -> LoginFailed | TokenUnavailable:
-    """Why `place` gave no token, in the system's words, which contain no part of the request."""
+def _not_asked(address: str, error: BaseException) -> LoginFailed | TokenUnavailable:
+    """Why `address` gave no token, in the system's words, which contain no part of the request."""
     told = "no answer in time" if isinstance(error, urllib3.exceptions.TimeoutError) else ""
     found: BaseException | None = error
     while found is not None:
         for one in (found, *found.args):
             if isinstance(one, ssl.SSLCertVerificationError):
-                return LoginFailed(f"no token from {place}: {why(one, 'its')}")
+                return LoginFailed(f"no token from {address}: {why(one, 'its')}")
             if isinstance(one, OSError) and not isinstance(one, urllib3.exceptions.HTTPError):
                 told = why(one, "its")
         found = found.__cause__ or found.__context__
-    return TokenUnavailable(f"no token from {place}: {told or type(error).__name__}")
+    return TokenUnavailable(f"no token from {address}: {told or type(error).__name__}")

@@ -79,7 +79,7 @@ class BatchRecords:
         "_header",
         "_is_dense",
         "_offsets",
-        "_places",
+        "_starts",
         "raw",
         "walked",
     )
@@ -95,7 +95,7 @@ class BatchRecords:
         self.walked: Piece | None = None
         # All offsets, once requested, and where records begin, once skimmed.
         self._offsets: Sequence[int] | None = None
-        self._places: array[int] | None = None
+        self._starts: array[int] | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -156,14 +156,14 @@ class BatchRecords:
                 self._offsets = array("q", self._skimmed()[0])
         return self._offsets
 
-    def _place(self, number: int) -> int:
+    def _start_of(self, number: int) -> int:
         """Where a record begins, with its length: known from a skim, or found by walking."""
-        if self._places is not None:
-            return self._places[number]
+        if self._starts is not None:
+            return self._starts[number]
         content = self.raw.content
         position = walked = step = 0
         while walked < number:
-            before, place = step, position
+            before, start = step, position
             byte = content[position]
             if byte & 1:
                 raise ValueError("a record of negative length")
@@ -174,11 +174,11 @@ class BatchRecords:
             else:
                 byte, position = rest_of_varint(content, position + 1, byte)
                 position += byte >> 1
-            step = position - place
+            step = position - start
             walked += 1
             if step == before:
                 # Records of equal length are where their lengths repeat: no walk is needed.
-                more = min(_alike(content, place, step) - 1, number - walked)
+                more = min(_alike(content, start, step) - 1, number - walked)
                 walked += more
                 position += more * step
         return position
@@ -189,7 +189,7 @@ class BatchRecords:
             offsets, stamps, _, ends = self._heads(0, self.raw.count)
         except _MALFORMED as error:
             raise self._unreadable() from error
-        self._places = array("I", [0, *ends])
+        self._starts = array("I", [0, *ends])
         return offsets, stamps
 
     def _heads(self, first: int, behind: int) -> _Heads:
@@ -205,7 +205,7 @@ class BatchRecords:
         stamps: list[int] = []
         bodies: list[int] = []
         ends: list[int] = []
-        position = self._place(first)
+        position = self._start_of(first)
         for _ in range(behind - first):
             byte = content[position]
             position += 1
@@ -320,13 +320,13 @@ class BatchRecords:
         return offsets, stamps, digests, nulls, others
 
 
-def _alike(content: bytes, place: int, step: int) -> int:
-    """The number of records, from the one at `place` on, that begin with the same length, each
+def _alike(content: bytes, start: int, step: int) -> int:
+    """The number of records, from the one at `start` on, that begin with the same length, each
     `step` bytes apart."""
-    firsts = content[place::step]
+    firsts = content[start::step]
     same = len(firsts) - len(firsts.lstrip(firsts[:1]))
     if firsts[0] >= 0x80:
-        seconds = content[place + 1 :: step]
+        seconds = content[start + 1 :: step]
         same = min(same, len(seconds) - len(seconds.lstrip(seconds[:1])))
         if seconds[0] >= 0x80:
             return 1

@@ -94,11 +94,11 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
     content = np.frombuffer(data, np.uint8)
     counts = np.array([batch.count for batch in batches])
     stops = np.cumsum([len(batch.content) for batch in batches])
-    place, behind = _places(content, counts, np.append(0, stops[:-1]))
-    body, stamp, delta = _heads(content, place)
+    starts, behind = _record_starts(content, counts, np.append(0, stops[:-1]))
+    body, stamp, delta = _heads(content, starts)
     last = np.cumsum(counts) - 1
     first = last - counts + 1
-    end = np.append(place[1:], 0)
+    end = np.append(starts[1:], 0)
     end[last] = behind
 
     # Records that follow each other up to the end of the batch are all within it.
@@ -133,29 +133,29 @@ def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
         yield None if is_malformed else piece
 
 
-def _places(content: _Bytes, counts: Numbers, begins: Numbers) -> tuple[Numbers, Numbers]:
+def _record_starts(content: _Bytes, counts: Numbers, begins: Numbers) -> tuple[Numbers, Numbers]:
     """Where each record begins, batch by batch, and where each batch's last one ends. After a
-    record that is too short the places stay where they are."""
+    record that is too short the positions stay where they are."""
     # The longest first: then the batches with a record k come first.
     order = np.argsort(-counts, kind="stable")
     position = begins[order]
     most = int(counts.max())
-    places = np.zeros((len(order), most), np.int64)
+    starts = np.zeros((len(order), most), np.int64)
     pairs = np.ndarray(len(content) - 1, "<u2", content, strides=(1,))
     for k, m in enumerate(np.searchsorted(-counts[order], -np.arange(most), "left")):
         at = position[:m]
-        places[:m, k] = at
+        starts[:m, k] = at
         steps = _STEP[pairs[at]]
         if not steps.all():
             rows = np.flatnonzero(steps == 0)
             steps[rows] = _long_steps(content, at[rows])
         at += steps
     back = np.argsort(order, kind="stable")
-    return places[back][np.arange(most) < counts[:, None]], position[back]
+    return starts[back][np.arange(most) < counts[:, None]], position[back]
 
 
 def _long_steps(content: _Bytes, at: Numbers) -> Numbers:
-    """As _STEP, for the records at these places, however long."""
+    """As _STEP, for the records at these positions, however long."""
     length, behind = _numbers(content, at)
     room = len(content) - len(_PADDING) - behind
     is_right = (length >= SMALLEST_RECORD - 1) & (length <= room)
@@ -163,7 +163,7 @@ def _long_steps(content: _Bytes, at: Numbers) -> Numbers:
 
 
 def _heads(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Where the keys of the records at these places begin, their timestamps and their offsets."""
+    """Where the keys of the records at these positions begin, their timestamps and offsets."""
     # Three numbers of at most two bytes and the attributes fit into eight bytes.
     word = np.ndarray(len(content) - 7, "<i8", content, strides=(1,))[at]
     size = _SIZE[word & 0xFFFF]
@@ -180,14 +180,14 @@ def _heads(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     are_short &= size > 0
     if not are_short.all():
         rows = np.flatnonzero(~are_short)
-        _, place = _numbers(content, at[rows])
-        stamp[rows], place = _numbers(content, place + 1)
-        delta[rows], body[rows] = _numbers(content, place)
+        _, position = _numbers(content, at[rows])
+        stamp[rows], position = _numbers(content, position + 1)
+        delta[rows], body[rows] = _numbers(content, position)
     return body, stamp, delta
 
 
 def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end. One of more than 64 bits is
+    """The zigzag varints at these positions, and where they end. One of more than 64 bits is
     _TOO_LONG."""
     first = content[at]
     at = at + 1

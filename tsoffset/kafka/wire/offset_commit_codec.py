@@ -68,8 +68,8 @@ class OffsetCommitCodec(Codec[CommitPart, OffsetCommitAnswer]):
     def encode(self, commit: CommitPart, correlation_id: int) -> bytes:
         topics: dict[str, list[bytes]] = defaultdict(list)
         for tp, to in commit.offsets.items():
-            place = _PARTITION.pack(tp.partition, to.offset, _NO_LEADER_EPOCH)
-            topics[tp.topic].append(place + encoded_text(to.metadata) + NO_TAGS)
+            numbers = _PARTITION.pack(tp.partition, to.offset, _NO_LEADER_EPOCH)
+            topics[tp.topic].append(numbers + encoded_text(to.metadata) + NO_TAGS)
         parts = [self._begin, encoded_text(commit.group), _NO_MEMBER, encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)

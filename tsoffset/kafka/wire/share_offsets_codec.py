@@ -83,11 +83,11 @@ class DescribeShareOffsetsCodec(Codec[Sequence[str], OffsetFetchAnswer]):
                 if self._deadline.over:
                     raise KafkaTimeoutError("an answer that takes longer to read than the call may")
                 topic, position = read_text(raw, position)
-                place = names.setdefault(topic, len(names))
+                topic_index = names.setdefault(topic, len(names))
                 partitions, position = read_count(raw, position + _TOPIC_ID_BYTES)
                 for _ in range(partitions):
                     index, offset, _, *lag, code = layout.unpack_from(raw, position)
-                    entries.append((group, place, index, offset, code, *lag))
+                    entries.append((group, topic_index, index, offset, code, *lag))
                     position = behind_tags(raw, _behind_message(raw, position + layout.size))
                 position = behind_tags(raw, position)
             (code,) = _INT16.unpack_from(raw, position)

@@ -16,8 +16,8 @@ from tsoffset.lab.demo.topics import (
     TOPICS,
     DemoGroup,
     DemoRecord,
-    Place,
     Stand,
+    TopicAndPartition,
 )
 from tsoffset.lab.demo.verdict import Logs, Read
 from tsoffset.lab.embedded import Access
@@ -39,14 +39,14 @@ class Consumers:
 
     def __init__(self, clusters: Clusters, pool: Executor, stack: ExitStack) -> None:
         """Consumers that stay are closed with `stack`."""
-        self.processed: dict[tuple[str, Place], AbstractSet[bytes]] = {}
+        self.processed: dict[tuple[str, TopicAndPartition], AbstractSet[bytes]] = {}
         self._members: dict[str, KafkaConsumer] = {}
         self._clusters = clusters
         self._pool = pool
         self._stack = stack
 
     def read_at_source(
-        self, groups: Sequence[DemoGroup], written: Mapping[Place, Sequence[DemoRecord]]
+        self, groups: Sequence[DemoGroup], written: Mapping[TopicAndPartition, Sequence[DemoRecord]]
     ) -> None:
         """Each group reads up to its offset, commits, and leaves."""
 
@@ -79,10 +79,10 @@ class Consumers:
             topic = remote(group.topic.name)
             with _member(cluster, group.name, topic) as consumer:
                 up_to: dict[int, int | None] = {}
-                for place in consumer.assignment():
-                    start = consumer.committed(place) or 0
-                    ahead = [e.offset for e in log[topic, place.partition] if e.offset >= start]
-                    up_to[place.partition] = ahead[most] if len(ahead) > most else None
+                for partition in consumer.assignment():
+                    start = consumer.committed(partition) or 0
+                    ahead = [e.offset for e in log[topic, partition.partition] if e.offset >= start]
+                    up_to[partition.partition] = ahead[most] if len(ahead) > most else None
                 reads = _read_and_commit(consumer, up_to, group.metadata)
                 self._take_down(group, reads)
             return sum(len(read.entries) for read in reads.values())
@@ -112,7 +112,7 @@ class Consumers:
 
         return self._pool.map(read, groups)
 
-    def logs(self) -> dict[Place, Logs]:
+    def logs(self) -> dict[TopicAndPartition, Logs]:
         """The content of both clusters now, by source partition."""
         clusters = self._clusters
         source = read_log(clusters.at_source, [topic.name for topic in TOPICS])
@@ -129,7 +129,9 @@ class Consumers:
             self.processed[key] = self.processed.get(key, frozenset()) | values
 
 
-def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[DemoRecord, ...]]:
+def read_log(
+    cluster: Access, topics: Iterable[str]
+) -> dict[TopicAndPartition, tuple[DemoRecord, ...]]:
     """All committed data records of the topics, by topic and partition."""
     with closing(
         KafkaConsumer(
@@ -139,15 +141,15 @@ def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[DemoRe
             max_poll_records=_POLL_RECORDS,
         )
     ) as consumer:
-        places = [
+        partitions = [
             TopicPartition(topic, partition)
             for topic in topics
             for partition in sorted(consumer.partitions_for_topic(topic) or ())
         ]
-        consumer.assign(places)
-        consumer.seek_to_beginning(*places)
-        found = _read(consumer, consumer.end_offsets(places))
-    return {(place.topic, place.partition): entries for place, entries in found.items()}
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found = _read(consumer, consumer.end_offsets(partitions))
+    return {(partition.topic, partition.partition): entries for partition, entries in found.items()}
 
 
 @contextmanager
@@ -194,7 +196,7 @@ class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka i
 
 
 def stops(
-    stand: Stand, topic: str, log: Mapping[Place, Sequence[DemoRecord]]
+    stand: Stand, topic: str, log: Mapping[TopicAndPartition, Sequence[DemoRecord]]
 ) -> dict[int, int | None]:
     """By partition, the first offset that a group does not process; None if it processes all."""
     each = stand if isinstance(stand, tuple) else (stand,) * PARTITIONS
@@ -210,13 +212,13 @@ def _read_and_commit(
     """Read up to these offsets, and commit them for the group."""
     reads = _read_on(consumer, up_to)
     commits = {}
-    for place in consumer.assignment():
-        read = reads[place.partition]
-        at = consumer.position(place)
-        if up_to[place.partition] is not None:
+    for partition in consumer.assignment():
+        read = reads[partition.partition]
+        at = consumer.position(partition)
+        if up_to[partition.partition] is not None:
             # The consumer has not seen later offsets: it commits behind its last record then.
             at = read.entries[-1].offset + 1 if read.entries else read.start
-        commits[place] = OffsetAndMetadata(at, metadata, -1)
+        commits[partition] = OffsetAndMetadata(at, metadata, -1)
     consumer.commit(commits)
     return reads
 
@@ -224,42 +226,48 @@ def _read_and_commit(
 def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = None) -> Reads:
     """Read each partition from the group's committed offset up to an offset (not included), or to
     the end."""
-    places = sorted(consumer.assignment())
-    ends = consumer.end_offsets(places)
-    starts = consumer.beginning_offsets(places)
-    metadata = dict.fromkeys(places, "")
-    for place in places:
-        commit = consumer.committed(place, metadata=True)
+    partitions = sorted(consumer.assignment())
+    ends = consumer.end_offsets(partitions)
+    starts = consumer.beginning_offsets(partitions)
+    metadata = dict.fromkeys(partitions, "")
+    for partition in partitions:
+        commit = consumer.committed(partition, metadata=True)
         if commit is not None:
             # Below the log's start, the consumer's reset decides.
-            starts[place] = max(commit.offset, starts[place])
-            metadata[place] = commit.metadata
-        consumer.seek(place, starts[place])
-        stop = (up_to or {}).get(place.partition)
+            starts[partition] = max(commit.offset, starts[partition])
+            metadata[partition] = commit.metadata
+        consumer.seek(partition, starts[partition])
+        stop = (up_to or {}).get(partition.partition)
         if stop is not None:
-            ends[place] = stop
+            ends[partition] = stop
     found = _read(consumer, ends)
-    return {place.partition: Read(starts[place], found[place], metadata[place]) for place in places}
+    return {
+        partition.partition: Read(starts[partition], found[partition], metadata[partition])
+        for partition in partitions
+    }
 
 
 def _read(
     consumer: KafkaConsumer, ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, tuple[DemoRecord, ...]]:
     """Read from the consumer's position up to the given offsets."""
-    found: dict[TopicPartition, list[DemoRecord]] = {place: [] for place in ends}
+    found: dict[TopicPartition, list[DemoRecord]] = {partition: [] for partition in ends}
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while behind := [place for place in ends if consumer.position(place) < ends[place]]:
+    while behind := [
+        partition for partition in ends if consumer.position(partition) < ends[partition]
+    ]:
         if time.monotonic() > deadline:
             raise _not_done(
-                "read " + ", ".join(f"{place.topic}-{place.partition}" for place in behind)
+                "read "
+                + ", ".join(f"{partition.topic}-{partition.partition}" for partition in behind)
             )
-        for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
-            found[place] += [
+        for partition, records in consumer.poll(timeout_ms=_POLL_MS).items():
+            found[partition] += [
                 DemoRecord(record.offset, record.key, record.value)
                 for record in records
-                if record.offset < ends[place]
+                if record.offset < ends[partition]
             ]
-    return {place: tuple(entries) for place, entries in found.items()}
+    return {partition: tuple(entries) for partition, entries in found.items()}
 
 
 def _not_done(what: str) -> EmbeddedError:

@@ -115,7 +115,9 @@ class Failback(Story):
         names = [topic.name for topic in TOPICS]
         with progress("comparing by content"):
             logs = self._aside(lambda: read_log(self._clusters.at_source, names))
-        homes = {place: Logs(log, log, place[0] in COMPACTED) for place, log in logs.items()}
+        homes = {
+            partition: Logs(log, log, partition[0] in COMPACTED) for partition, log in logs.items()
+        }
         resumed = self._resumed(rows, reads, homes, lambda row: row.target_topic)
         verdicts = [group_verdict(it.name, resumed[it.name], it.metadata) for it in self._groups]
         self._narrator.say(

@@ -7,7 +7,7 @@ from typing import Any
 from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 
 from tsoffset.lab.demo.clusters import Clusters
-from tsoffset.lab.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, Place
+from tsoffset.lab.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, TopicAndPartition
 
 _PATIENCE_SECONDS = 60.0
 _TRANSACTION = 25
@@ -21,7 +21,7 @@ class Source:
     can get."""
 
     def __init__(self, clusters: Clusters, start_ms: int) -> None:
-        self.written: dict[Place, list[DemoRecord]] = {}
+        self.written: dict[TopicAndPartition, list[DemoRecord]] = {}
         self.aborted = 0
         self._broker = clusters.source
         self._client = clusters.at_source.settings()
@@ -42,10 +42,14 @@ class Source:
             for topic in topics
         }
         self._admin.create_topics(wanted, wait_for_metadata=True)
-        places = [TopicPartition(name, number) for name in wanted for number in range(PARTITIONS)]
+        partitions = [
+            TopicPartition(name, number) for name in wanted for number in range(PARTITIONS)
+        ]
         # A leader is named before it serves; this waits until it answers.
-        self._admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-        self.written.update({(place.topic, place.partition): [] for place in places})
+        self._admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        self.written.update(
+            {(partition.topic, partition.partition): [] for partition in partitions}
+        )
 
     def write(self, topic: DemoTopic, until: Iterable[int]) -> None:
         """Write each partition's records up to the number in `until`; existing ones are not written
@@ -61,11 +65,11 @@ class Source:
                     there += _sent(producer, topic, partition, records[at : at + _FLUSH_EVERY])
 
     def delete_head(self, topic: DemoTopic) -> None:
-        places = {
+        partitions = {
             TopicPartition(topic.name, partition): count
             for partition, count in enumerate(topic.deleted)
         }
-        self._admin.delete_records(places)
+        self._admin.delete_records(partitions)
 
     def _write_transactions(self, topic: DemoTopic) -> None:
         """Transactions over all partitions; every fourth one is aborted, and written again."""
@@ -94,12 +98,12 @@ class Source:
 
     def _wait_for_markers(self, topic: DemoTopic) -> None:
         """Wait until the last transaction is visible: its commit is answered before."""
-        places = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
+        partitions = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
 
         def ends(isolation: IsolationLevel) -> list[int]:
-            asked = dict.fromkeys(places, OffsetSpec.LATEST)
+            asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
             found = self._admin.list_partition_offsets(asked, isolation_level=isolation)
-            return [found[place].offset for place in places]
+            return [found[partition].offset for partition in partitions]
 
         def missing() -> str | None:
             over = ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)

@@ -27,7 +27,7 @@ from tsoffset.lab.demo.topics import (
     PAYMENTS,
     TOPICS,
     WRITTEN,
-    Place,
+    TopicAndPartition,
     two_hours_ago_ms,
 )
 from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, group_verdict
@@ -264,7 +264,7 @@ class Story:
         self,
         rows: Sequence[Row],
         reads: Mapping[str, Reads],
-        logs: Mapping[Place, Logs],
+        logs: Mapping[TopicAndPartition, Logs],
         topic_of: Callable[[Row], str | None],
     ) -> dict[str, list[Resumed]]:
         """How each group continued; `topic_of` is a row's topic under its name on the source."""
@@ -274,10 +274,10 @@ class Story:
             assert row.group is not None
             assert topic is not None
             assert row.partition is not None
-            place = topic, row.partition
-            processed = self._consumers.processed[row.group, place]
+            partition = topic, row.partition
+            processed = self._consumers.processed[row.group, partition]
             read = reads[row.group][row.partition]
-            found[row.group].append(Resumed(row, logs[place], processed, read))
+            found[row.group].append(Resumed(row, logs[partition], processed, read))
         return found
 
     def _cycle(self, spark: "SparkSession", task: FlowTask) -> list[Row]:

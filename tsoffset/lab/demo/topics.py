@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 PARTITIONS = 4
 
-Place = tuple[str, int]
+TopicAndPartition = tuple[str, int]
 """A topic's name on the source, and a partition."""
 
 _SECOND = 1_000

@@ -144,11 +144,11 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
             f"{group} re-read {in_words(count.reread)}, more than its bound of {announced:,}"
         )
     for one in ours:
-        place = f"{one.row.source_topic}-{one.row.partition}"
+        partition = f"{one.row.source_topic}-{one.row.partition}"
         if one.read.start != one.stands_at:
-            faults.append(f"{group} did not start {place} at the offset in its row")
+            faults.append(f"{group} did not start {partition} at the offset in its row")
         if one.read.metadata != metadata:
-            faults.append(f"{group} has lost its commit's metadata on {place}")
+            faults.append(f"{group} has lost its commit's metadata on {partition}")
     return GroupResult(group, count, announced, moved, tuple(faults))
 
 

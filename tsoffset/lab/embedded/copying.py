@@ -43,12 +43,12 @@ class Log:
     """
 
     def __init__(self, cluster: Access, topics: list[str], isolation: str) -> None:
-        places = [
+        partitions = [
             TopicPartition(topic, partition)
             for topic in topics
             for partition in sorted(partitions_with_leader(cluster, topic))
         ]
-        self.counts = dict.fromkeys(places, 0)
+        self.counts = dict.fromkeys(partitions, 0)
         self.last: dict[TopicPartition, tuple[bytes | None, bytes | None]] = {}
         self.ends: dict[TopicPartition, int] = {}
         self._consumer = KafkaConsumer(
@@ -58,15 +58,15 @@ class Log:
             auto_offset_reset="earliest",
             max_poll_records=_RECORDS_A_POLL,
         )
-        self._consumer.assign(places)
+        self._consumer.assign(partitions)
 
     def read_on(self) -> None:
         """Read the new records, up to the log's present end."""
         self.ends = self._consumer.end_offsets(list(self.counts))
-        while any(self._consumer.position(place) < end for place, end in self.ends.items()):
-            for place, records in self._consumer.poll(timeout_ms=_POLL_MS).items():
-                self.counts[place] += len(records)
-                self.last[place] = (records[-1].key, records[-1].value)
+        while any(self._consumer.position(partition) < end for partition, end in self.ends.items()):
+            for partition, records in self._consumer.poll(timeout_ms=_POLL_MS).items():
+                self.counts[partition] += len(records)
+                self.last[partition] = (records[-1].key, records[-1].value)
 
     def close(self) -> None:
         self._consumer.close()
@@ -82,11 +82,11 @@ def copies_missing(source: Log, target: Log, topics: Mapping[str, str]) -> str |
     """
     source.read_on()
     target.read_on()
-    for place, wanted in source.counts.items():
-        copy = TopicPartition(topics[place.topic], place.partition)
+    for partition, wanted in source.counts.items():
+        copy = TopicPartition(topics[partition.topic], partition.partition)
         copied = target.ends.get(copy, 0)
         if copied < wanted:
             return f"{copy.topic}-{copy.partition} has {copied} of {wanted} records"
-        if source.last.get(place) != target.last.get(copy):
+        if source.last.get(partition) != target.last.get(copy):
             return f"{copy.topic}-{copy.partition} does not end with the last record of the source"
     return None

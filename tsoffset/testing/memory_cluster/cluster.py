@@ -419,11 +419,13 @@ class MemoryCluster(Cluster):
             return {}
         found = group.committed(self.alias, require_stable=require_stable)
         if as_share_group:
-            found = {place: self._with_lag(group, place) for place in group.offsets}
+            found = {partition: self._with_lag(group, partition) for partition in group.offsets}
         if self.allowed.restricted:
             # Offsets on topics without DESCRIBE are omitted silently, as in Kafka.
             seen = {*self._visible_topics()}
-            found = {place: commit for place, commit in found.items() if place.topic in seen}
+            found = {
+                partition: commit for partition, commit in found.items() if partition.topic in seen
+            }
         if not self._faults:
             return found
         offsets = dict(found)
