@@ -17,7 +17,7 @@ from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.columns import RecordColumns
 from tsoffset.cycle import rounds
-from tsoffset.cycle.under_way import Observe
+from tsoffset.cycle.translator import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
@@ -121,7 +121,7 @@ def translated_and_cached(
     has `cached`; and what is cached for the next one."""
     work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, cache=cached)
     [found] = rounds.translate_with_cache(flow(), source, target, [work]).partitions
-    return found.conversed, found.learned.cache
+    return found.translations, found.learned.cache
 
 
 def ask(asking: Generator[Question, Answer, T], source: Cluster, target: Cluster) -> T:
@@ -265,7 +265,7 @@ def is_our_mistake(outcome: Outcome, way: Way | None) -> bool:
     )
 
 
-def conversation(world: World, committed: int, way: Way) -> list[tuple[Question, Answer]]:
+def questions_and_answers(world: World, committed: int, way: Way) -> list[tuple[Question, Answer]]:
     """All that this position asks when it is translated alone, with the answers."""
     said: list[tuple[Question, Answer]] = []
     outcomes(world, [committed], way, observe=lambda _, *both: said.append(both))

@@ -1,4 +1,4 @@
-"""Asking a person before something is committed."""
+"""PartitionQuestions a person before something is committed."""
 
 import os
 import pty

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.memory_flows import Estate, flow
-from tsoffset.cycle import conversations
+from tsoffset.cycle import partition as cycle_partition
 from tsoffset.cycle.cleanup_policy import is_compacted, topics_not_compacted
 from tsoffset.cycle.rounds import translate_partitions, translate_with_cache
 from tsoffset.cycle.work import PartitionWork
@@ -30,7 +30,7 @@ def told(monkeypatch) -> Told:
         found[target.topic, target.partition] = evidence.not_compacted
         return evidence
 
-    monkeypatch.setattr(conversations, "Evidence", noted)
+    monkeypatch.setattr(cycle_partition, "Evidence", noted)
     return found
 
 

@@ -34,7 +34,7 @@ def test_few_waits_however_many_positions(begins, positions):
 
 @pytest.mark.parametrize("committed", [0, 3, 120, 999, 1_000, 1_001])
 def test_what_is_asked_before_its_turn_changes_no_answer(committed):
-    """Whoever listens is told of each question of a conversation, so nothing is foreseen then."""
+    """Whoever listens is told of each question of a translator, so nothing is foreseen then."""
     mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=95)
     mirrored.source.delete_records(5)
     clusters = mirrored.source_cluster, mirrored.target_cluster

@@ -168,7 +168,7 @@ def test_the_fields_of_a_committed_row():
 
 @pytest.mark.parametrize("isolation", Isolation)
 def test_consumer_lag_is_the_source_log_end_less_the_committed_offset(isolation):
-    """For an answer with and without a conversation, for a cached one (whose log end is of this
+    """For an answer with and without a translator, for a cached one (whose log end is of this
     cycle), and where there is no answer; open transactions count, as in Kafka's own tool. Null
     where the log end was not read."""
     estate, settings = mirrored_estate(), flow(isolation=isolation)

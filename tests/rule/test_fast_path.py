@@ -1,4 +1,4 @@
-"""Ordinary positions answered at once: what each condition is there for, and that they are right.
+"""The fast path: what each condition is there for, and that they are right.
 
 In these logs a letter is a record, and its time is that of its place in the alphabet; the same
 letter again is an equal record; a capital one has the same time and another content; `.` is an
@@ -22,13 +22,13 @@ from tests.rule.test_frontier_examples import Logs
 from tests.rule.test_translation_properties import kinds, large, seeds
 from tests.translating import Way, mistake_of, neighbors, outcomes, translated_of, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
-from tsoffset.cycle import rounds, under_way
+from tsoffset.cycle import rounds, translator
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Outcome, Precision, Reason, Skipped, Translated
 from tsoffset.records import OffsetHeader, Record, Stretch, content_digest
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers, translate_columns
-from tsoffset.rule.translate import Conversation, translate
+from tsoffset.rule.translate import TranslationGenerator, translate
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
@@ -143,11 +143,11 @@ def test_only_the_outermost_positions_need_the_full_rule(monkeypatch):
     """In an ordinary partition the fast path answers all others."""
     had = []
 
-    def noted(offset: int, evidence: Evidence) -> Conversation:
+    def noted(offset: int, evidence: Evidence) -> TranslationGenerator:
         had.append(offset)
         return translate(offset, evidence)
 
-    monkeypatch.setattr(under_way, "translate", noted)
+    monkeypatch.setattr(translator, "translate", noted)
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l")
     found = translated_of(logs.source_cluster, logs.target_cluster, *range(2, 10))
     assert had == [2, 9]
@@ -185,18 +185,18 @@ def test_each_walk_of_a_mirror_has_a_distance():
     ],
     ids=["failback", "proof by timestamps", "offset header"],
 )
-def test_other_flows_are_left_to_conversations(settings, failback, monkeypatch):
+def test_other_flows_have_no_fast_path(settings, failback, monkeypatch):
     """Where content alone does not tell, or the target is no copy."""
-    at_once = []
-    monkeypatch.setattr(rounds, "translate_columns", lambda *asked: at_once.append(asked))
+    fast = []
+    monkeypatch.setattr(rounds, "translate_columns", lambda *asked: fast.append(asked))
     logs = Logs("a b c d e f g h", "a b c d e f g h")
     clusters = logs.source_cluster, logs.target_cluster
     assert translated_of(*clusters, *range(9), failback=failback, translation=settings)
-    assert at_once == []
+    assert fast == []
 
 
 def test_a_mistake_of_ours_costs_no_answer(monkeypatch):
-    """Then all positions have their conversations, and the log says so."""
+    """Then all positions have their translators, and the log says so."""
 
     def broken(*_: object) -> None:
         raise OverflowError
@@ -215,7 +215,7 @@ def seldom(*values: object) -> st.SearchStrategy[object]:
     return st.sampled_from((0,) * 5 + values)
 
 
-# Longer logs with few oddities each: where much is answered at once, so where mistakes would show.
+# Longer logs with few oddities each: the fast path answers much, so here mistakes would show.
 LONG_KINDS = st.builds(
     Kind,
     records=st.sampled_from((80, 150, 300)),
@@ -270,28 +270,28 @@ def judged(
     of: st.SearchStrategy[Kind],
     ways: Sequence[Way],
 ) -> float:
-    """Judge what is answered at once in random worlds; the share of all positions that it is."""
-    at_once: set[int] = set()
+    """Judge the fast path in random worlds; the share of all positions that it answers."""
+    fast: set[int] = set()
 
     def noted(*asked: Any) -> tuple[Flags, Answers]:
         found = translate_columns(*asked)
-        at_once.update(found[1].offset.tolist())
+        fast.update(found[1].offset.tolist())
         return found
 
     monkeypatch.setattr(rounds, "translate_columns", noted)
-    counts = {"asked": 0, "at once": 0}
+    counts = {"asked": 0, "fast": 0}
 
     @settings(max_examples=worlds)
     @given(of, seeds, st.sampled_from(ways))
     def holds(kind: Kind, seed: int, way: Way) -> None:
         world = build(kind, seed)
         offsets = neighbors(world, seed)
-        at_once.clear()
+        fast.clear()
         found = translations(world, offsets, way)
         full = outcomes(world, offsets, replace(way, fast_path=False))
         counts["asked"] += len(offsets)
-        counts["at once"] += len(at_once)
-        for offset in sorted(at_once):
+        counts["fast"] += len(fast)
+        for offset in sorted(fast):
             place = kind, seed, way, offset
             assert_full_rule_agrees(found[offset], full[offset], place)
             mistake = mistake_of(world, way, offset, found[offset])
@@ -302,7 +302,7 @@ def judged(
                 assert mistake is None or mistake.startswith("excused"), place
 
     holds()
-    return counts["at once"] / counts["asked"]
+    return counts["fast"] / counts["asked"]
 
 
 THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
@@ -319,6 +319,6 @@ THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
         pytest.param(6, large, [PLAIN], 0.01, id="large logs", marks=THOROUGH),
     ],
 )
-def test_what_is_answered_at_once_is_right(worlds, of, ways, share, monkeypatch):
+def test_what_the_fast_path_answers_is_right(worlds, of, ways, share, monkeypatch):
     """By the truth, and by the full rule; and it is a good part of all."""
     assert judged(worlds, monkeypatch, of, ways) > share

@@ -10,7 +10,7 @@ from tests.memory_flows import after_each
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.rule.test_frontier_examples import Logs
 from tests.translating import ask, translated_of
-from tsoffset.cycle import conversations
+from tsoffset.cycle import partition as cycle_partition
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -288,12 +288,12 @@ def test_a_last_copy_whose_original_is_gone_may_be_of_any_earlier_record():
 
 
 def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():
-    """What breaks inside a conversation is a failed position; the error's text is not repeated,
+    """What breaks inside a translator is a failed position; the error's text is not repeated,
     for it may hold digests of content."""
 
     # The pair at the end does not say where 20 is: a stretch was left out.
     mirrored = Mirror().write(range(50)).copy(end=18).copy(start=30)
-    # Not what the seam promises, so the conversation stumbles over it.
+    # Not what the seam promises, so the translator stumbles over it.
     after_each(mirrored.target_cluster, "first_at_times", lambda it: dict.fromkeys(it, Failed))
     outcomes = mirrored.outcomes(20, 50)
     assert isinstance(outcomes[0], Failed)
@@ -346,6 +346,6 @@ def test_a_bug_in_a_search_for_the_partition_costs_no_answer(monkeypatch):
     def broken(_: Inquiry) -> Iterator[Question]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(conversations, "prove_ends", broken)
+    monkeypatch.setattr(cycle_partition, "prove_ends", broken)
     outcomes = Mirror().write(range(100)).copy().outcomes(10, 50, 90)
     assert list(map(resumes, outcomes)) == [(10, EXACT, 0), (50, EXACT, 0), (90, EXACT, 0)]

@@ -22,13 +22,13 @@ from tests.translating import (
     MADE_TO_FAIL,
     Way,
     asked,
-    conversation,
     mistake_of,
     outcomes,
+    questions_and_answers,
     sliced,
     translations,
 )
-from tsoffset.cycle.under_way import ConversationUnderWay
+from tsoffset.cycle.translator import Translator
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Basis, FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Record, Stretch
@@ -246,7 +246,7 @@ def test_the_same_holds_where_producers_wrote_stretches_again():
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
 def test_the_same_holds_while_both_logs_change():
-    """Between the questions of a conversation the replicator copies on or is restarted,
+    """Between the questions of a translator the replicator copies on or is restarted,
     applications write, cleaners and retention come: answers hold for the logs as they are at the
     end."""
     assert judged_positions(5_000, changing=True) >= 5_000
@@ -288,7 +288,7 @@ def test_questions_of_a_position_are_bounded():
     def holds(kind: Kind, seed: int, way: Way) -> None:
         world = build(kind, seed)
         for committed in asked(world, seed)[::7]:
-            questions = conversation(world, committed, way)
+            questions = questions_and_answers(world, committed, way)
             asked_for["questions"] += len(questions)
             lookups = sum(isinstance(question.what, FirstAtTime) for question, _ in questions)
             reads = sum(isinstance(answer, Stretch) for _, answer in questions)
@@ -392,14 +392,14 @@ def test_questions_that_fail_break_no_translation(failing):
 
 def test_a_second_attempt_that_fails_costs_no_answer(monkeypatch):
     """Once the clusters no longer answer, the answers of the first attempts stay."""
-    begin_again = ConversationUnderWay.begin_again
+    begin_again = Translator.begin_again
 
-    def begun(conversation: ConversationUnderWay) -> bool:
+    def begun(translator: Translator) -> bool:
         for cluster in (world.source_cluster, world.target_cluster):
             cluster.fail(MADE_TO_FAIL)
-        return begin_again(conversation)
+        return begin_again(translator)
 
-    monkeypatch.setattr(ConversationUnderWay, "begin_again", begun)
+    monkeypatch.setattr(Translator, "begin_again", begun)
     # The mirror lags: a caught-up group could do better once it has gone on.
     world = build(Kind(records=120, batch=1, begins_late=True, target_trimmed=0.3, lag=0.3), 229)
     outcome = outcomes(world, [*range(0, 121, 5)])[120]

@@ -1,9 +1,9 @@
 """Prefetches what the outermost positions of a partition will ask.
 
-A conversation waits for each of its questions, though most questions of the first conversations are
+A translator waits for each of its questions, though most questions of the first translators are
 known beforehand: the records at their committed offsets, the ends of both logs, the lookup of the
 lowest one's next record and what lies there, and where the mirror begins. These are asked early. A
-prefetched answer counts only for the conversation that asks for it, so each conversation has the
+prefetched answer counts only for the translator that asks for it, so each translator has the
 same result as without prefetching.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tsoffset.cycle.read_ahead import SideReads
+from tsoffset.cycle.side_reads import SideReads
 from tsoffset.model import FirstAtTime, Side, TimedOffset
 from tsoffset.records import Numbers, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
@@ -22,7 +22,7 @@ SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 
 class Prefetch:
-    """What is asked early for the conversations about the lowest and the highest of some offsets,
+    """What is asked early for the translators of the lowest and the highest of some offsets,
     and the answers: `reads`, and `found` by time lookups."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""All conversations of a batch of partitions, run in rounds against the two clusters.
+"""All translators of a batch of partitions, run in rounds against the two clusters.
 
 Each round collects the open questions, asks equal ones once, and hands them in batches to
 the `Cluster`: the sequential network waits of a cycle are the rounds, however many groups.
@@ -18,8 +18,8 @@ from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
 from tsoffset.cycle.cache_update import Identities, Learned, describe_topics, identities, topic_ids
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
-from tsoffset.cycle.conversations import Partition, TranslatedPartition
-from tsoffset.cycle.under_way import Observe
+from tsoffset.cycle.partition import Partition, TranslatedPartition
+from tsoffset.cycle.translator import Observe
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedPosition
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -67,11 +67,11 @@ def translate_partitions(
     *,
     observe: Observe | None = None,
 ) -> Iterator[TranslatedPosition]:
-    """Translate all positions of the partitions from the clusters alone, all conversations in
+    """Translate all positions of the partitions from the clusters alone, all translators in
     rounds together.
 
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
-    own conversations only. `observe` listens to all of them.
+    own translators only. `observe` listens to all of them.
     """
     run = _Run(flow, source, target)
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
@@ -80,7 +80,7 @@ def translate_partitions(
         Partition(flow, one, None, observe, not_compacted=one.target.topic in not_compacted)
         for one in work
     )
-    for part in run.converse(parts):
+    for part in run.translate(parts):
         positions[part.work.source] = list(part.positions())
     for one in work:
         yield from positions[one.source]
@@ -113,7 +113,7 @@ def translate_with_cache(
         for one in work
         if one.source not in done
     )
-    for part in run.converse(parts):
+    for part in run.translate(parts):
         done[part.work.source] = part.translated(blanks[part.work.source])
     return TranslatedWork([done[one.source] for one in work], run.cost, logs)
 
@@ -178,23 +178,21 @@ class _Run:
         # How many partitions have ended, and how many records a position of these took.
         self._through = self._took = 0
 
-    def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
-        """Run all conversations to their end, as many partitions at once as have room for their
+    def translate(self, parts: Iterator[Partition]) -> Iterator[Partition]:
+        """Run all translators to their end, as many partitions at once as have room for their
         records; yields each partition that has ended, and drops its records."""
-        under_way: list[Partition] = []
+        active: list[Partition] = []
         rounds = 0
         with ThreadPoolExecutor(max_workers=1) as executor:
             while True:
-                under_way += islice(
-                    parts, max(0, self._most_partitions(under_way) - len(under_way))
-                )
-                if not under_way:
+                active += islice(parts, max(0, self._most_partitions(active) - len(active)))
+                if not active:
                     break
-                for part in under_way:
-                    part.share = RECORDS_HELD // len(under_way)
-                asked = dict(self._questions(under_way))
-                yield from (part for part in under_way if part not in asked)
-                under_way = list(asked)
+                for part in active:
+                    part.share = RECORDS_HELD // len(active)
+                asked = dict(self._questions(active))
+                yield from (part for part in active if part not in asked)
+                active = list(asked)
                 if not asked:
                     continue
                 rounds += 1
@@ -212,21 +210,21 @@ class _Run:
     ) -> Iterator[tuple[Partition, Collection[Question]]]:
         """The questions of each partition, without the partitions that are finished."""
         while parts:
-            at_once = []
+            ready = []
             for part in parts:
                 if questions := part.questions():
                     yield part, questions
-                elif part.at_once is not None:
-                    at_once.append(part)
+                elif part.fast_path is not None:
+                    ready.append(part)
                 else:
                     self._note(part)
-            if at_once:
-                self._answer_at_once(at_once)
-            parts = at_once
+            if ready:
+                self._answer_on_fast_path(ready)
+            parts = ready
 
-    def _most_partitions(self, under_way: Sequence[Partition]) -> int:
+    def _most_partitions(self, active: Sequence[Partition]) -> int:
         """How many partitions may be under way at once."""
-        told = [took for part in under_way if (took := part.records_at_once) is not None]
+        told = [took for part in active if (took := part.records_per_position) is not None]
         seen = self._through + len(told)
         if not seen:
             return _AT_FIRST
@@ -235,15 +233,15 @@ class _Run:
 
     def _note(self, part: Partition) -> None:
         self._through += 1
-        self._took += part.records_at_once or 0
+        self._took += part.records_per_position or 0
         self.cost += Cost(positions=len(part.work.offsets))
 
-    def _answer_at_once(self, parts: Sequence[Partition]) -> None:
+    def _answer_on_fast_path(self, parts: Sequence[Partition]) -> None:
         """Answer the positions that these partitions have ready for the fast path."""
         try:
-            found = _answered_at_once(parts, self._match)
+            found = _fast_path_answers(parts, self._match)
         except Exception as error:
-            # A bug in the fast path costs time only: each position has its conversation
+            # A bug in the fast path costs time only: each position has its translator
             # then.
             log.error("answering_at_once_broke", error=type(error).__name__)
             found = [NO_ANSWERS for _ in parts]
@@ -283,9 +281,9 @@ class _Run:
         return answers, cost
 
 
-def _answered_at_once(parts: Sequence[Partition], match: frozenset[str]) -> list[Answers]:
+def _fast_path_answers(parts: Sequence[Partition], match: frozenset[str]) -> list[Answers]:
     """The fast path's answers for each partition."""
-    ready = [part.at_once for part in parts if part.at_once is not None]
+    ready = [part.fast_path for part in parts if part.fast_path is not None]
     source, target = (
         columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))
         for side in (Side.SOURCE, Side.TARGET)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tsoffset.cluster import Cluster, Connect
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, SourceCommit
-from tsoffset.cycle.under_way import Observe
+from tsoffset.cycle.translator import Observe
 from tsoffset.cycle.work import partition_work
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.read import groups_frame, source_commits

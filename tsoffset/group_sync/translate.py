@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.conversations import TranslatedPartition
+from tsoffset.cycle.partition import TranslatedPartition
 from tsoffset.cycle.rounds import translate_with_cache
 from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
@@ -73,17 +73,17 @@ def _translations(parts: Sequence[TranslatedPartition]) -> pl.DataFrame:
         source_log_end=[one.source_log_end for one in parts],
     )
     numbers = np.arange(len(parts))
-    conversed = pl.DataFrame(
+    translated = pl.DataFrame(
         [
             (offset, *answer_columns(translation), *_held(one.learned.holds.get(offset)))
             for one in parts
-            for offset, translation in one.conversed.items()
+            for offset, translation in one.translations.items()
         ],
         {name: TRANSLATIONS[name] for name in ("source_offset", *ANSWERED, *_HELD)},
         orient="row",
     )
-    rows = of_each[np.repeat(numbers, [len(one.conversed) for one in parts])]
-    found = [select(rows.hstack(conversed), TRANSLATIONS)]
+    rows = of_each[np.repeat(numbers, [len(one.translations) for one in parts])]
+    found = [select(rows.hstack(translated), TRANSLATIONS)]
     sizes = [len(one.answers.offset) for one in parts]
     if any(sizes):
         held = zip(*(_held(one.learned.answers_hold) for one in parts), strict=True)

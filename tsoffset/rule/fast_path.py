@@ -20,7 +20,7 @@ answers everything else. The conditions for a source offset C, and what `prove` 
    equality says nothing.
 
 The caller checks, once a partition, whether the mirror was restarted before its first record, which
-costs re-reads and not safety: see `tsoffset.cycle.conversations`.
+costs re-reads and not safety: see `tsoffset.cycle.partition`.
 """
 
 from typing import NamedTuple

@@ -54,11 +54,11 @@ class Translation:
     source_timestamp_ms: int | None = None
 
 
-Conversation = Generator[Question, Answer, Translation]
+TranslationGenerator = Generator[Question, Answer, Translation]
 Attempt = Generator[Question, Answer, Translated | None]
 
 
-def translate(offset: int, evidence: Evidence) -> Conversation:
+def translate(offset: int, evidence: Evidence) -> TranslationGenerator:
     """Find where a group that committed `offset` resumes on the target.
 
     Returns a Translation whose outcome is Translated, Skipped (with its reason) or Failed (a

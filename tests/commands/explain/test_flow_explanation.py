@@ -1,4 +1,4 @@
-"""`tsoffset explain`: the conversation of one group as an operator and a program read it."""
+"""`tsoffset explain`: the questions about one group as an operator and a program read it."""
 
 import base64
 import io
@@ -106,10 +106,10 @@ def pairs(one: Explanation) -> list[tuple[int, int, str, bool]]:
     return [(p.source_offset, p.target_offset, p.role, p.proves) for p in one.pairs]
 
 
-# --- the conversation ---------------------------------------------------------------------
+# --- the steps ----------------------------------------------------------------------------
 
 
-def test_the_steps_of_a_lagging_group_read_like_a_conversation(estate):
+def test_the_steps_of_a_lagging_group_read_like_questions_and_answers(estate):
     """Numbered questions with their answers, the pair, the answer and why, the commit."""
     at = "2027-01-15T08:00:00.045Z"
     said = text(the_one(estate)).splitlines()
@@ -419,7 +419,7 @@ def test_a_cluster_that_is_away_costs_its_own_flow():
 
 
 def test_a_share_group_is_explained_with_what_it_has_acknowledged():
-    """Its start offset has the conversation of a committed offset; the bound is the row's."""
+    """Its start offset has the steps of a committed offset; the bound is the row's."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40, type=GroupType.SHARE)
     estate["A"].group("billing").acknowledged[TopicPartition("orders", 0)] = 7
@@ -437,7 +437,7 @@ def test_a_share_group_in_other_topics_is_told_them():
     assert "committed offsets in mm2.own.internal-0" in refusal(estate)
 
 
-def test_a_group_of_another_type_has_a_verdict_and_no_conversation():
+def test_a_group_of_another_type_has_a_verdict_and_no_steps():
     """Nothing is asked where the verdict is known without."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40, type=GroupType.SHARE)

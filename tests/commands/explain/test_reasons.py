@@ -231,7 +231,7 @@ def said_of(
     return found, Explanation(row, True, seen.position, tuple(seen.steps), pairs, found)
 
 
-def test_a_pair_that_this_conversation_did_not_read_has_no_steps():
+def test_a_pair_that_these_steps_did_not_read_has_no_steps():
     """What other positions of the partition have read: neither steps nor a time, and the text of
     it is as true."""
     safety = Safety(Proof.FRONTIER, (99, 99))

@@ -1,9 +1,9 @@
 """One partition of a batch, and how its positions get their translations.
 
-A conversation (`tsoffset.rule.translate`) asks one question after the other. `Partition` collects
-the open questions of its conversations. A read that answers several of them is sent once, and
+A translator (`tsoffset.rule.translate`) asks one question after the other. `Partition` collects
+the open questions of its translators. A read that answers several of them is sent once, and
 positions wait while another one finds a pair that helps them. If the pairs found show an ordinary
-partition, the other positions need no conversation: the fast path (`tsoffset.rule.fast_path`) reads
+partition, the other positions need no translator: the fast path (`tsoffset.rule.fast_path`) reads
 and answers them, together with those of other partitions.
 """
 
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tsoffset.cycle.at_once import AnsweredAtOnce, AtOnce
 from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learned
+from tsoffset.cycle.fast_path_answers import FastPathAnswers, FastPathOffsets
 from tsoffset.cycle.prefetch import Prefetch
-from tsoffset.cycle.read_ahead import SideReads
-from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
+from tsoffset.cycle.side_reads import SideReads
+from tsoffset.cycle.translator import Observe, PartitionQuestions, Translator
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
@@ -39,14 +39,13 @@ from tsoffset.rule.translate import Translation
 T = TypeVar("T")
 
 # If more positions than `_MANY_OUTSIDE` are outside all walks (no two pairs of equal distance lie
-# around them), three of them are probed by conversations first, since the new pairs may enclose the
+# around them), three of them are probed by translators first, since the new pairs may enclose the
 # others. That is done `_PROBES` times at most.
 _MANY_OUTSIDE, _PROBES = 16, 3
 
-# To answer positions at once, whole batches are decoded. Batches of up to `_SIDE_BY_SIDE` records
-# are decoded side by side, at a third of the cost. With larger batches, conversations cost less,
-# since they decode only what they need, unless there is a position for every `_RECORDS_A_POSITION`
-# records.
+# The fast path decodes whole batches. Batches of up to `_SIDE_BY_SIDE` records are decoded side by
+# side, at a third of the cost. With larger batches, translators cost less, since they decode only
+# what they need, unless there is a position for every `_RECORDS_A_POSITION` records.
 _SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
 
 _NO_OFFSETS = np.zeros(0, np.int64)
@@ -61,17 +60,17 @@ class _Nothing(Enum):
 
 _NOTHING = _Nothing.AT_HAND
 
-_Open = ConversationUnderWay | Asking[Any]
+_Open = Translator | PartitionQuestions[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedPartition:
-    """The translations of a partition: those by conversation, by source offset, and the other
+    """The translations of a partition: those by translators, by source offset, and the other
     answers, with what to cache of all that. `target_range` and `source_log_end` are None where they
     were not read."""
 
     work: PartitionWork
-    conversed: Mapping[int, Translation]
+    translations: Mapping[int, Translation]
     answers: Answers
     learned: Learned
     target_range: LogRange | None = None
@@ -116,17 +115,17 @@ class Partition:
         self.share = 0
         self._usable = usable
         self._observe = observe
-        self._conversations: dict[int, ConversationUnderWay] = {}
+        self._translators: dict[int, Translator] = {}
         self._open: list[_Open] = []
         self._begun = False
         self._held: Sequence[int] = work.offsets[1:-1] if observe is None else ()
-        self._in_turn: list[ConversationUnderWay] = []
+        self._in_turn: list[Translator] = []
         self._reads = {side: SideReads() for side in Side}
-        # What is to be answered at once with the positions of other partitions, once there are no
-        # questions left.
-        self.at_once: AtOnce | None = None
-        self._likely: tuple[Mapping[int, int], AtOnce] | None = None
-        self._not_at_once: Sequence[int] = ()
+        # What the fast path is to answer together with the positions of other
+        # partitions, once there are no questions left.
+        self.fast_path: FastPathOffsets | None = None
+        self._likely: tuple[Mapping[int, int], FastPathOffsets] | None = None
+        self._not_on_fast_path: Sequence[int] = ()
         # Only content identifies copies: no header that would have to be trusted, and no failback.
         self._is_plain = flow.translation.offset_header is None and not work.failback
         self._walks_asked_of: dict[int, _Walk] = {}  # by distance
@@ -141,8 +140,8 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             not_compacted=not_compacted,
         )
-        self._answered = AnsweredAtOnce(self._evidence)
-        # Used while the outermost positions have their conversations. Not with an observer, which
+        self._fast_answers = FastPathAnswers(self._evidence)
+        # Used while the outermost positions have their translators. Not with an observer, which
         # has to see every question.
         self._prefetch = (
             Prefetch(self._evidence, work.offsets, self._reads) if observe is None else None
@@ -152,12 +151,14 @@ class Partition:
 
     def questions(self) -> set[Question]:
         """The questions to ask next. Empty if the partition is finished, or if its positions for
-        the fast path are ready (`at_once` is not None)."""
+        the fast path are ready (`fast_path` is not None)."""
         self._go_on_where_covered()
-        while not self._open and self.at_once is None and self._begin_more():
+        while not self._open and self.fast_path is None and self._begin_more():
             self._go_on_where_covered()
         asked: set[Question] = set()
-        wanted = {side: self._unread(side, ahead) for side, ahead in self._ahead().items()}
+        wanted = {
+            side: self._unread(side, soon) for side, soon in self._offsets_to_prefetch().items()
+        }
         if self._prefetch is not None:
             asked.update(self._prefetch.questions(self._unread))
         for one in self._open:
@@ -175,11 +176,11 @@ class Partition:
         """Begin with what comes next; False if nothing is left."""
         if not self._begun:
             self._begun = True
-            self._converse_about_the_outermost(self.work.offsets)
+            self._start_outermost(self.work.offsets)
         elif self._in_turn:
             self._end_prefetch()
             again, self._in_turn = self._in_turn, []
-            self._open = [conversation for conversation in again if conversation.begin_again()]
+            self._open = [translator for translator in again if translator.begin_again()]
         elif self._held:
             self._go_on_with_the_next()
         else:
@@ -189,20 +190,20 @@ class Partition:
     def _ask(
         self, asking: Generator[Question, Answer, T], then: Callable[[T | None], None]
     ) -> None:
-        one = Asking(self.work.source, asking, then)
+        one = PartitionQuestions(self.work.source, asking, then)
         if one.go_on(None):
             self._open.append(one)
 
     @property
-    def records_at_once(self) -> int | None:
+    def records_per_position(self) -> int | None:
         """About how many records a single position needs in memory; None until a batch was read."""
         sizes = [reads.batch_offsets for reads in self._reads.values() if reads.sizes.known]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
-    def _ahead(self) -> Mapping[Side, Numbers]:
+    def _offsets_to_prefetch(self) -> Mapping[Side, Numbers]:
         """Offsets, ascending, that the next positions will read; they are read early."""
-        if self.at_once is not None:
-            return self.at_once.looked_at
+        if self.fast_path is not None:
+            return self.fast_path.looked_at
         if not self._held:
             return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
@@ -225,11 +226,11 @@ class Partition:
             held = self._prefetch.reads[side].holding(offset)
         return held
 
-    def _at_distances(self, distances: Mapping[int, int]) -> AtOnce:
+    def _at_distances(self, distances: Mapping[int, int]) -> FastPathOffsets:
         """The positions with their distances: the same object in every round."""
         if self._likely is None or self._likely[0] != distances:
             columns = np.array([[*distances], [*distances.values()]], np.int64)
-            self._likely = distances, AtOnce(*columns)
+            self._likely = distances, FastPathOffsets(*columns)
         return self._likely[1]
 
     def _unread(self, side: Side, offsets: Numbers) -> set[int]:
@@ -287,14 +288,14 @@ class Partition:
         held = self._holding(question.side, what.offset) if what.max_bytes == 1 else None
         return _NOTHING if held is None else held
 
-    def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
+    def _start_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
             outermost = sorted({*offsets[:1], *offsets[-1:]})
             if len(outermost) > 1 and self._prefetch is not None and self._prefetch.seeks_ends:
                 self._ask(self._ends_looked_at(), lambda _: None)
-            self._converse_about(outermost)
+            self._start_translators(outermost)
         else:
-            self._converse_about(offsets)
+            self._start_translators(offsets)
 
     def _ends_looked_at(self) -> Generator[Question, Answer, None]:
         """Look at the ends of both logs: a pair there shows all positions below to be safe, and
@@ -341,19 +342,19 @@ class Partition:
             probes = {outside[len(outside) * part // 4] for part in (1, 2, 3)}
             self._held = [offset for offset in self._held if offset not in probes]
             self._take_in_all()
-            self._converse_about(sorted(probes))
+            self._start_translators(sorted(probes))
             return
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
-        if self._pays_at_once([*distances]):
-            self.at_once = self._at_distances(distances)
-            self._not_at_once = outside
+        if self._fast_path_pays([*distances]):
+            self.fast_path = self._at_distances(distances)
+            self._not_on_fast_path = outside
         else:
             self._take_in_all()
-            self._converse_about(following)
+            self._start_translators(following)
 
-    def _pays_at_once(self, offsets: Sequence[int]) -> bool:
-        """Whether these, ascending, cost less to answer at once than by conversations."""
+    def _fast_path_pays(self, offsets: Sequence[int]) -> bool:
+        """Whether these, ascending, cost less on the fast path than by translators."""
         if not offsets:
             return False
         batch = max(reads.batch_offsets for reads in self._reads.values())
@@ -411,7 +412,7 @@ class Partition:
         if self._evidence.known > self.share // 2:
             self._evidence.forget_records(above)
 
-    # --- answered at once -------------------------------------------------------------------
+    # --- the fast path ----------------------------------------------------------------------
 
     def _asked_whether_read_again(self, pair: Pair) -> Generator[Question, Answer, int | None]:
         """How many records before a pair were copied behind it for the first time; None if that
@@ -434,40 +435,42 @@ class Partition:
                 yield stretch
 
     def answer(self, answers: Answers) -> None:
-        """Take the fast path's answers. Positions without one get conversations."""
-        assert self.at_once is not None
-        left = self._answered.take(self.at_once.offsets, answers)
-        self.at_once = None
+        """Take the fast path's answers. Positions without one get translators."""
+        assert self.fast_path is not None
+        left = self._fast_answers.take(self.fast_path.offsets, answers)
+        self.fast_path = None
         for side in Side:
             types = (stretch.timestamp_type for stretch in self.stretches(side))
             if TimestampType.LOG_APPEND_TIME in types:
                 self._evidence.view(side).rewrites_timestamps = True
-        if left or self._not_at_once:
+        if left or self._not_on_fast_path:
             self._take_in_all()
-            self._converse_about(sorted([*left, *self._not_at_once]))
+            self._start_translators(sorted([*left, *self._not_on_fast_path]))
 
     # --- translations -----------------------------------------------------------------------
 
-    def _converse_about(self, offsets: Sequence[int]) -> None:
+    def _start_translators(self, offsets: Sequence[int]) -> None:
         for offset in offsets:
-            conversation = ConversationUnderWay(self.work, offset, self._evidence, self._observe)
-            self._conversations[offset] = conversation
-            self._in_turn.append(conversation)
-            if conversation.go_on(None):
-                self._open.append(conversation)
+            translator = Translator(self.work, offset, self._evidence, self._observe)
+            self._translators[offset] = translator
+            self._in_turn.append(translator)
+            if translator.go_on(None):
+                self._open.append(translator)
 
-    def _conversed(self) -> dict[int, Translation]:
+    def _translations(self) -> dict[int, Translation]:
         """The translations of all positions except those that the fast path has answered."""
         found = {}
-        for offset, conversation in self._conversations.items():
-            assert conversation.translation is not None
-            found[offset] = conversation.translation
+        for offset, translator in self._translators.items():
+            assert translator.translation is not None
+            found[offset] = translator.translation
         return found
 
     def positions(self) -> Iterator[TranslatedPosition]:
-        """All translations, in the order of the offsets, when all conversations have ended."""
+        """All translations, in the order of the offsets, when all translators have ended."""
         evidence = self._evidence
-        for offset, translation in sorted((self._conversed() | self._answered.as_values()).items()):
+        for offset, translation in sorted(
+            (self._translations() | self._fast_answers.as_values()).items()
+        ):
             yield TranslatedPosition(
                 self.work.source,
                 offset,
@@ -478,16 +481,16 @@ class Partition:
             )
 
     def translated(self, blank: PartitionCache | None) -> TranslatedPartition:
-        """The partition's translations and what to cache, after all conversations have ended. If
+        """The partition's translations and what to cache, after all translators have ended. If
         its logs cannot be identified now (`blank` is None), the cache stays as it was."""
-        evidence, conversed = self._evidence, self._conversed()
+        evidence, translations = self._evidence, self._translations()
         left = Learned(self.work.cache)
         if blank is not None:
-            left = learned(blank, self._usable, evidence, conversed)
+            left = learned(blank, self._usable, evidence, translations)
         return TranslatedPartition(
             self.work,
-            conversed,
-            self._answered.answers,
+            translations,
+            self._fast_answers.answers,
             left,
             evidence.target.range,
             evidence.target_rewrites_timestamps,

@@ -14,7 +14,7 @@ from tsoffset.rule.translate import Translation
 
 
 @dataclass(frozen=True)
-class AtOnce:
+class FastPathOffsets:
     """Positions, ascending, each between two proven pairs of one distance (target offset minus
     source offset), and these distances."""
 
@@ -34,7 +34,7 @@ def _with_neighbors(offsets: Numbers) -> Numbers:
     return found
 
 
-class AnsweredAtOnce:
+class FastPathAnswers:
     """One partition's answers."""
 
     def __init__(self, evidence: Evidence) -> None:

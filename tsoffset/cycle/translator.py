@@ -1,4 +1,4 @@
-"""Questions under way: the conversation of a position, and what is asked for a partition."""
+"""Open questions: those about a position, and those about a partition."""
 
 from collections.abc import Callable, Generator
 from traceback import extract_tb
@@ -20,19 +20,19 @@ from tsoffset.model import (
 )
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import Answer, Question
-from tsoffset.rule.translate import Conversation, Translation, translate
+from tsoffset.rule.translate import Translation, TranslationGenerator, translate
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
 Observe = Callable[[Position, Question, Answer], None]
-"""Told each question that a position asks, with its answer, in the order of its conversation."""
+"""Told each question that a position asks, with its answer, in the order of asking."""
 
 
 def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = None) -> str:
     """Log the line of code where a translation broke, and return it. A bug fails only the
-    conversation that meets it.
+    translator that meets it.
     The error's text is not logged: it may hold digests of content."""
     frame = extract_tb(error.__traceback__)[-1]
     name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
@@ -40,7 +40,7 @@ def _note_bug(error: Exception, partition: TopicPartition, offset: int | None = 
     return f"{name} in {where}"
 
 
-class Asking(Generic[T]):
+class PartitionQuestions(Generic[T]):
     """Open questions about the partition as a whole; `then` is called with their result, None if it
     is not known."""
 
@@ -69,8 +69,8 @@ class Asking(Generic[T]):
         return True
 
 
-class ConversationUnderWay:
-    """One position's conversation under way; it may make another attempt once more is known."""
+class Translator:
+    """Translates one position; it may make another attempt once more is known."""
 
     def __init__(
         self, work: PartitionWork, offset: int, evidence: Evidence, observe: Observe | None
@@ -80,7 +80,7 @@ class ConversationUnderWay:
         self.evidence = evidence
         self.question: Question | None = None
         self.translation: Translation | None = None
-        self._attempt: Conversation = translate(offset, evidence)
+        self._attempt: TranslationGenerator = translate(offset, evidence)
         self._observe = observe
         self._learned_then = 0
         self._answered_before: Translation | None = None
