@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.invoking import start
 from tests.processes import descendants, runs
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 
 SECONDS = 300
 
@@ -46,7 +46,7 @@ class Daemon:
         processes. It plans for the ten seconds that `docker stop` gives (`FINISH_SECONDS` and
         `CANCEL_SECONDS`); a busy machine gets more."""
         self.process.terminate()
-        self.process.communicate(timeout=PATIENCE_SECONDS)
+        self.process.communicate(timeout=TIMEOUT_SECONDS)
         wait_until(lambda: not any(map(runs, self.children)), f"{self.children} have ended")
         return self.process.returncode
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.group_sync.test_state import cache, contents
 from tests.invoking import succeeds
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import TIMEOUT_SECONDS
 from tsoffset import stores
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.group_sync.state import FlowCache, StateFile
@@ -125,7 +125,7 @@ def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
 
     def late(uri: str) -> object:
         if waiting and waiting.pop():
-            goes_on.wait(PATIENCE_SECONDS)
+            goes_on.wait(TIMEOUT_SECONDS)
         return opened(uri)
 
     monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.05)

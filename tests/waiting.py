@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 
 # Java may take most of a minute to start on a busy machine.
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 def wait_until(
-    holds: Callable[[], bool], what: str = "it holds", *, seconds: float = PATIENCE_SECONDS
+    holds: Callable[[], bool], what: str = "it holds", *, seconds: float = TIMEOUT_SECONDS
 ) -> None:
     """Ask until it holds; fail after that time of asking."""
     deadline = time.monotonic() + seconds

@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.daemon.test_flow_loop import Estate, events
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.config.selection import Selection, Selector
@@ -51,7 +51,7 @@ class Gate:
 
     def wait(self, flow: str, cycles: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: self.ran[flow] >= cycles, PATIENCE_SECONDS)
+            assert self.changed.wait_for(lambda: self.ran[flow] >= cycles, TIMEOUT_SECONDS)
 
 
 FILE = """clusters = A, B, C

@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.stores import Folder
 
@@ -20,13 +20,13 @@ def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
 
     def late(*words: Any) -> None:
         begun.set()
-        goes_on.wait(PATIENCE_SECONDS)
+        goes_on.wait(TIMEOUT_SECONDS)
         write(*words)
 
     monkeypatch.setattr(Folder, "write", late)
     with ThreadPoolExecutor(2) as pool:
         looked = pool.submit(pauses.look)
-        assert begun.wait(PATIENCE_SECONDS)
+        assert begun.wait(TIMEOUT_SECONDS)
         resumed = pool.submit(pauses.set, "A->B", False)
         wait([resumed], 0.2)
         goes_on.set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.memory_flows import StillTime
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.clients import Clients, settings_digest
 from tsoffset.testing.memory_cluster import MemoryCluster
@@ -98,7 +98,7 @@ def test_idle_clients_are_closed_without_being_asked():
     clients = Clients(idle_seconds=0.01)
     with clients.lease(lambda settings: Telling(settings.alias), A):
         pass
-    assert closed.wait(PATIENCE_SECONDS)
+    assert closed.wait(TIMEOUT_SECONDS)
 
 
 def test_forked_process_makes_its_own_clients():

@@ -199,7 +199,7 @@ def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     assert cluster.requests["metadata"] == asked + (1 if heard_last else 2)
 
 
-def test_a_throttled_reader_is_patient(connect, contents, unique):
+def test_a_throttled_reader_waits(connect, contents, unique):
     """A broker that throttles leaves the data out, which is no answer: it is asked again
     until everything is read, at the quota's pace, which is slower here than a call's deadline
     allows for."""

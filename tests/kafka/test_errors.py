@@ -161,7 +161,7 @@ def test_the_library_s_words_are_kept_where_they_help():
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_patience_depends_on_what_may_pass(error, at_least, at_most):
+def test_the_time_for_retries_depends_on_what_may_pass(error, at_least, at_most):
     """A transaction that ends and a coordinator that loads are waited for a few seconds, a broker
     that is gone until others have its place: one bad partition holds up no others for longer. What
     is final is not waited for."""

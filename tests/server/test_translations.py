@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from tests.memory_flows import Estate, mirrored_estate
 from tests.serving import PATH, TOKEN, Daemon, bearing, problem
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
 from tsoffset.server.guard import TRANSLATIONS_BODY_BYTES
@@ -84,14 +84,14 @@ def test_one_translation_runs_at_a_time(estate):
 
     def connect(settings: ClusterSettings) -> MemoryCluster:
         asked.set()
-        assert go_on.wait(PATIENCE_SECONDS)
+        assert go_on.wait(TIMEOUT_SECONDS)
         return estate.connect(settings)
 
     client = Daemon(ServerSettings(token=TOKEN)).client(connect=connect, headers=bearing(TOKEN))
     body = {"positions": [position()]}
     first = threading.Thread(target=lambda: client.post(ADDRESS, json=body))
     first.start()
-    assert asked.wait(PATIENCE_SECONDS)
+    assert asked.wait(TIMEOUT_SECONDS)
     assert client.post(ADDRESS, json=body).status_code == 429
     go_on.set()
     first.join()

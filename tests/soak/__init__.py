@@ -1,1 +1,1 @@
-"""A daemon for as long as one has patience: what it holds must not grow."""
+"""A daemon under load for a long time: what it holds must not grow."""

@@ -24,7 +24,7 @@ from tests.java_stores import write_jks
 from tests.processes import descendants
 from tests.producing import Contents, Written, numbered
 from tests.secured import PASSWORDS, Secured
-from tests.waiting import PATIENCE_SECONDS, wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.lab.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
@@ -309,6 +309,6 @@ def test_a_daemon_and_its_sparks_page_tell_no_secret(run):
 
 
 def page(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=PATIENCE_SECONDS) as answer:
+    with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
         content: bytes = answer.read()
         return content

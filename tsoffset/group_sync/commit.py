@@ -48,7 +48,7 @@ FRESH_SECONDS = 2.0
 # A coordinator that takes longer to answer is asked apart from the others.
 READ_SECONDS = 1.5
 # How long a group is read again in all, and the pause between two reads.
-_PATIENCE_SECONDS = 15.0
+_RETRY_SECONDS = 15.0
 _PAUSE_SECONDS = 0.5
 # How often a row's commit may be refused, sent too late or left without an answer.
 _ATTEMPTS = 4
@@ -237,13 +237,13 @@ class _Committer:
         if self._commit_to is not None:
             rows = _of_same_topics(rows, is_same_topic(self._commit_to, now))
         rows = rows.hstack(part.drop("group"))
-        # Measured from here, not from `read_at`: a group's patience must not be used up by a slow
-        # verification of topics.
+        # Measured from here, not from `read_at`: a slow verification of topics must not use up a
+        # group's time for retries.
         answered_at = self._clock.monotonic()
         rows = with_current(rows, current).with_columns(pl.col("first_read").fill_null(answered_at))
         waited = answered_at - pl.col("first_read")
         waits = (
-            waited < pl.col("current_patience_seconds").clip(upper_bound=_PATIENCE_SECONDS)
+            waited < pl.col("current_retry_seconds").clip(upper_bound=_RETRY_SECONDS)
         ).fill_null(False)
         waiting = rows.filter(waits).with_columns(waits_for="current_reason")
         rows = self._without_written(decide(rows.filter(~waits), self._floor))
@@ -327,7 +327,7 @@ class _Committer:
         may_be_written = answer.is_in(_MAY_BE_WRITTEN) & ~not_sent & (attempts == 1)
         is_final = pl.col("missing") | pl.col("group_active")
         again = (answer.is_not_null() & ~is_final) & (
-            drop_metadata | may_be_written | (pl.col("answer_patience") > 0)
+            drop_metadata | may_be_written | (pl.col("answer_retry_seconds") > 0)
         )
         rows = rows.with_columns_seq(
             again=(again & (attempts < _ATTEMPTS)).fill_null(False),
@@ -382,7 +382,7 @@ class _Committer:
             f"more than {FRESH_SECONDS:g} s passed after its offsets were read, and it may have "
             "moved since; nothing was sent; check the load of this machine, of the brokers and of "
             "the network; the next cycle tries again",
-            retry_seconds=_PATIENCE_SECONDS,
+            retry_seconds=_RETRY_SECONDS,
         )
 
 

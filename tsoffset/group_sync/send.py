@@ -14,7 +14,7 @@ REFUSALS: Schema = {
     **{name: COMMIT_WORK[name] for name in TARGET_PARTITION},
     "answer": pl.String,
     "answer_message": pl.String,
-    "answer_patience": pl.Float64,
+    "answer_retry_seconds": pl.Float64,
     "missing": pl.Boolean,
     "group_active": pl.Boolean,
     "metadata_too_large": pl.Boolean,

@@ -230,7 +230,7 @@ TARGET_COMMITS: Schema = {
     # Why the committed offset could not be read, and how long it is worth asking again.
     "current_reason": pl.String,
     "current_message": pl.String,
-    "current_patience_seconds": pl.Float64,
+    "current_retry_seconds": pl.Float64,
 }
 CURRENT = [name for name in TARGET_COMMITS if name.startswith("current_")]
 

@@ -161,7 +161,7 @@ class CommittedOffsets:
         alias = self._connections.alias
         if isinstance(response, KafkaError):
             return {group: answer_to(response, f"{_READ} {group}", alias) for group in groups}
-        patience = _retry_seconds(response)
+        retry_seconds = _retry_seconds(response)
         found: dict[str, _Found | Failed | Again] = {}
         for number, (name, error_code) in enumerate(response.groups):
             group = groups[0] if name is None else name
@@ -169,8 +169,8 @@ class CommittedOffsets:
                 continue  # that group belongs to another broker, whose answer counts
             if error_code:
                 found[group] = answer_to(error_code, f"{_READ} {group}", alias)
-            elif number in patience:
-                found[group] = Again((response, number), retry_seconds=patience[number])
+            elif number in retry_seconds:
+                found[group] = Again((response, number), retry_seconds=retry_seconds[number])
             else:
                 found[group] = response, number
         return found
@@ -369,13 +369,13 @@ class CommittedOffsets:
 
 def _retry_seconds(answer: OffsetFetchAnswer) -> dict[int, float]:
     """For how long to retry each group of an answer because of its single offsets."""
-    patience: dict[int, float] = {}
+    retry_seconds: dict[int, float] = {}
     for number in np.flatnonzero(answer.error_code).tolist():
         what = rule(int(answer.error_code[number]))
         if what.remedy is Remedy.AGAIN:
             group = int(answer.group[number])
-            patience[group] = max(patience.get(group, 0.0), what.retry_seconds)
-    return patience
+            retry_seconds[group] = max(retry_seconds.get(group, 0.0), what.retry_seconds)
+    return retry_seconds
 
 
 def _size_of_part(commits: int) -> int:

@@ -47,8 +47,9 @@ FETCH = Api(
 class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
     """One call that reads from all leaders of a cluster; `empty` and `stretch_of` make the values.
 
-    Requests are referred to by number, which is several times faster than hashing them. `patient`
-    has requests with an empty answer below the log's end, which are repeated once with waiting.
+    Requests are referred to by number, which is several times faster than hashing them.
+    `long_polls` has requests with an empty answer below the log's end, which are repeated once, and
+    which the broker then holds until records come.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         self._isolation = isolation
         self._deadline = deadline
         self._requests: list[ReadFrom] = []
-        self._patient: set[int] = set()
+        self._long_polls: set[int] = set()
         client = connections.client
         self._frames = FetchFrames(client.client_id, ISOLATION_LEVELS[isolation])
         self._wait_ms = min(poll_timeout_ms, client.broker_wait_ms)
@@ -108,11 +109,11 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         connections = self._connections
 
         async def ask(node: Node, items: list[_Question]) -> None:
-            hasty = [each for each in items if each[0] not in self._patient]
-            patient = [each for each in items if each[0] in self._patient]
+            immediate = [each for each in items if each[0] not in self._long_polls]
+            long_polls = [each for each in items if each[0] in self._long_polls]
             # The broker answers a connection's requests one after the other: requests that it holds
             # back would use up the time of those behind them.
-            for some, window in ((hasty, connections.fetch_window), (patient, 1)):
+            for some, window in ((immediate, connections.fetch_window), (long_polls, 1)):
                 await connections.stream(
                     node,
                     FETCH,
@@ -134,7 +135,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         number, epoch = question
         request = self._requests[number]
         partition = request.partition
-        is_patient = number in self._patient
+        is_long_poll = number in self._long_polls
         return self._frames.frame(
             correlation_id,
             partition.topic,
@@ -142,7 +143,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             epoch,
             request.offset,
             request.max_bytes,
-            self._deadline.milliseconds(self._wait_ms) if is_patient else 0,
+            self._deadline.milliseconds(self._wait_ms) if is_long_poll else 0,
         )
 
     def decode(self, frame: memoryview) -> FetchAnswer:
@@ -199,9 +200,9 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             self._alias,
             f"the log has more records, and none arrived within {self._poll_timeout_ms} ms",
         )
-        if number in self._patient:
+        if number in self._long_polls:
             return timed_out
-        self._patient.add(number)
+        self._long_polls.add(number)
         return Again(timed_out)
 
 

@@ -145,8 +145,8 @@ def in_rounds(
                 continue
             if isinstance(answer, Again):
                 now = deadline.seconds_spent
-                patience = 0.0 if single_attempt else answer.retry_seconds
-                if now - since.setdefault(key, now) < patience:
+                retry_seconds = 0.0 if single_attempt else answer.retry_seconds
+                if now - since.setdefault(key, now) < retry_seconds:
                     if not (_is_timeout(answer.otherwise) and _outlasts_silence(waiting[key])):
                         waiting[key] = answer.otherwise
                     continue

@@ -42,7 +42,7 @@ _RIGHTS_SINCE = 8
 # The next address is asked soon after one that does not answer, whose answer may still come
 # meanwhile.
 _FIRST_WAIT_MS = 1_500
-_PATIENT_WAIT_MS = 30_000
+_LONG_WAIT_MS = 30_000
 # If this many brokers do not answer in time, the answer probably takes them longer.
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
@@ -174,7 +174,7 @@ class Topology:
             yield node, _FIRST_WAIT_MS
         for node in candidates:
             if node not in causes or isinstance(causes[node], _SILENCE):
-                yield node, _PATIENT_WAIT_MS
+                yield node, _LONG_WAIT_MS
 
     def _unreachable(
         self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline

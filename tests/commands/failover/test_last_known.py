@@ -9,7 +9,7 @@ import pytest
 from tests.commands.failover.conftest import PAUSED, no_leader, silent_broker
 from tests.memory_flows import RaisingGroups, RaisingTopics, after_each, flow
 from tests.past_cycles import Past
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.committed import CommittedColumns
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.state import FlowCache, StateFile
@@ -264,7 +264,7 @@ def test_with_the_source_error_groups_that_are_not_listed_are_told(failing_over,
 
 def test_both_clusters_are_waited_for_at_once(failing_over, monkeypatch):
     """If both hang, the wait is that of one."""
-    both, describe = threading.Barrier(2, timeout=PATIENCE_SECONDS), MemoryCluster.describe
+    both, describe = threading.Barrier(2, timeout=TIMEOUT_SECONDS), MemoryCluster.describe
 
     def hang(cluster: MemoryCluster) -> Any:
         both.wait()

@@ -22,7 +22,7 @@ from tsoffset.lab.demo.topics import (
 from tsoffset.lab.demo.verdict import Logs, Read
 from tsoffset.lab.embedded import Access
 
-_PATIENCE_SECONDS = 90.0
+_TIMEOUT_SECONDS = 90.0
 _POLL_MS = 100
 _POLL_RECORDS = 2_000
 
@@ -175,7 +175,7 @@ def _member(cluster: Access, group: str, topic: str) -> Iterator[KafkaConsumer]:
         consumer.subscribe([topic], listener=_FromTheStart(consumer))
         # kafka-python 3.0 forgets a join that a short poll interrupts. This poll ends with the
         # first record, which is dropped: each reading seeks to its start.
-        consumer.poll(timeout_ms=int(_PATIENCE_SECONDS * 1_000), max_records=1)
+        consumer.poll(timeout_ms=int(_TIMEOUT_SECONDS * 1_000), max_records=1)
         if not consumer.assignment():
             raise _not_done(f"{group} joins {topic}")
         yield consumer
@@ -252,7 +252,7 @@ def _read(
 ) -> dict[TopicPartition, tuple[DemoRecord, ...]]:
     """Read from the consumer's position up to the given offsets."""
     found: dict[TopicPartition, list[DemoRecord]] = {partition: [] for partition in ends}
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while behind := [
         partition for partition in ends if consumer.position(partition) < ends[partition]
     ]:
@@ -272,6 +272,6 @@ def _read(
 
 def _not_done(what: str) -> EmbeddedError:
     return EmbeddedError(
-        f"{what}: not done after {_PATIENCE_SECONDS:g} s; see the brokers' logs, or try again on a "
+        f"{what}: not done after {_TIMEOUT_SECONDS:g} s; see the brokers' logs, or try again on a "
         "machine that is less busy"
     )

@@ -60,7 +60,7 @@ _CHECKPOINTS_SECONDS = 90.0
 _CHECKS = 8
 # MirrorMaker 2 does not commit for a group with consumers on the target.
 _IDLE = frozenset(group.name for group in GROUPS if not group.member)
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 # For each partition, to check that MirrorMaker 2 still copies in the end.
 _WRITTEN_LAST = 100
 
@@ -310,7 +310,7 @@ class MigrationStory(Story):
             self._clusters.restart_mirror(between)
             mirror.wait_until(
                 lambda: None if awaited in mirror.said() else f"its log does not have: {awaited}",
-                seconds=_PATIENCE_SECONDS,
+                seconds=_TIMEOUT_SECONDS,
                 doing=f"restart {mirror.name}",
             )
 

@@ -9,7 +9,7 @@ from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, T
 from tsoffset.lab.demo.clusters import Clusters
 from tsoffset.lab.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, TopicAndPartition
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 _TRANSACTION = 25
 _ABORTED_EVERY = 4
 # Small batches, so that equal timestamps and closed segments begin and end anywhere.
@@ -109,7 +109,7 @@ class Source:
             over = ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
             return None if over else "its last transaction is not over"
 
-        self._broker.wait_until(missing, seconds=_PATIENCE_SECONDS, doing=f"write {topic.name}")
+        self._broker.wait_until(missing, seconds=_TIMEOUT_SECONDS, doing=f"write {topic.name}")
 
     def _producer(self, **settings: Any) -> KafkaProducer:
         return KafkaProducer(**self._client, linger_ms=5, **settings)
@@ -132,8 +132,8 @@ def _sent(
         )
         for record in records
     ]
-    producer.flush(_PATIENCE_SECONDS)
+    producer.flush(_TIMEOUT_SECONDS)
     return [
-        DemoRecord(future.get(_PATIENCE_SECONDS).offset, record.key, record.value)
+        DemoRecord(future.get(_TIMEOUT_SECONDS).offset, record.key, record.value)
         for record, future in sent
     ]

@@ -54,7 +54,7 @@ DEFAULTS: Mapping[str, str] = {
 _CONTROLLER = "CONTROLLER"
 _PORT_IN_USE = "Address already in use"
 _ATTEMPTS = 5
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 
 # The client logs every refused connection. Here that is expected, and without a handler it would be
 # printed.
@@ -264,12 +264,12 @@ def _serving(admin: Access, cluster_id: str, node_id: int, group_partitions: int
     host, port = admin.bootstrap.split(":")
     try:
         # The client would be slow to retry a broker that does not listen yet.
-        socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=_TIMEOUT_SECONDS).close()
         with closing(
             KafkaAdminClient(
                 **admin.settings(),
-                bootstrap_timeout_ms=_PATIENCE_SECONDS * 1000,
-                request_timeout_ms=_PATIENCE_SECONDS * 1000,
+                bootstrap_timeout_ms=_TIMEOUT_SECONDS * 1000,
+                request_timeout_ms=_TIMEOUT_SECONDS * 1000,
             )
         ) as client:
             # The answer it got when it connected: `describe_cluster` fails on brokers of 2.8.

@@ -2,7 +2,7 @@
 // sent again.
 
 const KEPT = 8;
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 const TOKEN = "tsoffset-token";
 const answers = new Map();
 
@@ -49,7 +49,7 @@ async function send(path, method, headers) {
       cache: "no-store",
       credentials: "omit",
       redirect: "error",
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     });
   } catch (error) {
     const late = error.name === "TimeoutError";
