@@ -45,7 +45,7 @@ from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
-from tsoffset.records import Stretch
+from tsoffset.records import FetchedRange
 from tsoffset.spark.flow import CycleResult
 
 T = TypeVar("T")
@@ -306,7 +306,7 @@ class _Stand:
                 for place, offset in self._commits[group].items():
                     request = ReadFrom(place, max(offset - 1, SHIFT), max_bytes=1)
                     found = source.read([request], Isolation.READ_UNCOMMITTED)[request]
-                    assert isinstance(found, Stretch)
+                    assert isinstance(found, FetchedRange)
                     time_ms = found.records[0].timestamp_ms
                     assert time_ms is not None
                     lookups.append(FirstAtTime(TopicPartition(REMOTE, place.partition), time_ms))

@@ -50,8 +50,8 @@ def _measure(chosen: argparse.Namespace) -> Result:
         names = sorted(commits)
         start_ms = min(
             record.timestamp_ms or 0
-            for stretch in near.read([ReadFrom(TopicPartition(TOPIC, 0), 0)], COMMITTED).values()
-            for record in stretch.records
+            for fetched in near.read([ReadFrom(TopicPartition(TOPIC, 0), 0)], COMMITTED).values()
+            for record in fetched.records
         )
         lookups = [
             FirstAtTime(TopicPartition(REMOTE, number), start_ms + chance.randrange(log.records))

@@ -276,12 +276,12 @@ class Brokers:
         found = b""
         offset = asked.fetch_offset
         while not found or len(found) < asked.partition_max_bytes:
-            stretch = log.read(offset, 1, isolation)
-            if stretch is None or stretch.end == offset:
+            fetched = log.read(offset, 1, isolation)
+            if fetched is None or fetched.end == offset:
                 break
-            sent = [(it.timestamp_ms, it.key, it.value, []) for it in log.raw(stretch).records]
-            found += batch(sent, stretch.start)
-            offset = stretch.end
+            sent = [(it.timestamp_ms, it.key, it.value, []) for it in log.raw(fetched).records]
+            found += batch(sent, fetched.start)
+            offset = fetched.end
         return found
 
     def _offset_commit(self, request: Any, _: int) -> Any:

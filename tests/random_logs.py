@@ -40,14 +40,14 @@ class Kind:
     """What a random log and its replicator are like; shares are between 0 and 1.
 
     Applications: `timestamps` are those of events: some are `late`, two producers have `two_clocks`
-    that are apart, a `backfill` writes a stretch of old ones near the end. `twins` are single
-    records written again, `couples` stretches of two to four (a producer's retry), `replays` those
+    that are apart, a `backfill` writes a series of old ones near the end. `twins` are single
+    records written again, `couples` series of two to four (a producer's retry), `replays` those
     of up to thirty, between others' records; `bare` records
     have neither key nor value. `padding` widens values, so that a read of 64 kB holds few records.
     `segments` is about how many records a segment holds
     (0: one segment for all).
 
-    The replicator: `gap`: it leaves a stretch out for good. `rewind` is how far restarts go
+    The replicator: `gap`: it leaves a part out for good. `rewind` is how far restarts go
     back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts those under
     way at the end. `set_back`: how often the mirror is copied again from the source's start,
     whole or unfinished; `begins_late`: it first starts inside the log, and is set back once.

@@ -166,7 +166,7 @@ class Replicator:
         life.reached = max(life.reached, leg.end)
 
     def _copied(self, start: int, end: int) -> Iterator[bool]:
-        """Copy a stretch, one batch a step."""
+        """Copy a part of the log, one batch a step."""
         kind, rng = self.kind, self.rng
         run: list[tuple[int, int]] = []
         self.life.runs.append(run)

@@ -13,21 +13,21 @@ from tests.producing import CODECS
 from tests.random_examples import scaled
 from tsoffset.columns import RecordColumns, columns_of
 from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
+from tsoffset.kafka.wire.fetched_records import FetchedRecords
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
-from tsoffset.kafka.wire.records import stretch
-from tsoffset.kafka.wire.stretch_records import StretchRecords
-from tsoffset.records import NO_TIMESTAMP, Record, Stretch, UnreadableRecords
+from tsoffset.kafka.wire.records import fetched_range
+from tsoffset.records import NO_TIMESTAMP, FetchedRange, Record, UnreadableRecords
 
 ALL = frozenset({"timestamp", "key", "value"})
 CUT = st.integers(0, 200)
 PARTS = st.tuples(SENT, st.integers(0, 2**39), st.sampled_from(sorted(CODECS)), CUT, CUT)
 
 
-def part(records: list[Sent], base: int, codec: str, first: int, last: int) -> Stretch:
+def part(records: list[Sent], base: int, codec: str, first: int, last: int) -> FetchedRange:
     """A batch of which the log's start and its readable end may leave a part."""
     end = base + len(records)
     log_start = min(base + first, end - 1)
-    found = stretch(
+    found = fetched_range(
         memoryview(bytes(batch(records, base, codec))),
         log_start,
         log_start,
@@ -62,7 +62,7 @@ def test_columns_say_what_the_records_say(logs, many, data):
     expected = [(log, plain(record)) for log, one in parts for record in tuple(one.records)]
     # These have dropped their bytes; `fresh` are equal ones that have them.
     fresh = [(log, part(*one)) for log, one in enumerate(logs)]
-    decoded = [(log, Stretch(s.start, s.end, tuple(s.records))) for log, s in parts]
+    decoded = [(log, FetchedRange(s.start, s.end, tuple(s.records))) for log, s in parts]
     chosen = data.draw(st.permutations([*parts, *decoded]))
     several = data.draw(st.integers(0, len(chosen)))
     beside = [(len(logs), part([(1, None, b"", [])], 0, "none", 0, 0))] * PAYS_FROM * many
@@ -77,7 +77,7 @@ def test_a_malformed_batch_is_left_out(records, place, byte, many):
     decoded. Its neighbors are not affected."""
     raw = batch(records)
     raw[RECORDS_AT + place % (len(raw) - RECORDS_AT)] = byte
-    odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
+    odd = fetched_range(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
     assert odd is not None
     beside = range(1, PAYS_FROM if many else 3)
     columns = columns_of([(0, odd), *((log, part(records, 0, "none", 0, 0)) for log in beside)])
@@ -97,7 +97,7 @@ def test_batches_of_other_lengths_are_walked_by_themselves():
     """Side by side each costs as much as the longest: a few long ones are left to a skim."""
     few = [RawBatch(b"", 20_000, 0, 20_000, 0, None, 0, 20_000)]
     short = part([(1, None, b"", [])] * 3, 0, "none", 0, 0)
-    assert isinstance(short.records, StretchRecords)
+    assert isinstance(short.records, FetchedRecords)
     (batch_of_three,) = short.records._parts
     assert isinstance(batch_of_three, BatchRecords)
     found = walk([*few, *[batch_of_three.raw] * PAYS_FROM])
@@ -111,7 +111,7 @@ def test_timestamps_that_no_number_holds_are_malformed():
     base = RECORDS_AT - 34  # of the first timestamp
     assert struct.unpack_from(">q", raw, base) == (2**62,)
     struct.pack_into(">q", raw, base, 2**63 - 2)
-    odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
+    odd = fetched_range(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
     assert odd is not None
     with pytest.raises(UnreadableRecords):
         _ = odd.timestamps

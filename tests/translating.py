@@ -32,7 +32,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.records import Flags, Numbers, Stretch
+from tsoffset.records import FetchedRange, Flags, Numbers
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.rule.translate import Translation
@@ -333,19 +333,19 @@ class _Recut:
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, Stretch | Failed]:
+    ) -> Mapping[ReadFrom, FetchedRange | Failed]:
         answers = self._cluster.read(requests, isolation)
         return {
-            request: stretch if isinstance(stretch, Failed) else self._piece(request, stretch)
-            for request, stretch in answers.items()
+            request: fetched if isinstance(fetched, Failed) else self._piece(request, fetched)
+            for request, fetched in answers.items()
         }
 
-    def _piece(self, request: ReadFrom, stretch: Stretch) -> Stretch:
+    def _piece(self, request: ReadFrom, fetched: FetchedRange) -> FetchedRange:
         batch = request.offset // self._cut * self._cut
-        start = max(stretch.start, batch)
-        end = min(stretch.end, batch + self._cut) if request.max_bytes == 1 else stretch.end
-        records = tuple(record for record in stretch.records if start <= record.offset < end)
-        return replace(stretch, start=start, end=end, records=records)
+        start = max(fetched.start, batch)
+        end = min(fetched.end, batch + self._cut) if request.max_bytes == 1 else fetched.end
+        records = tuple(record for record in fetched.records if start <= record.offset < end)
+        return replace(fetched, start=start, end=end, records=records)
 
 
 def silence_logs() -> None:

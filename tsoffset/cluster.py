@@ -32,7 +32,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import RawStretch, Stretch
+from tsoffset.records import FetchedRange, RawFetchedRange
 
 T = TypeVar("T")
 
@@ -102,10 +102,10 @@ class Cluster(Protocol):
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, Stretch | Failed]:
-        """The stretch of log from each offset on.
+    ) -> Mapping[ReadFrom, FetchedRange | Failed]:
+        """The fetched range from each offset on.
 
-        Empty only at the readable end (start == end == offset). The stretch begins at the requested
+        Empty only at the readable end (start == end == offset). The range begins at the requested
         offset or earlier (at the start of the batch that holds it, yet not below the log's start),
         and goes to the end of the last whole batch read. An offset outside the log is a
         `Failed(NO_LEADER)`; a log that claims to have more and answers nothing within the poll
@@ -114,7 +114,7 @@ class Cluster(Protocol):
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+    ) -> Mapping[ReadFrom, RawFetchedRange | Failed]:
         """Like `read`, with the content of records: only for the topics of a replicator's own
         state.
 

@@ -11,12 +11,12 @@ from tsoffset.records import (
     Content,
     Contents,
     DecodedContents,
+    FetchedRange,
     Flags,
     LazyRecords,
     Numbers,
     Piece,
     Records,
-    Stretch,
     matched,
     walk_side_by_side,
 )
@@ -156,13 +156,13 @@ def _joined(parts: Sequence[Numbers]) -> Numbers:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
+def columns_of(fetched_ranges: Iterable[tuple[int, FetchedRange]]) -> RecordColumns:
     """The records of pieces of logs, each with the number of its log."""
-    given = list(stretches)
-    walk_side_by_side(stretch for _, stretch in given)
+    given = list(fetched_ranges)
+    walk_side_by_side(fetched for _, fetched in given)
     pieces: list[tuple[int, Piece]] = []
-    for log, stretch in given:
-        records = stretch.records
+    for log, fetched in given:
+        records = fetched.records
         if isinstance(records, LazyRecords):
             pieces += ((log, piece) for piece in records.pieces())
         elif records:

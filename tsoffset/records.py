@@ -1,4 +1,4 @@
-"""Records as digests, and stretches of a log without a gap."""
+"""Records as digests, and ranges of a log that were fetched without a gap."""
 
 from abc import abstractmethod
 from bisect import bisect_left
@@ -184,13 +184,13 @@ class LazyRecords(Records):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class FetchedRange:
     """A part of a log read without a gap.
 
     Every data record with start <= offset < end is in `records`, in order. Control records, records
     below the log's start and, with READ_COMMITTED, aborted ones do not exist. At the readable end a
-    stretch is empty: start == end. `log_start` is the log's start in the same answer. Records of a
-    real cluster are digested on demand (LazyRecords), so access no more than needed.
+    fetched range is empty: start == end. `log_start` is the log's start in the same answer. Records
+    of a real cluster are digested on demand (LazyRecords), so access no more than needed.
     """
 
     start: int
@@ -217,7 +217,7 @@ class Stretch:
         return [record.timestamp_ms for record in records]
 
     def at_or_after(self, offset: int) -> Record | None:
-        """The first data record at or after `offset`; None if the stretch has none."""
+        """The first data record at or after `offset`; None if the range has none."""
         records = self.records
         if isinstance(records, LazyRecords):
             number = bisect_left(records.offsets, offset)
@@ -240,28 +240,28 @@ class RawRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RawStretch:
-    """A `Stretch` whose records are raw."""
+class RawFetchedRange:
+    """A `FetchedRange` whose records are raw."""
 
     start: int
     end: int
     records: tuple[RawRecord, ...] = ()
 
 
-def walk_side_by_side(stretches: Iterable[Stretch]) -> None:
-    """Locate the records of stretches together, before their offsets, timestamps and columns are
-    needed."""
+def walk_side_by_side(fetched_ranges: Iterable[FetchedRange]) -> None:
+    """Locate the records of fetched ranges together, before their offsets, timestamps and columns
+    are needed."""
     lazy: defaultdict[type[LazyRecords], list[LazyRecords]] = defaultdict(list)
-    for stretch in stretches:
-        if isinstance(stretch.records, LazyRecords):
-            lazy[type(stretch.records)].append(stretch.records)
+    for fetched in fetched_ranges:
+        if isinstance(fetched.records, LazyRecords):
+            lazy[type(fetched.records)].append(fetched.records)
     for kind, many in lazy.items():
         kind.walk(many)
 
 
 def is_within(offsets: Numbers, starts: Sequence[int], ends: Sequence[int]) -> Flags:
-    """Which of the offsets lie in a stretch of a log. `starts` and `ends` are those of the
-    stretches, both ascending."""
+    """Which of the offsets lie in a range of a log. `starts` and `ends` are those of the
+    ranges, both ascending."""
     if not starts:
         return np.zeros(len(offsets), bool)
     at = np.searchsorted(np.array(starts), offsets, "right") - 1

@@ -25,7 +25,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import Isolation, ReadFrom
-from tsoffset.records import Stretch
+from tsoffset.records import FetchedRange
 
 # Many short turns, because other work on the machine changes within seconds.
 _TURNS = 5
@@ -170,16 +170,18 @@ def _medians(shares: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 def _found(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> None:
     """Read each offset, and its record: the first at or after the offset."""
-    for request, stretch in cluster.read(requests, UNCOMMITTED).items():
-        assert isinstance(stretch, Stretch), stretch
-        record = stretch.at_or_after(request.offset)
+    for request, fetched in cluster.read(requests, UNCOMMITTED).items():
+        assert isinstance(fetched, FetchedRange), fetched
+        record = fetched.at_or_after(request.offset)
         assert record is not None
         assert record.offset == request.offset
 
 
 def _all_records(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> int:
-    stretches = cluster.read(requests, UNCOMMITTED).values()
-    return sum(len(tuple(each.records)) for each in stretches if isinstance(each, Stretch))
+    fetched_ranges = cluster.read(requests, UNCOMMITTED).values()
+    return sum(
+        len(tuple(each.records)) for each in fetched_ranges if isinstance(each, FetchedRange)
+    )
 
 
 if __name__ == "__main__":

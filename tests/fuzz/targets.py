@@ -35,7 +35,7 @@ from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
 from tsoffset.kafka.wire.flexible_encoding import MALFORMED
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchAnswer
-from tsoffset.kafka.wire.records import raw_stretch, stretch
+from tsoffset.kafka.wire.records import fetched_range, raw_fetched_range
 from tsoffset.kafka.wire.share_offsets_codec import (
     AlterShareOffsetsCodec,
     DescribeShareOffsetsCodec,
@@ -72,9 +72,9 @@ def batches(data: bytes) -> None:
     view = memoryview(bytes(raw))
     for isolation in Isolation:
         with suppress(*_UNREADABLE):
-            raw_stretch(view, offset, 0, 1 << 40, isolation, [(1, 0)])
+            raw_fetched_range(view, offset, 0, 1 << 40, isolation, [(1, 0)])
         with suppress(*_UNREADABLE):
-            found = stretch(view, offset, 0, 1 << 40, isolation, [(1, 0)])
+            found = fetched_range(view, offset, 0, 1 << 40, isolation, [(1, 0)])
             if found is None:
                 continue
             assert found.start <= offset < found.end

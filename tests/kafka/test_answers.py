@@ -56,7 +56,7 @@ from tsoffset.model import (
     ReadFrom,
     TopicPartition,
 )
-from tsoffset.records import Stretch
+from tsoffset.records import FetchedRange
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 pytestmark = pytest.mark.usefixtures("running_time")
@@ -208,7 +208,7 @@ def test_a_topic_of_group_offsets_that_is_not_described_proves_nothing(
     assert (set(found.groups), found.failures) == ({"a"}, ())
 
 
-def read(cluster: KafkaCluster, offset: int) -> Stretch | Failed:
+def read(cluster: KafkaCluster, offset: int) -> FetchedRange | Failed:
     return cluster.read([ReadFrom(TP, offset)], Isolation.READ_UNCOMMITTED)[ReadFrom(TP, offset)]
 
 
@@ -219,7 +219,7 @@ def all_of(cluster: KafkaCluster) -> list[int]:
     found = []
     for request in asked:
         answer = answers[request]
-        assert isinstance(answer, Stretch), answer
+        assert isinstance(answer, FetchedRange), answer
         found.append(answer.records[0].offset)
     return found
 
@@ -261,7 +261,7 @@ def test_an_empty_answer_below_the_log_s_end_is_asked_again(brokers, cluster):
     assert answer.kind is FailureKind.TIMEOUT
     assert f"read {TP}@4, cluster A" in answer.message
     assert brokers.requests[FETCH] == 4
-    assert read(cluster, 10) == Stretch(10, 10)
+    assert read(cluster, 10) == FetchedRange(10, 10)
     assert brokers.requests[FETCH] == 5
 
 
@@ -276,10 +276,10 @@ def test_a_damaged_batch_is_not_asked_for_again(brokers, cluster):
 @pytest.mark.parametrize("code", [OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH])
 def test_a_leader_that_refuses_is_looked_up_and_asked_again(brokers, cluster, code):
     """Twice here, with newer metadata each time."""
-    assert isinstance(read(cluster, 0), Stretch)
+    assert isinstance(read(cluster, 0), FetchedRange)
     looked_up = cluster.requests["metadata"]
     brokers.lies = [(None, FETCH, first(refused(code), times=2))]
-    assert isinstance(read(cluster, 4), Stretch)
+    assert isinstance(read(cluster, 4), FetchedRange)
     assert brokers.requests[FETCH] == 4
     assert cluster.requests["metadata"] == looked_up + 2
     assert cluster.retries == 2
@@ -311,7 +311,7 @@ def test_a_cluster_that_is_silent_when_the_deadline_comes_is_not_unreachable(
     brokers, cluster, running_time, first_answer, told
 ):
     """It has answered before; where that says nothing of the partition, it counts as silent."""
-    assert isinstance(read(cluster, 0), Stretch)
+    assert isinstance(read(cluster, 0), FetchedRange)
     late = at_the_deadline(running_time, half)
     brokers.lies = [(None, FETCH, refused(first_answer)), (None, METADATA, late)]
     if told is None:
@@ -354,7 +354,7 @@ def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluste
     for ever that it does not lead the partition."""
     memory.elect_leader(TP, 1)
     brokers.lies = [(None, METADATA, first(itself)), (0, FETCH, refused(NOT_LEADER))]
-    assert isinstance(read(cluster, 4), Stretch)
+    assert isinstance(read(cluster, 4), FetchedRange)
     assert brokers.requests[FETCH] == 2
 
 
@@ -699,13 +699,13 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, a
     """A broker may hold back for longer than a call or a request may take, and nothing fails.
     Where it wants ten times what a call may take, the call ends when it would, and says so."""
     cluster = connect(client={"request.timeout.ms": "600"}, admin_timeout_ms=1_000)
-    assert isinstance(read(cluster, 0), Stretch)
+    assert isinstance(read(cluster, 0), FetchedRange)
     brokers.lies = [(None, api, first(lie(2_000)))]
     assert call(cluster) is None
     assert cluster.throttle_seconds >= 2
 
     cluster = connect(admin_timeout_ms=1_000)
-    assert isinstance(read(cluster, 0), Stretch)
+    assert isinstance(read(cluster, 0), FetchedRange)
     brokers.lies = [(None, api, first(lie(DAYS_MS)))]
     failed = call(cluster)
     assert failed.kind is FailureKind.TIMEOUT

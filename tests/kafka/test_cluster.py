@@ -34,7 +34,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicPartition,
 )
-from tsoffset.records import Stretch
+from tsoffset.records import FetchedRange
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.integration
@@ -263,7 +263,7 @@ def test_one_answer_that_cannot_be_taken_leaves_its_neighbours_alone(
         source.produce(topic, [Written(1_000, b"v" * size)], partition=number)
     asked = [ReadFrom(TopicPartition(topic, number), 0) for number in range(40)]
     answers = connect().read(asked, UNCOMMITTED)
-    assert [n for n in range(40) if not isinstance(answers[asked[n]], Stretch)] == [5]
+    assert [n for n in range(40) if not isinstance(answers[asked[n]], FetchedRange)] == [5]
     failed = answers[asked[5]]
     assert failed.kind is FailureKind.INTERNAL
 
@@ -280,7 +280,7 @@ def test_a_topic_made_anew_is_noticed(connect, source, unique):
     source.create_topic(tp.topic)
     source.produce(tp.topic, numbered(1))
     assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 1)}
-    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
+    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], FetchedRange)
 
 
 def test_partitions_that_were_added_are_noticed(connect, source, unique):

@@ -28,7 +28,7 @@ from tsoffset.model import (
     ReadFrom,
     TopicPartition,
 )
-from tsoffset.records import Stretch, content_digest
+from tsoffset.records import FetchedRange, content_digest
 
 pytestmark = pytest.mark.integration
 
@@ -111,7 +111,7 @@ def test_a_leader_that_moved_is_looked_up_again(connect, contents, unique):
     wait_until(lambda: leader(witness, tp) == 2, f"{tp} has moved")
     assert (described(witness, tp).leader_epoch or 0) > epoch
     looked_up = cluster.requests["metadata"]
-    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
+    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], FetchedRange)
     assert both_answer(cluster, [tp])
     assert cluster.requests["metadata"] > looked_up
     contents.produce(topic, numbered(5))
@@ -221,6 +221,6 @@ def test_a_throttled_reader_waits(connect, contents, unique):
     assert [
         answer.records[0].value
         for request in asked
-        if isinstance(answer := answers[request], Stretch)
+        if isinstance(answer := answers[request], FetchedRange)
     ] == [content_digest(bytes([n]) * 20_000) for n in range(20)]
     assert cluster.requests["fetch"] > len(asked), "the broker did not throttle"

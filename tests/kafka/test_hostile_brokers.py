@@ -209,7 +209,7 @@ def test_an_address_that_refuses_leaves_no_socket_open():
 
 
 def test_many_small_batches_that_unpack_to_much_are_not_held_at_once():
-    """The stretch ends once it holds enough, and the rest is requested again."""
+    """The fetched range ends once it holds enough, and the rest is requested again."""
     raw = many_bombs(batch(sent(3)))
     found = read(raw, 0)
     assert found.end == 2 * 300_000

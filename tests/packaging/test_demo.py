@@ -105,7 +105,7 @@ def test_record_that_was_never_mirrored_counts_as_skipped():
 
 @pytest.mark.parametrize(("start", "reread"), [(9, 0), (3, 4)])
 def test_copy_by_a_repeat_is_no_reread_unless_the_first_one_came_too(start, reread):
-    """A replicator that repeats a stretch makes copies that no offset could keep away."""
+    """A replicator that repeats a part of the log makes copies that no offset could keep away."""
     target = entries(0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 4, 9)
     logs = Logs(SOURCE, target)
     assert judge(logs, values(*range(7)), Read(start, target[start:])).reread == reread

@@ -25,7 +25,7 @@ from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds, translator
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Outcome, Precision, Reason, Skipped, Translated
-from tsoffset.records import OffsetHeader, Record, Stretch, content_digest
+from tsoffset.records import FetchedRange, OffsetHeader, Record, content_digest
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers, translate_columns
 from tsoffset.rule.translate import TranslationGenerator, translate
@@ -40,16 +40,16 @@ def record(offset: int, letter: str, *, value: bool = True, stamped: bool = True
 
 
 def known(*records: Record) -> RecordColumns:
-    return columns_of([(0, Stretch(records[0].offset, records[-1].offset + 1, records))])
+    return columns_of([(0, FetchedRange(records[0].offset, records[-1].offset + 1, records))])
 
 
-def stretch(letters: str) -> Stretch:
+def fetched_range(letters: str) -> FetchedRange:
     records = tuple(record(at, letter) for at, letter in enumerate(letters) if letter != ".")
-    return Stretch(0, len(letters), records)
+    return FetchedRange(0, len(letters), records)
 
 
 def log(letters: str) -> RecordColumns:
-    return columns_of([(0, stretch(letters))])
+    return columns_of([(0, fetched_range(letters))])
 
 
 def answered(
@@ -78,7 +78,7 @@ def answered(
         # b, x and d were written twice. Of the first ones nothing was copied, and records of others
         # lie where the second ones' copies would: behind x is what the group has yet to read.
         ("abxdebxdf", "abxdzzzzf", False),
-        # The target has two of a stretch: which one the next repeat takes is not told.
+        # The target has two of a series: which one the next repeat takes is not told.
         ("abxde...f", "abxdebxdf", False),
     ],
 )
@@ -117,8 +117,8 @@ def test_each_log_is_looked_at_by_itself():
     """Logs of other partitions, in the same call: with the same offsets and records, and distances
     of their own."""
     pieces = ["abcde", "vabcde", "abcde"]
-    source = columns_of((at, stretch("abcde")) for at in range(3))
-    target = columns_of((at, stretch(letters)) for at, letters in enumerate(pieces))
+    source = columns_of((at, fetched_range("abcde")) for at in range(3))
+    target = columns_of((at, fetched_range(letters)) for at, letters in enumerate(pieces))
     logs, offsets, distances = np.array([0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 1])
     found, _ = translate_columns(source, target, logs, offsets, distances, ALL)
     assert found.tolist() == [True, True, False]
@@ -128,7 +128,7 @@ def test_offsets_may_be_as_large_as_kafka_has_them():
     """Near the largest, in many logs: no number made of both may wrap."""
     last = 2**63 - 10
     far = [Record(last + at, FIRST_MS + at, None, content_digest(b"%d" % at)) for at in range(5)]
-    there = columns_of((at, Stretch(last, last + 5, far)) for at in range(40))
+    there = columns_of((at, FetchedRange(last, last + 5, far)) for at in range(40))
     logs = np.arange(40)
     answers, _ = translate_columns(
         there, there, logs, np.full(40, last + 2), np.zeros(40, np.int64), ALL

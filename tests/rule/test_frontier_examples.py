@@ -3,7 +3,7 @@
 Logs are written as words, one record each: `a` is a record with key, value and a time of its
 own; `a1 a2` have the key in common, `d d'` are equal (duplicates), `x@4` bears the time 4, and
 `x@-` none. `-a` is a record that compaction took (then the topic's policy is to compact), `|`
-begins a segment, `[ ]` only mark a stretch, `e=4` has an offset header that says 4.
+begins a segment, `[ ]` only mark a series, `e=4` has an offset header that says 4.
 """
 
 import re

@@ -86,7 +86,7 @@ RUNS_BACKWARDS = f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"
             "p@0 q@1 a@3 b@5 x@4 a' b' y@7 z@8",
             "p q x a' b' y z",
             _budget(3, 1),
-            id="what could not be read before a stretch may be later",
+            id="what could not be read before a series may be later",
         ),
         # b and c repeatedly; one b was not copied, and two were copied again: two equal records
         # in a row do not tell where these stand.
@@ -94,7 +94,7 @@ RUNS_BACKWARDS = f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"
             "b c c' b' b'' c'' b''' c'''",
             "b c c' b' c'' b''' c''' [b' c'']",
             None,
-            id="a short stretch that is equal is no chain",
+            id="a short series that is equal is no chain",
         ),
         # The header of the second c says that it is the first: for the second c, nothing lies
         # behind the first one.

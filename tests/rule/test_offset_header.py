@@ -30,7 +30,7 @@ class Mirror:
         self.source.append([Message(NOW_MS, b"k", b"v")] * 60, batch_size=5)
 
     def copy(self, start: int, end: int) -> "Mirror":
-        """Copy a stretch."""
+        """Copy a part of the log."""
         for offset in range(start, end):
             value = written(self.header, offset)
             self.target.append([Message(NOW_MS, b"k", b"v", (("origin", value),))])

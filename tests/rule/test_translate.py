@@ -26,7 +26,7 @@ from tsoffset.model import (
     Translated,
     Youngest,
 )
-from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.records import FetchedRange, Record, UnreadableRecords
 from tsoffset.rule.duplicates import earliest_of
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.frontier import last_copy
@@ -291,7 +291,7 @@ def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():
     """What breaks inside a translator is a failed position; the error's text is not repeated,
     for it may hold digests of content."""
 
-    # The pair at the end does not say where 20 is: a stretch was left out.
+    # The pair at the end does not say where 20 is: a part was left out.
     mirrored = Mirror().write(range(50)).copy(end=18).copy(start=30)
     # Not what the seam promises, so the translator stumbles over it.
     after_each(mirrored.target_cluster, "first_at_times", lambda it: dict.fromkeys(it, Failed))
@@ -313,10 +313,12 @@ def test_a_malformed_batch_costs_the_positions_that_need_it():
         def __getitem__(self, at: int | slice) -> Record:
             raise UnreadableRecords("a record of the batch at offset 20 is malformed")
 
-    def damaged(answers: Mapping[ReadFrom, Stretch | Failed]) -> dict[ReadFrom, Stretch | Failed]:
+    def damaged(
+        answers: Mapping[ReadFrom, FetchedRange | Failed],
+    ) -> dict[ReadFrom, FetchedRange | Failed]:
         return {
             request: replace(answer, records=Malformed())
-            if isinstance(answer, Stretch) and answer.start <= 20 < answer.end
+            if isinstance(answer, FetchedRange) and answer.start <= 20 < answer.end
             else answer
             for request, answer in answers.items()
         }

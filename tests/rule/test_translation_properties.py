@@ -31,7 +31,7 @@ from tests.translating import (
 from tsoffset.cycle.translator import Translator
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Basis, FirstAtTime, Isolation, Precision, Side, Translated
-from tsoffset.records import Record, Stretch
+from tsoffset.records import FetchedRange, Record
 from tsoffset.rule import inquiry, walk
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import MOST_WALKED, Inquiry
@@ -237,9 +237,9 @@ def test_large_logs_are_answered_safely(positions):
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_the_same_holds_where_producers_wrote_stretches_again():
+def test_the_same_holds_where_producers_wrote_series_again():
     """A producer that retries writes several records again, in order and with their old times:
-    the hardest logs once the target has lost the first of two such stretches."""
+    the hardest logs once the target has lost the first of two such series."""
     assert judged_positions(5_000, retried) >= 5_000
 
 
@@ -291,13 +291,13 @@ def test_questions_of_a_position_are_bounded():
             questions = questions_and_answers(world, committed, way)
             asked_for["questions"] += len(questions)
             lookups = sum(isinstance(question.what, FirstAtTime) for question, _ in questions)
-            reads = sum(isinstance(answer, Stretch) for _, answer in questions)
+            reads = sum(isinstance(answer, FetchedRange) for _, answer in questions)
             assert lookups <= max(MOST_LOOKUPS, reads), (committed, lookups)
             for side in Side:
                 brought = sorted(
                     max(1, answer.bytes_read)
                     for question, answer in questions
-                    if question.side is side and isinstance(answer, Stretch)
+                    if question.side is side and isinstance(answer, FetchedRange)
                 )
                 # The largest ones may be those of the budget, and the last of the scans.
                 paid = brought[: max(0, len(brought) - way.settings.budget - 1)]
@@ -472,7 +472,7 @@ def test_a_first_answer_is_not_kept_once_a_later_duplicate_is_known():
             Kind(records=90, replays=0.05, keys=1_000, dropped=0.3), 223, id="at a pair's distance"
         ),
         # More records are equal than are compared.
-        pytest.param(Kind(replays=0.1, dropped=0.3), 6, id="long stretches"),
+        pytest.param(Kind(replays=0.1, dropped=0.3), 6, id="long series"),
         # What lies before the copy is older, so that no lookup tells.
         pytest.param(
             Kind(replays=0.1, timestamps="clock_back", dropped=0.3), 2, id="a clock was set back"
@@ -480,7 +480,7 @@ def test_a_first_answer_is_not_kept_once_a_later_duplicate_is_known():
         pytest.param(Kind(replays=0.1, timestamps="two_clocks"), 0, id="clocks are apart"),
     ],
 )
-def test_stretches_that_were_written_again_skip_nothing(kind, seed):
+def test_series_that_were_written_again_skip_nothing(kind, seed):
     """Compaction has taken the first ones from the target."""
     kind = replace(kind, padding=3_000, batch=1, target_compacted=True, target_trimmed=0.6)
     world, way = build(kind, seed), Way(held=1)

@@ -35,7 +35,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import RawStretch, Record, Stretch, content_digest, header_digests
+from tsoffset.records import FetchedRange, RawFetchedRange, Record, content_digest, header_digests
 from tsoffset.testing.memory_cluster import Message
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
@@ -124,14 +124,14 @@ class Log:
 
     def read(
         self, offset: int, isolation: Isolation = UNCOMMITTED, max_bytes: int = 1
-    ) -> Stretch | Failed:
+    ) -> FetchedRange | Failed:
         request = ReadFrom(self.partition, offset, max_bytes)
         return the_one(self.stand.cluster.read([request], isolation), request)
 
-    def stretch(self, offset: int, *how: Any, **named: Any) -> tuple[int, int, list[int]]:
+    def fetched_range(self, offset: int, *how: Any, **named: Any) -> tuple[int, int, list[int]]:
         """Start, end and the records' offsets of what is read."""
         answer = self.read(offset, *how, **named)
-        assert isinstance(answer, Stretch), answer
+        assert isinstance(answer, FetchedRange), answer
         return answer.start, answer.end, [record.offset for record in answer.records]
 
     def lookup(
@@ -305,7 +305,7 @@ def test_a_log_that_was_emptied_begins_at_its_end(log):
     log.append(numbered(range(10)), batch_size=5)
     log.delete_records(10)
     assert log.range() == LogRange(10, 10)
-    assert log.stretch(10) == (10, 10, [])
+    assert log.fetched_range(10) == (10, 10, [])
     assert log.lookup(NOW_MS) is None
 
 
@@ -320,7 +320,7 @@ def test_an_unknown_partition_is_missing_and_the_others_answer(stand, cluster):
 
     reads = cluster.read([ReadFrom(partition, 0) for partition in [*bad, good]], UNCOMMITTED)
     assert [is_missing(reads[ReadFrom(partition, 0)]) for partition in bad] == [True, True]
-    assert isinstance(reads[ReadFrom(good, 0)], Stretch)
+    assert isinstance(reads[ReadFrom(good, 0)], FetchedRange)
 
     times = [FirstAtTime(partition, NOW_MS) for partition in [*bad, good]]
     found = cluster.first_at_times(times, UNCOMMITTED)
@@ -357,7 +357,7 @@ def test_one_byte_reads_the_batch_that_holds_the_offset(log, isolation):
     for size in (3, 1, 4):
         log.append(numbered(range(size)))
     expected = [(0, 3, [0, 1, 2])] * 3 + [(3, 4, [3])] + [(4, 8, [4, 5, 6, 7])] * 4
-    answers = [log.stretch(offset, isolation) for offset in range(8)]
+    answers = [log.fetched_range(offset, isolation) for offset in range(8)]
     assert answers == expected
 
 
@@ -372,25 +372,25 @@ def test_many_reads_of_one_call_are_each_answered(stand, cluster):
     assert set(answers) == set(requests)
     for request, answer in answers.items():
         first = request.offset // 4 * 4
-        assert isinstance(answer, Stretch), answer
+        assert isinstance(answer, FetchedRange), answer
         assert (answer.start, answer.end) == (first, first + 4)
         assert [record.offset for record in answer.records] == list(range(first, first + 4))
 
 
 def test_more_bytes_read_whole_batches_one_after_another(log):
-    """A stretch never holds a part of a batch, has no gap, and the next begins at its end."""
+    """A fetched range never holds a part of a batch, has no gap, and the next begins at its end."""
     padded = [Message(m.timestamp_ms, m.key, bytes(100)) for m in numbered(range(60))]
     log.append(padded, batch_size=5)
     one_batch = log.read(0)
     assert one_batch.bytes_read > 500
-    position, stretches = 0, 0
+    position, fetched_ranges = 0, 0
     while position < 60:
-        start, end, offsets = log.stretch(position, max_bytes=one_batch.bytes_read * 5 // 2)
+        start, end, offsets = log.fetched_range(position, max_bytes=one_batch.bytes_read * 5 // 2)
         assert (start, end - start) == (position, 10)
         assert offsets == list(range(start, end))
-        position, stretches = end, stretches + 1
-    assert stretches == 6
-    assert log.stretch(3, max_bytes=WIDE) == (0, 60, list(range(60)))
+        position, fetched_ranges = end, fetched_ranges + 1
+    assert fetched_ranges == 6
+    assert log.fetched_range(3, max_bytes=WIDE) == (0, 60, list(range(60)))
 
 
 def test_records_keep_their_time_and_are_known_by_digests(log):
@@ -442,7 +442,7 @@ def test_a_header_tells_where_a_record_came_from(log):
 
 @pytest.mark.parametrize("isolation", BOTH)
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_a_raw_read_is_the_same_stretch_with_what_it_holds(cluster, log, isolation, codec):
+def test_a_raw_read_is_the_same_range_with_what_it_holds(cluster, log, isolation, codec):
     """Start, end, offsets and times are those of `read`; keys and values come as written,
     null as None; control, aborted and deleted records do not exist."""
     written = [
@@ -485,7 +485,7 @@ def test_a_raw_read_fails_as_a_read_does(stand, cluster, partition, log):
     good, outside = ReadFrom(partition, 1), ReadFrom(partition, 4)
     missing = ReadFrom(TopicPartition(stand.unique("nowhere"), 0), 0)
     answers = cluster.read_raw([good, outside, missing], UNCOMMITTED)
-    assert isinstance(answers[good], RawStretch)
+    assert isinstance(answers[good], RawFetchedRange)
     assert answers[outside] == cluster.read([outside], UNCOMMITTED)[outside]
     assert isinstance(answers[outside], Failed)
     assert is_missing(answers[missing])
@@ -493,10 +493,10 @@ def test_a_raw_read_fails_as_a_read_does(stand, cluster, partition, log):
 
 @pytest.mark.parametrize("isolation", BOTH)
 def test_the_log_end_reads_as_nothing(log, isolation):
-    """At the readable end a stretch is empty, also with many bytes and in an empty log."""
-    assert log.read(0, isolation) == Stretch(0, 0)
+    """At the readable end a fetched range is empty, also with many bytes and in an empty log."""
+    assert log.read(0, isolation) == FetchedRange(0, 0)
     log.append(numbered(range(4)))
-    assert log.stretch(4, isolation, WIDE) == (4, 4, [])
+    assert log.fetched_range(4, isolation, WIDE) == (4, 4, [])
 
 
 @pytest.mark.parametrize("offset", [2, 11])
@@ -510,21 +510,21 @@ def test_offsets_outside_the_log_fail(cluster, partition, log, offset):
     failed = answers[bad]
     assert failed.kind is FailureKind.NO_LEADER
     assert not failed.missing
-    assert isinstance(answers[good], Stretch)
+    assert isinstance(answers[good], FetchedRange)
 
 
 def test_deleted_records_of_a_batch_do_not_exist(log):
-    """Where the log begins inside a batch, its earlier records are not part of the stretch."""
+    """Where the log begins inside a batch, its earlier records are not part of the range."""
     log.append(numbered(range(10)), batch_size=5)
     log.delete_records(3)
     assert log.range() == LogRange(3, 10)
-    assert log.stretch(3) == (3, 5, [3, 4])
-    assert log.stretch(4) == (3, 5, [3, 4])
-    assert log.stretch(4, max_bytes=WIDE) == (3, 10, [3, 4, 5, 6, 7, 8, 9])
+    assert log.fetched_range(3) == (3, 5, [3, 4])
+    assert log.fetched_range(4) == (3, 5, [3, 4])
+    assert log.fetched_range(4, max_bytes=WIDE) == (3, 10, [3, 4, 5, 6, 7, 8, 9])
 
 
 def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(log):
-    """Read committed, an aborted batch is a stretch without records; else it is data."""
+    """Read committed, an aborted batch is a fetched range without records; else it is data."""
     log.append(numbered(range(2)))
     with log.transaction() as transaction:
         transaction.append(numbered(range(2, 5)))
@@ -532,12 +532,12 @@ def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(log):
     with log.transaction() as transaction:
         transaction.append(numbered(range(6, 8)))
         transaction.commit()
-    assert log.stretch(3, UNCOMMITTED) == (2, 5, [2, 3, 4])
-    assert log.stretch(3, COMMITTED) == (2, 5, [])
-    assert log.stretch(6, COMMITTED) == (6, 8, [6, 7])
+    assert log.fetched_range(3, UNCOMMITTED) == (2, 5, [2, 3, 4])
+    assert log.fetched_range(3, COMMITTED) == (2, 5, [])
+    assert log.fetched_range(6, COMMITTED) == (6, 8, [6, 7])
     everything = (0, 9, [0, 1, 6, 7])
-    assert log.stretch(0, COMMITTED, WIDE) == everything
-    assert log.stretch(0, UNCOMMITTED, WIDE) == (0, 9, [0, 1, 2, 3, 4, 6, 7])
+    assert log.fetched_range(0, COMMITTED, WIDE) == everything
+    assert log.fetched_range(0, UNCOMMITTED, WIDE) == (0, 9, [0, 1, 2, 3, 4, 6, 7])
 
 
 def test_only_the_aborted_one_of_two_mingled_transactions_is_void(log):
@@ -552,9 +552,9 @@ def test_only_the_aborted_one_of_two_mingled_transactions_is_void(log):
     with log.transaction() as later:
         later.append(numbered([6]))
         later.commit()
-    assert log.stretch(0, COMMITTED, WIDE) == (0, 8, [0, 2, 6])
-    assert log.stretch(1, COMMITTED) == (1, 2, [])
-    assert log.stretch(2, COMMITTED) == (2, 3, [2])
+    assert log.fetched_range(0, COMMITTED, WIDE) == (0, 8, [0, 2, 6])
+    assert log.fetched_range(1, COMMITTED) == (1, 2, [])
+    assert log.fetched_range(2, COMMITTED) == (2, 3, [2])
 
 
 def test_an_open_transaction_ends_what_is_stable(log):
@@ -566,16 +566,16 @@ def test_an_open_transaction_ends_what_is_stable(log):
         log.append(numbered(range(5, 7)))
         assert log.range(UNCOMMITTED) == LogRange(0, 7)
         assert log.range(COMMITTED) == LogRange(0, 3)
-        assert log.stretch(0, COMMITTED, WIDE) == (0, 3, [0, 1, 2])
+        assert log.fetched_range(0, COMMITTED, WIDE) == (0, 3, [0, 1, 2])
         for undecided in (3, 4, 5, 7):
-            assert log.stretch(undecided, COMMITTED) == (undecided, undecided, [])
-        assert log.stretch(4, UNCOMMITTED) == (3, 5, [3, 4])
+            assert log.fetched_range(undecided, COMMITTED) == (undecided, undecided, [])
+        assert log.fetched_range(4, UNCOMMITTED) == (3, 5, [3, 4])
         assert log.lookup(NOW_MS + 2, COMMITTED) == TimedOffset(2, NOW_MS + 2)
         assert log.lookup(NOW_MS + 3, COMMITTED) is None
         assert log.lookup(NOW_MS + 3, UNCOMMITTED) == TimedOffset(3, NOW_MS + 3)
         transaction.commit()
     assert log.range(COMMITTED) == LogRange(0, 8)
-    assert log.stretch(3, COMMITTED) == (3, 5, [3, 4])
+    assert log.fetched_range(3, COMMITTED) == (3, 5, [3, 4])
     assert log.lookup(NOW_MS + 3, COMMITTED) == TimedOffset(3, NOW_MS + 3)
 
 
@@ -586,7 +586,7 @@ def test_deleting_records_of_an_open_transaction_leaves_nothing_stable(log):
         log.delete_records(2)
         assert log.range(UNCOMMITTED) == LogRange(2, 4)
         assert log.range(COMMITTED) == LogRange(2, 2)
-        assert log.stretch(2, COMMITTED) == (2, 2, [])
+        assert log.fetched_range(2, COMMITTED) == (2, 2, [])
         transaction.abort()
     assert log.range(COMMITTED) == LogRange(2, 5)
 
@@ -602,14 +602,14 @@ def test_compaction_leaves_holes(stand):
     ]
     log = Log(stand, stand.compacted(batches))
     assert log.range() == LogRange(0, 10)
-    assert log.stretch(0) == (0, 4, [3])
-    assert log.stretch(1) == (1, 4, [3])
-    assert log.stretch(2) == (2, 4, [3])
-    assert log.stretch(4) == (4, 6, [4])
-    assert log.stretch(5) == (4, 6, [4])
+    assert log.fetched_range(0) == (0, 4, [3])
+    assert log.fetched_range(1) == (1, 4, [3])
+    assert log.fetched_range(2) == (2, 4, [3])
+    assert log.fetched_range(4) == (4, 6, [4])
+    assert log.fetched_range(5) == (4, 6, [4])
     # A read does not go on into the next segment, here the one that is written to.
-    assert log.stretch(0, max_bytes=WIDE) == (0, 9, [3, 4, 6, 7, 8])
-    assert log.stretch(9, max_bytes=WIDE) == (9, 10, [9])
+    assert log.fetched_range(0, max_bytes=WIDE) == (0, 9, [3, 4, 6, 7, 8])
+    assert log.fetched_range(9, max_bytes=WIDE) == (9, 10, [9])
     assert log.lookup(NOW_MS + 10) == TimedOffset(6, NOW_MS + 12)
 
 
@@ -625,7 +625,7 @@ def test_a_lookup_gives_up_at_an_emptied_segment(stand):
         [Message(NOW_MS + 30, b"z", b"")],
     ]
     log = Log(stand, stand.compacted(batches, apart=True))
-    assert log.stretch(0) == (0, 2, [1])
+    assert log.fetched_range(0) == (0, 2, [1])
     assert log.lookup(NOW_MS) is None
     assert log.lookup(NOW_MS + 10) is None
     last = TimedOffset(3, NOW_MS + 30) if stand.version >= YOUNGEST else None
@@ -668,7 +668,7 @@ def test_a_batch_may_be_large_once_decompressed(log, codec):
     messages = [Message(NOW_MS + n, b"k%d" % n, bytes([n]) * 524_288) for n in range(4)]
     log.append(messages, codec=codec)
     answer = log.read(2)
-    assert isinstance(answer, Stretch), answer
+    assert isinstance(answer, FetchedRange), answer
     assert [record.value for record in answer.records] == [
         content_digest(message.value) for message in messages
     ]
@@ -678,7 +678,7 @@ def test_a_batch_may_be_large_once_decompressed(log, codec):
 
 
 def test_a_broker_may_stamp_records_itself(stand):
-    """With LogAppendTime the stretch says so, all records of a batch have one time, which is
+    """With LogAppendTime the fetched range says so, all records of a batch have one time, which is
     not the producer's, and lookups go by it."""
     log = Log(stand, stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME))
     long_ago = 1_000_000
@@ -695,7 +695,7 @@ def test_a_broker_may_stamp_records_itself(stand):
 
 
 def test_control_records_tell_nothing_of_who_stamps(stand):
-    """A stretch without data is of CreateTime, whoever stamps the topic's records."""
+    """A fetched range without data is of CreateTime, whoever stamps the topic's records."""
     log = Log(stand, stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME))
     with log.transaction() as transaction:
         transaction.append(numbered(range(2)))
@@ -1220,7 +1220,7 @@ def answers(log: Log) -> dict[object, object]:
         for request, read_answer in cluster.read(reads, isolation).items():
             told[isolation, request.offset, request.max_bytes] = (
                 replace(read_answer, bytes_read=0)
-                if isinstance(read_answer, Stretch)
+                if isinstance(read_answer, FetchedRange)
                 else read_answer.kind
             )
         times = [FirstAtTime(partition, NOW_MS + time) for time in range(-1, 32)]

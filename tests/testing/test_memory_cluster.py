@@ -24,7 +24,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicPartition,
 )
-from tsoffset.records import Stretch
+from tsoffset.records import FetchedRange
 from tsoffset.testing.memory_cluster import (
     Clock,
     MemoryCluster,
@@ -50,14 +50,14 @@ def filled() -> MemoryCluster:
     return cluster
 
 
-def read(cluster: MemoryCluster, offset: int, max_bytes: int = 1) -> Stretch | Failed:
+def read(cluster: MemoryCluster, offset: int, max_bytes: int = 1) -> FetchedRange | Failed:
     request = ReadFrom(ORDERS, offset, max_bytes)
     return cluster.read([request], UNCOMMITTED)[request]
 
 
-def offsets(stretch: Stretch | Failed) -> list[int]:
-    assert isinstance(stretch, Stretch), stretch
-    return [record.offset for record in stretch.records]
+def offsets(fetched: FetchedRange | Failed) -> list[int]:
+    assert isinstance(fetched, FetchedRange), fetched
+    return [record.offset for record in fetched.records]
 
 
 # --- failures that are ordered ------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_records_above_the_high_watermark_are_not_read():
     log = cluster.log("orders")
     log.hold_high_watermark(5)
     assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 5)}
-    assert read(cluster, 5) == Stretch(5, 5)
+    assert read(cluster, 5) == FetchedRange(5, 5)
     assert offsets(read(cluster, 0, 1_000_000)) == [0, 1, 2, 3, 4]
     assert log.first_at(1_005, UNCOMMITTED) is None
     log.hold_high_watermark(None)
@@ -218,7 +218,7 @@ appends = st.tuples(
 def test_reads_chain_over_all_records_and_lookups_find_the_first(
     written, compacted, keep_empty_batches, trimmed, max_bytes, isolation
 ):
-    """Reading on from each stretch's end meets every record that is left, once and in order;
+    """Reading on from each fetched range's end meets every record that is left, once and in order;
     a lookup in one segment answers the first offset at or after the time, in log order."""
     log = PartitionLog(clock=Clock(now_ms=10))
     times: dict[int, int] = {}
@@ -245,10 +245,10 @@ def test_reads_chain_over_all_records_and_lookups_find_the_first(
 
     position, met = log.start, []
     while position < log.end:
-        stretch = log.read(position, max_bytes, isolation)
-        assert log.start <= stretch.start <= position < stretch.end
-        met += [record.offset for record in stretch.records if record.offset >= position]
-        position = stretch.end
+        fetched = log.read(position, max_bytes, isolation)
+        assert log.start <= fetched.start <= position < fetched.end
+        met += [record.offset for record in fetched.records if record.offset >= position]
+        position = fetched.end
     assert met == left
 
     for time in range(32):

@@ -25,7 +25,7 @@ from tsoffset.cycle.translator import Observe, PartitionQuestions, Translator
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
-from tsoffset.records import Numbers, Stretch, UnreadableRecords
+from tsoffset.records import FetchedRange, Numbers, UnreadableRecords
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.fast_path import Answers
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
@@ -217,10 +217,10 @@ class Partition:
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
             for side, reads in self._reads.items():
-                for stretch in prefetch.reads[side].kept:
-                    reads.keep(stretch)
+                for fetched in prefetch.reads[side].kept:
+                    reads.keep(fetched)
 
-    def _holding(self, side: Side, offset: int) -> Stretch | None:
+    def _holding(self, side: Side, offset: int) -> FetchedRange | None:
         held = self._reads[side].holding(offset)
         if held is None and self._prefetch is not None:
             held = self._prefetch.reads[side].holding(offset)
@@ -398,9 +398,9 @@ class Partition:
             self._take_in(side)
 
     def _take_in(self, side: Side) -> None:
-        for stretch in self._reads[side].fresh():
+        for fetched in self._reads[side].fresh():
             with suppress(UnreadableRecords):  # a question for it reports the error
-                self._evidence.add(side, stretch)
+                self._evidence.add(side, fetched)
 
     def _forget(self, above: int) -> None:
         """Drop what was read above a source offset, and above its copy."""
@@ -426,13 +426,13 @@ class Partition:
     def _note_walk(self, highest: Pair, rereads: int | None) -> None:
         self._walks_asked_of[highest.distance] = _Walk(highest, rereads == 0)
 
-    def stretches(self, side: Side) -> Iterator[Stretch]:
+    def fetched_ranges(self, side: Side) -> Iterator[FetchedRange]:
         """All that is held of a side's log; a record may be in several of them."""
         reads = self._reads[side]
         yield from reads.kept
-        for stretch in self._evidence.view(side).stretches:
-            if reads.holding(stretch.start) is not stretch:
-                yield stretch
+        for fetched in self._evidence.view(side).fetched_ranges:
+            if reads.holding(fetched.start) is not fetched:
+                yield fetched
 
     def answer(self, answers: Answers) -> None:
         """Take the fast path's answers. Positions without one get translators."""
@@ -440,7 +440,7 @@ class Partition:
         left = self._fast_answers.take(self.fast_path.offsets, answers)
         self.fast_path = None
         for side in Side:
-            types = (stretch.timestamp_type for stretch in self.stretches(side))
+            types = (fetched.timestamp_type for fetched in self.fetched_ranges(side))
             if TimestampType.LOG_APPEND_TIME in types:
                 self._evidence.view(side).rewrites_timestamps = True
         if left or self._not_on_fast_path:

@@ -34,7 +34,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import Stretch, walk_side_by_side
+from tsoffset.records import FetchedRange, walk_side_by_side
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.partition_cache import PartitionCache
@@ -197,7 +197,7 @@ class _Run:
                     continue
                 rounds += 1
                 answers = self._ask({one for some in asked.values() for one in some}, executor)
-                walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
+                walk_side_by_side(one for one in answers.values() if isinstance(one, FetchedRange))
                 for part, questions in asked.items():
                     part.take({question: answers[question] for question in questions})
                 # The partitions hold what they need of the answers: drop the rest now.
@@ -285,7 +285,9 @@ def _fast_path_answers(parts: Sequence[Partition], match: frozenset[str]) -> lis
     """The fast path's answers for each partition."""
     ready = [part.fast_path for part in parts if part.fast_path is not None]
     source, target = (
-        columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))
+        columns_of(
+            (log, one) for log, part in enumerate(parts) for one in part.fetched_ranges(side)
+        )
         for side in (Side.SOURCE, Side.TARGET)
     )
     sizes = [len(each.offsets) for each in ready]
@@ -303,7 +305,7 @@ def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
         return Cost(lookups=len(found))
     if kind is not ReadFrom:
         return Cost()
-    read = sum(answer.bytes_read for answer in found.values() if isinstance(answer, Stretch))
+    read = sum(answer.bytes_read for answer in found.values() if isinstance(answer, FetchedRange))
     if side is Side.SOURCE:
         return Cost(source_fetches=len(found), bytes_read=read, source_bytes_read=read)
     return Cost(target_fetches=len(found), bytes_read=read)

@@ -1,7 +1,7 @@
 """Which batches to read next, where many positions of one partition want some.
 
 One batch may answer the questions for many offsets. So a round does not ask for every offset. As
-long as the size of batches is not known, it asks for every 64th; later for one in each stretch as
+long as the size of batches is not known, it asks for every 64th; later for one in each span as
 long as a batch; and where nearly every batch is wanted, it makes wide reads that do not overlap.
 Offsets that are still not covered are asked for in the next round.
 """
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from tsoffset.model import ReadFrom, Side, TopicPartition
-from tsoffset.records import Flags, Numbers, Stretch, is_within
+from tsoffset.records import FetchedRange, Flags, Numbers, is_within
 from tsoffset.rule.inquiry import Answer, Question
 
 # As long as no batch is known, one in this many positions is asked for.
@@ -37,8 +37,8 @@ class SideReads:
         self.sizes = BatchSizes() if sizes is None else sizes
         self._asked: dict[int, Question] = {}
         self._starts: list[int] = []
-        self._stretches: list[Stretch] = []
-        self._fresh: list[Stretch] = []
+        self._ranges: list[FetchedRange] = []
+        self._fresh: list[FetchedRange] = []
 
     @property
     def batch_offsets(self) -> int:
@@ -69,53 +69,53 @@ class SideReads:
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
         for offset, question in self._asked.items():
-            stretch = answers[question]
-            if isinstance(stretch, Stretch):
+            fetched = answers[question]
+            if isinstance(fetched, FetchedRange):
                 assert isinstance(question.what, ReadFrom)
-                if question.what.max_bytes == 1 and stretch.start < stretch.end:
-                    self.sizes.note(stretch.end - stretch.start, stretch.bytes_read)
-                self.keep(stretch)
+                if question.what.max_bytes == 1 and fetched.start < fetched.end:
+                    self.sizes.note(fetched.end - fetched.start, fetched.bytes_read)
+                self.keep(fetched)
             if self.holding(offset) is None:
                 self.failed.add(offset)
 
-    def keep(self, stretch: Stretch) -> None:
-        """Keep a stretch unless a kept one covers it; kept ones that it covers are dropped."""
-        first = bisect_left(self._starts, stretch.start)
-        if first and self._stretches[first - 1].end >= stretch.end:
+    def keep(self, fetched: FetchedRange) -> None:
+        """Keep a range unless a kept one covers it; kept ones that it covers are dropped."""
+        first = bisect_left(self._starts, fetched.start)
+        if first and self._ranges[first - 1].end >= fetched.end:
             return
         behind = first
-        while behind < len(self._starts) and self._stretches[behind].end <= stretch.end:
+        while behind < len(self._starts) and self._ranges[behind].end <= fetched.end:
             behind += 1
-        if behind < len(self._starts) and self._starts[behind] == stretch.start:
+        if behind < len(self._starts) and self._starts[behind] == fetched.start:
             return
-        self._starts[first:behind] = [stretch.start]
-        self._stretches[first:behind] = [stretch]
-        self._fresh.append(stretch)
+        self._starts[first:behind] = [fetched.start]
+        self._ranges[first:behind] = [fetched]
+        self._fresh.append(fetched)
 
-    def holding(self, offset: int) -> Stretch | None:
-        """The kept stretch that holds an offset; None if there is none."""
+    def holding(self, offset: int) -> FetchedRange | None:
+        """The kept range that holds an offset; None if there is none."""
         at = bisect_right(self._starts, offset) - 1
-        return self._stretches[at] if at >= 0 and self._stretches[at].end > offset else None
+        return self._ranges[at] if at >= 0 and self._ranges[at].end > offset else None
 
     def holds(self, offsets: Numbers) -> Flags:
-        return is_within(offsets, self._starts, [one.end for one in self._stretches])
+        return is_within(offsets, self._starts, [one.end for one in self._ranges])
 
     @property
-    def kept(self) -> Sequence[Stretch]:
+    def kept(self) -> Sequence[FetchedRange]:
         """All that was read and not dropped."""
-        return self._stretches
+        return self._ranges
 
-    def fresh(self) -> list[Stretch]:
-        """The kept stretches that are not empty and are new since the last call; after
+    def fresh(self) -> list[FetchedRange]:
+        """The kept ranges that are not empty and are new since the last call; after
         `drop_above`, all that are left."""
         fresh, self._fresh = self._fresh, []
-        return [stretch for stretch in fresh if self.holding(stretch.start) is stretch]
+        return [fetched for fetched in fresh if self.holding(fetched.start) is fetched]
 
     def drop_above(self, above: int) -> None:
         """Keep only what begins at an offset or before it."""
         behind = bisect_right(self._starts, above)
-        del self._starts[behind:], self._stretches[behind:]
-        self._fresh = [*self._stretches]
+        del self._starts[behind:], self._ranges[behind:]
+        self._fresh = [*self._ranges]
 
 
 class BatchSizes:

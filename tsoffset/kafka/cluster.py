@@ -24,7 +24,7 @@ from tsoffset.kafka.reads import FETCH, FetchRun
 from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
 from tsoffset.kafka.security.principal import principal
 from tsoffset.kafka.topology import METADATA, Topology
-from tsoffset.kafka.wire.records import raw_stretch, stretch
+from tsoffset.kafka.wire.records import fetched_range, raw_fetched_range
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -42,7 +42,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import RawStretch, Stretch
+from tsoffset.records import FetchedRange, RawFetchedRange
 
 T = TypeVar("T")
 
@@ -187,14 +187,14 @@ class KafkaCluster(Cluster):
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, Stretch | Failed]:
-        decode = partial(stretch, header=self._settings.offset_header)
-        return self._fetch(isolation, self._deadline(), Stretch, decode).answers(requests)
+    ) -> Mapping[ReadFrom, FetchedRange | Failed]:
+        decode = partial(fetched_range, header=self._settings.offset_header)
+        return self._fetch(isolation, self._deadline(), FetchedRange, decode).answers(requests)
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, RawStretch | Failed]:
-        fetch = self._fetch(isolation, self._deadline(), RawStretch, raw_stretch)
+    ) -> Mapping[ReadFrom, RawFetchedRange | Failed]:
+        fetch = self._fetch(isolation, self._deadline(), RawFetchedRange, raw_fetched_range)
         return fetch.answers(requests)
 
     def first_at_times(

@@ -45,7 +45,8 @@ FETCH = Api(
 
 
 class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
-    """One call that reads from all leaders of a cluster; `empty` and `stretch_of` make the values.
+    """One call that reads from all leaders of a cluster; `empty` and `read_batches` make
+    the values.
 
     Requests are referred to by number, which is several times faster than hashing them.
     `long_polls` has requests with an empty answer below the log's end, which are repeated once, and
@@ -60,13 +61,13 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         isolation: Isolation,
         deadline: Deadline,
         empty: Callable[[int, int], S],
-        stretch_of: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
+        read_batches: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
     ) -> None:
         self._connections = connections
         self._topology = topology
         self._poll_timeout_ms = poll_timeout_ms
         self._empty = empty
-        self._stretch_of = stretch_of
+        self._read_batches = read_batches
         self._alias = connections.alias
         self._isolation = isolation
         self._deadline = deadline
@@ -182,7 +183,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
             raise KafkaProtocolError("a Fetch answer whose log ends before it begins")
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
-        return self._stretch_of(
+        return self._read_batches(
             response.records,
             request.offset,
             response.log_start,

@@ -182,14 +182,14 @@ def _records(
             left[partition] = LogRange(start, log.end)
     while left:
         requests = [ReadFrom(one, log.start, _BYTES_PER_READ) for one, log in left.items()]
-        for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
+        for request, fetched in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
             end = left.pop(request.partition).end
-            if isinstance(stretch, Failed):
-                failures.append(stretch)
+            if isinstance(fetched, Failed):
+                failures.append(fetched)
                 continue
-            yield from stretch.records
-            if request.offset < stretch.end < end:
-                left[request.partition] = LogRange(stretch.end, end)
+            yield from fetched.records
+            if request.offset < fetched.end < end:
+                left[request.partition] = LogRange(fetched.end, end)
 
 
 def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey], bool]) -> None:

@@ -143,15 +143,15 @@ def newest_heartbeats(
     for _ in range(_LAST_BATCHES):
         answers = cluster.read_raw(requests, Isolation.READ_COMMITTED) if requests else {}
         requests = []
-        for request, stretch in answers.items():
+        for request, fetched in answers.items():
             partition = request.partition
             known = found[partition.topic]
-            if isinstance(stretch, Failed):
-                found[partition.topic] = stretch
+            if isinstance(fetched, Failed):
+                found[partition.topic] = fetched
             elif not isinstance(known, Failed):
-                emitted = [heartbeat_timestamp_ms(record.value) for record in stretch.records]
+                emitted = [heartbeat_timestamp_ms(record.value) for record in fetched.records]
                 if there := [it for it in emitted if it is not None]:
                     found[partition.topic] = max(known or 0, *there)
-                elif not stretch.records and stretch.start > starts[partition]:
-                    requests.append(ReadFrom(partition, stretch.start - 1))
+                elif not fetched.records and fetched.start > starts[partition]:
+                    requests.append(ReadFrom(partition, fetched.start - 1))
     return found

@@ -23,11 +23,11 @@ from tsoffset.rule.older_records import read_to_the_end
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 # How many records are compared backwards while they are equal on both sides: an application that
-# writes a stretch of records again seldom writes a longer one.
-STRETCH = 16
+# writes a series of records again seldom writes a longer one.
+SERIES = 16
 # How many of these comparisons may need a read.
 READ_BACK = 3
-# The number of target records before a stretch that are tried until the source has one of them.
+# The number of target records before a series that are tried until the source has one of them.
 NEIGHBORS = 3
 # How many source records behind a record are read, and how many known ones are tested, to see
 # whether timestamps are in order.
@@ -119,7 +119,7 @@ def _begins(inquiry: Inquiry, side: Side, record: Record) -> bool:
 
 
 def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """True if the records before the copy, except a stretch that is equal on both sides, are copies
+    """True if the records before the copy, except a series that is equal on both sides, are copies
     of earlier source records. A duplicate that was written later, after other records, does not
     pass this test."""
     evidence = inquiry.evidence
@@ -206,7 +206,7 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
     before = yield from _record_before(inquiry, record)
     copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
     reads_left = READ_BACK
-    for _ in range(STRETCH):
+    for _ in range(SERIES):
         if not _equal(inquiry, before, copy_before):
             break
         assert isinstance(before, Record)
@@ -277,10 +277,10 @@ def _is_in_order(inquiry: Inquiry, record: Record) -> Test:
 
 def _later_ones_are_younger(inquiry: Inquiry, record: Record, timestamp_ms: int) -> Test:
     """True if no known source record among the `KNOWN` offsets behind this one is older. The next
-    `STRETCH` do not count: concurrent producers do not keep the order of timestamps."""
+    `SERIES` do not count: concurrent producers do not keep the order of timestamps."""
     source, offset = inquiry.evidence.source, record.offset
     yield from inquiry.read_whole(SOURCE, offset, min(offset + NEAR, source.end))
-    return source.none_known_is_older(offset + STRETCH, timestamp_ms, offset + KNOWN)
+    return source.none_known_is_older(offset + SERIES, timestamp_ms, offset + KNOWN)
 
 
 def _record_before(inquiry: Inquiry, record: Record) -> Search:

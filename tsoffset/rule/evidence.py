@@ -11,7 +11,7 @@ from itertools import groupby
 
 from tsoffset.flow.settings import SAME_OFFSETS, TranslationSettings
 from tsoffset.model import Isolation, Safety, Side, TopicPartition
-from tsoffset.records import Record, Stretch
+from tsoffset.records import FetchedRange, Record
 from tsoffset.rule.log_view import Absent, LogView, Unanswered, Unknown
 
 # The number of wrong predictions allowed in a partition, in excess of right ones.
@@ -313,11 +313,11 @@ class Evidence:
         known = self.source.covered_to(start) >= end
         return self.source.count_known(start, end) if known else end - start
 
-    def add(self, side: Side, stretch: Stretch) -> None:
+    def add(self, side: Side, fetched: FetchedRange) -> None:
         """Add a batch that was read on one side."""
-        fresh = self._views[side].add(stretch)
+        fresh = self._views[side].add(fetched)
         offsets, size = self._read[side]
-        self._read[side] = offsets + stretch.end - stretch.start, size + stretch.bytes_read
+        self._read[side] = offsets + fetched.end - fetched.start, size + fetched.bytes_read
         self.known += fresh
         self.learned += fresh > 0
 

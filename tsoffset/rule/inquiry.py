@@ -19,7 +19,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.records import FetchedRange, Record, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.log_view import Absent, Found, Identity, Unanswered, Unknown
 
@@ -50,7 +50,7 @@ class Question:
     what: RangeOf | ReadFrom | FirstAtTime | Youngest
 
 
-Answer = LogRange | Stretch | TimedOffset | Failed | None
+Answer = LogRange | FetchedRange | TimedOffset | Failed | None
 
 
 Search = Generator[Question, Answer, Found]
@@ -161,7 +161,7 @@ class Inquiry:
             if budget is _Budget.POSITION:
                 self._fetches_left[side] += 1
             return True
-        assert isinstance(answer, Stretch)
+        assert isinstance(answer, FetchedRange)
         try:
             self.evidence.add(side, answer)
         except UnreadableRecords as error:

@@ -22,10 +22,10 @@ from tsoffset.model import (
 )
 from tsoffset.records import (
     ALL,
+    FetchedRange,
     Flags,
     Numbers,
     Record,
-    Stretch,
     UnreadableRecords,
     is_within,
     matched,
@@ -40,7 +40,7 @@ count."""
 _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
 
-# The most stretches without an index: each question about a time looks at all of them.
+# The most fetched ranges without an index: each question about a time looks at all of them.
 _MOST_NOT_INDEXED = 64
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
@@ -111,11 +111,11 @@ class LogView:
         self._ends: list[int] = []
         self._offsets: list[int] = []
         self._timestamps: list[int | None] = []
-        self._stretches: list[Stretch] = []
-        self._stretch_starts: list[int] = []
+        self._fetched_ranges: list[FetchedRange] = []
+        self._fetched_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most timestamps have one record: then its offset. Records of a stretch are indexed when a
-        # time in its range is requested, which happens for few stretches.
+        # Most timestamps have one record: then its offset. Records of a range are indexed when a
+        # time in its range is requested, which happens for few of them.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._not_indexed: list[_NotIndexed] = []
         # Times that no record outside the index has.
@@ -134,9 +134,9 @@ class LogView:
         return self.range.end
 
     @property
-    def stretches(self) -> Sequence[Stretch]:
+    def fetched_ranges(self) -> Sequence[FetchedRange]:
         """The batches that are kept."""
-        return self._stretches
+        return self._fetched_ranges
 
     def identity(self, record: Record) -> Identity:
         """What must be equal in a copy of this record."""
@@ -146,23 +146,23 @@ class LogView:
             return found
         return (record.timestamp_ms, *matched((record.key, record.value), match))
 
-    def add(self, stretch: Stretch) -> int:
+    def add(self, fetched: FetchedRange) -> int:
         """Add a batch; returns how many of its records were new.
 
         Raises UnreadableRecords, and adds nothing, if the batch is malformed.
         """
-        if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        if fetched.timestamp_type is TimestampType.LOG_APPEND_TIME:
             self.rewrites_timestamps = True
-        self.start_seen = max(self.start_seen, stretch.log_start)
-        if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
+        self.start_seen = max(self.start_seen, fetched.log_start)
+        if fetched.start >= fetched.end or self.covered_to(fetched.start) >= fetched.end:
             return 0
-        offsets, timestamps = stretch.offsets, stretch.timestamps
+        offsets, timestamps = fetched.offsets, fetched.timestamps
         found = 0
-        for start, end in list(self._gaps(stretch.start, stretch.end)):
+        for start, end in list(self._gaps(fetched.start, fetched.end)):
             fresh = slice(bisect_left(offsets, start), bisect_left(offsets, end))
-            self._take_in(start, stretch, offsets[fresh], timestamps[fresh])
+            self._take_in(start, fetched, offsets[fresh], timestamps[fresh])
             found += fresh.stop - fresh.start
-        self._cover(stretch.start, stretch.end)
+        self._cover(fetched.start, fetched.end)
         return found
 
     def _gaps(self, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -178,13 +178,13 @@ class LogView:
     def _take_in(
         self,
         start: int,
-        stretch: Stretch,
+        fetched: FetchedRange,
         offsets: Sequence[int],
         timestamps: Sequence[int | None],
     ) -> None:
-        at = bisect_right(self._stretch_starts, start)
-        self._stretch_starts.insert(at, start)
-        self._stretches.insert(at, stretch)
+        at = bisect_right(self._fetched_starts, start)
+        self._fetched_starts.insert(at, start)
+        self._fetched_ranges.insert(at, fetched)
         at = bisect_left(self._offsets, start)
         self._offsets[at:at] = offsets
         self._timestamps[at:at] = timestamps
@@ -215,12 +215,12 @@ class LogView:
         """Drop the records, except in batches that begin at or below `above`. Log range and lookups
         are kept. Returns the number of records left."""
         kept = [
-            stretch
-            for start, stretch in zip(self._stretch_starts, self._stretches, strict=True)
-            if start == stretch.start and start <= above
+            fetched
+            for start, fetched in zip(self._fetched_starts, self._fetched_ranges, strict=True)
+            if start == fetched.start and start <= above
         ]
         self._forget()
-        return sum(self.add(stretch) for stretch in kept)
+        return sum(self.add(fetched) for fetched in kept)
 
     def _cover(self, start: int, end: int) -> None:
         first = bisect_left(self._ends, start)
@@ -257,9 +257,9 @@ class LogView:
         """A known record. Raises Unanswered if its batch turns out to be malformed."""
         record = self._looked_at.get(offset)
         if record is None:
-            stretch = self._stretches[bisect_right(self._stretch_starts, offset) - 1]
+            fetched = self._fetched_ranges[bisect_right(self._fetched_starts, offset) - 1]
             try:
-                record = stretch.at_or_after(offset)
+                record = fetched.at_or_after(offset)
             except UnreadableRecords as error:
                 raise Unanswered.by_malformed(self.partition, offset, error) from error
             assert record is not None
@@ -390,7 +390,7 @@ class Sharing:
 
 
 class _NotIndexed:
-    """Records of a stretch whose timestamps were not needed yet."""
+    """Records of a fetched range whose timestamps were not needed yet."""
 
     __slots__ = ("_bounds", "offsets", "timestamps")
 

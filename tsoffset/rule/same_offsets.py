@@ -18,8 +18,8 @@ has diverged, and none of its offsets is translated. C=2 above would be safe, bu
 not hold there. Offsets that only one log has (compaction, shorter retention, aborted records) say
 nothing and are passed over.
 
-Not noticed: if the replicator copies again at equal offsets behind a diverged stretch, the logs are
-equal at C and at the end. Source records in that stretch were overwritten before they were copied:
+Not noticed: if the replicator copies again at equal offsets behind a diverged part, the logs are
+equal at C and at the end. Source records in that part were overwritten before they were copied:
 they are nowhere on the target, and no offset skips them.
 """
 

@@ -13,9 +13,9 @@ from kafka.record.memory_records import MemoryRecords
 from tests.kafka.wire.test_records import END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
 from tests.producing import CODECS
 from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords, RawBatch
-from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.records import fetched_range
 from tsoffset.kafka.wire.settled_records import SettledRecords
-from tsoffset.records import Record, Stretch, UnreadableRecords, content_digest, header_digests
+from tsoffset.records import FetchedRange, Record, UnreadableRecords, content_digest, header_digests
 
 CONTENT = st.none() | st.binary(max_size=300)
 SENT = st.lists(
@@ -30,8 +30,8 @@ SENT = st.lists(
 )
 
 
-def read(raw: bytes | bytearray, offset: int = 0) -> Stretch:
-    return stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
+def read(raw: bytes | bytearray, offset: int = 0) -> FetchedRange:
+    return fetched_range(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
 
 
 def by_the_library(raw: bytes | bytearray) -> list[Record]:
@@ -140,7 +140,7 @@ def test_what_lies_outside_the_log_does_not_exist(sizes, gap, log_start, readabl
         base = offsets[-1] + 1 + gap if offsets else 0
         raw += batch(sent(size), base)
         offsets += range(base, base + size)
-    found = stretch(memoryview(bytes(raw)), 0, log_start, readable_end, UNCOMMITTED)
+    found = fetched_range(memoryview(bytes(raw)), 0, log_start, readable_end, UNCOMMITTED)
     if found is None:
         assert readable_end == 0
         return

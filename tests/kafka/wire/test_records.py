@@ -15,9 +15,9 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 from tests.producing import CODECS, Written, batch_of
-from tsoffset.kafka.wire.records import raw_stretch, stretch
+from tsoffset.kafka.wire.records import fetched_range, raw_fetched_range
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import RawRecord, Record, Stretch, content_digest, header_digests
+from tsoffset.records import FetchedRange, RawRecord, Record, content_digest, header_digests
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 END = 1 << 40
@@ -74,11 +74,11 @@ def read(
     end: int = END,
     isolation: Isolation = UNCOMMITTED,
     aborted: Sequence[tuple[int, int]] = (),
-) -> Stretch:
-    return stretch(memoryview(raw), offset, log_start, end, isolation, aborted)
+) -> FetchedRange:
+    return fetched_range(memoryview(raw), offset, log_start, end, isolation, aborted)
 
 
-def offsets(found: Stretch) -> list[int]:
+def offsets(found: FetchedRange) -> list[int]:
     return [record.offset for record in found.records]
 
 
@@ -178,7 +178,7 @@ def test_the_broker_s_clock_replaces_the_producer_s():
 # --- bounds -------------------------------------------------------------------------------
 
 
-def test_a_stretch_begins_with_its_first_batch_and_ends_with_the_last_whole_one():
+def test_a_fetched_range_begins_with_its_first_batch_and_ends_with_the_last_whole_one():
     """What is cut off at the end of an answer does not count."""
     raw = batch(sent(3), 10) + batch(sent(3), 13) + batch(sent(3), 16)[:-1]
     found = read(raw, 11)
@@ -187,7 +187,7 @@ def test_a_stretch_begins_with_its_first_batch_and_ends_with_the_last_whole_one(
     assert found.bytes_read == len(raw)
 
 
-def test_a_hole_before_the_first_batch_belongs_to_the_stretch():
+def test_a_hole_before_the_first_batch_belongs_to_the_fetched_range():
     """A fetch inside a hole answers the batch behind it, so the hole holds nothing."""
     found = read(batch(sent(2), 20), 15)
     assert (found.start, found.end, offsets(found)) == (15, 22, [20, 21])
@@ -196,7 +196,7 @@ def test_a_hole_before_the_first_batch_belongs_to_the_stretch():
 @pytest.mark.parametrize("raw", [b"", bytes(batch(sent(3), 10)[:-1]), bytes(batch(sent(3), 2))])
 def test_an_answer_without_a_batch_at_the_offset_is_none(raw):
     """Nothing, half a batch, or only what lies before: the reader would stay where it is."""
-    assert stretch(memoryview(raw), 10, 0, END, UNCOMMITTED) is None
+    assert fetched_range(memoryview(raw), 10, 0, END, UNCOMMITTED) is None
 
 
 # --- transactions -------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_what_no_reader_sees_is_not_unpacked():
     aborted[ATTRIBUTES_AT + 1] |= CODECS["zstd"]
     log = sealed(aborted) + marker(1, 1, abort=True) + batch(sent(1), 2)
     assert offsets(read(log, isolation=COMMITTED, aborted=[(1, 0)])) == [2]
-    found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED, [(1, 0)])
+    found = raw_fetched_range(memoryview(bytes(log)), 0, 0, END, COMMITTED, [(1, 0)])
     assert found.records == (RawRecord(2, 1_000, b"k0", b"v0"),)
 
 
@@ -237,7 +237,7 @@ def test_what_records_hold_is_read_up_to_a_damaged_batch(codec):
     damaged = batch(sent(1), 2)
     damaged[-1] ^= 1
     log = batch(held, 0, codec) + damaged
-    found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED)
+    found = raw_fetched_range(memoryview(bytes(log)), 0, 0, END, COMMITTED)
     assert found.end == 2
     assert found.records == (RawRecord(0, 1_000, None, b""), RawRecord(1, 1_001, b"", None))
 
@@ -251,7 +251,7 @@ def test_what_lies_behind_the_readable_end_may_be_malformed(content):
     sealed(damaged)
     assert offsets(read(damaged, end=1)) == [0]
     with pytest.raises(CorruptRecordError, match="is malformed"):
-        raw_stretch(memoryview(bytes(damaged)), 0, 0, 1, UNCOMMITTED)
+        raw_fetched_range(memoryview(bytes(damaged)), 0, 0, 1, UNCOMMITTED)
 
 
 # --- old formats --------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_a_damaged_message_of_an_old_format_is_found():
 # --- damage -------------------------------------------------------------------------------
 
 
-def test_a_damaged_batch_ends_the_stretch_before_it():
+def test_a_damaged_batch_ends_the_fetched_range_before_it():
     """What lies before it has been read; whoever reads on meets the damage."""
     good, bad = batch(sent(3), 0), batch(sent(3), 3)
     bad[-1] ^= 1

@@ -44,9 +44,9 @@ def read_record_times(
     }
     first: defaultdict[str, list[int]] = defaultdict(list)
     requests = [ReadFrom(partition, log.start) for partition, log in logs.items()]
-    for request, stretch in source.read(requests, flow.isolation).items():
-        if not isinstance(stretch, Failed):
-            times = [one.timestamp_ms for one in stretch.records]
+    for request, fetched in source.read(requests, flow.isolation).items():
+        if not isinstance(fetched, Failed):
+            times = [one.timestamp_ms for one in fetched.records]
             first[request.partition.topic] += [one for one in times if one is not None]
     newest: defaultdict[str, list[int]] = defaultdict(list)
     for lookup, found in source.youngest([*map(Youngest, logs)], flow.isolation).items():

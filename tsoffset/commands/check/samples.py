@@ -180,8 +180,8 @@ def _read(
     wanted = list(dict.fromkeys(requests))
     answers = cluster.read(wanted, isolation) if wanted else {}
     return {
-        request: () if isinstance(stretch, Failed) else tuple(stretch.records)
-        for request, stretch in answers.items()
+        request: () if isinstance(fetched, Failed) else tuple(fetched.records)
+        for request, fetched in answers.items()
     }
 
 

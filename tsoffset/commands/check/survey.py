@@ -173,12 +173,12 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
             ReadFrom(partition, max(log.start, log.end - step))
             for partition, log in longest.values()
         ]
-        for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
+        for request, fetched in cluster.read(requests, Isolation.READ_COMMITTED).items():
             topic = request.partition.topic
-            if isinstance(stretch, Failed):
-                found[topic] = stretch
-            elif stretch.records:
-                found[topic] = stretch.timestamp_type
+            if isinstance(fetched, Failed):
+                found[topic] = fetched
+            elif fetched.records:
+                found[topic] = fetched.timestamp_type
             elif request.offset > longest[topic][1].start:
                 continue
             del longest[topic]

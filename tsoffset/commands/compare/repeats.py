@@ -170,14 +170,14 @@ class _Log:
             if piece.start <= position < piece.end:
                 return piece
         request = ReadFrom(self._partition, position, _BYTES_PER_READ)
-        stretch = self._cluster.read([request], self._isolation)[request]
-        if isinstance(stretch, Failed):
-            raise _Unknown(stretch.message)
+        fetched = self._cluster.read([request], self._isolation)[request]
+        if isinstance(fetched, Failed):
+            raise _Unknown(fetched.message)
         key, value = "key" in self._match, "value" in self._match
         contents: dict[int, _Content] = {
             one.offset: (one.timestamp_ms, one.key if key else None, one.value if value else None)
-            for one in stretch.records
+            for one in fetched.records
         }
-        piece = _Piece(position, stretch.end, contents, stretch.bytes_read)
+        piece = _Piece(position, fetched.end, contents, fetched.bytes_read)
         self._kept.append(piece)
         return piece

@@ -139,10 +139,10 @@ def _answered(request: RequestStatement, answer: AnswerStatement) -> str:
         case "failed":
             return f"failed, {answer.reason}: {answer.message}"
         case "stretch":
-            return _stretch(request, answer)
+            return _fetched_range(request, answer)
 
 
-def _stretch(request: RequestStatement, answer: AnswerStatement) -> str:
+def _fetched_range(request: RequestStatement, answer: AnswerStatement) -> str:
     assert answer.start is not None
     assert answer.end is not None
     if answer.start == answer.end:

@@ -27,7 +27,7 @@ from tsoffset.model import (
     TimestampType,
     Youngest,
 )
-from tsoffset.records import Record, Stretch
+from tsoffset.records import FetchedRange, Record
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.log_view import LogView
 
@@ -238,15 +238,15 @@ class Trace:
                 return {"answer": "range", "start": start, "end": end}
             case TimedOffset(offset=at, timestamp_ms=moment):
                 return {"answer": "record", "record_offset": at, "record_timestamp_ms": moment}
-            case Stretch():
+            case FetchedRange():
                 assert isinstance(question.what, ReadFrom)
                 view.add(answer)
-                return self._stretch(question.side, question.what.offset, answer)
+                return self._fetched_range(question.side, question.what.offset, answer)
             case None:
                 return {"answer": "none"}
 
-    def _stretch(self, side: Side, offset: int, stretch: Stretch) -> dict[str, Any]:
-        following = next((r for r in stretch.records if r.offset >= offset), None)
+    def _fetched_range(self, side: Side, offset: int, fetched: FetchedRange) -> dict[str, Any]:
+        following = next((r for r in fetched.records if r.offset >= offset), None)
         other = self.target if side is Side.SOURCE else self.source
         # The lowest target record that equals the next record to read.
         equal_offset = None
@@ -254,22 +254,22 @@ class Trace:
         if side is Side.TARGET and wanted is not None:
             identity = other.identity(wanted)
             equal_offset = next(
-                (r.offset for r in stretch.records if self.target.identity(r) == identity), None
+                (r.offset for r in fetched.records if self.target.identity(r) == identity), None
             )
         equal_records = None
         if other.range is not None and other.count_known(other.start, other.end):
-            equal_records = sum(bool(other.equals(other.identity(r))) for r in stretch.records)
+            equal_records = sum(bool(other.equals(other.identity(r))) for r in fetched.records)
         return {
             "answer": "stretch",
-            "start": stretch.start,
-            "end": stretch.end,
-            "records": len(stretch.records),
+            "start": fetched.start,
+            "end": fetched.end,
+            "records": len(fetched.records),
             "record_offset": None if following is None else following.offset,
             "record_timestamp_ms": None if following is None else following.timestamp_ms,
             "equal_offset": equal_offset,
             "equal_records": equal_records,
-            "bytes_read": stretch.bytes_read,
-            "timestamp_type": stretch.timestamp_type if stretch.records else None,
+            "bytes_read": fetched.bytes_read,
+            "timestamp_type": fetched.timestamp_type if fetched.records else None,
         }
 
 

@@ -1,4 +1,4 @@
-"""Record batches, made into stretches of digests: the only module that sees the content of data."""
+"""Record batches, made into digests: the only module that sees the content of data."""
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +14,7 @@ from tsoffset.kafka.wire.batch_records import (
     BatchRecords,
     RawBatch,
 )
+from tsoffset.kafka.wire.fetched_records import FetchedRecords
 from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
 from tsoffset.kafka.wire.record_encoding import nullable, varint
 from tsoffset.kafka.wire.settled_records import (
@@ -22,14 +23,13 @@ from tsoffset.kafka.wire.settled_records import (
     NULL_VALUE,
     SettledRecords,
 )
-from tsoffset.kafka.wire.stretch_records import StretchRecords
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import (
+    FetchedRange,
     OffsetHeader,
+    RawFetchedRange,
     RawRecord,
-    RawStretch,
-    Stretch,
     UnreadableRecords,
     content_digest,
 )
@@ -44,7 +44,8 @@ _CHECKED_FROM = _PREFIX.size + 4
 _RECORDS_FROM = _PREFIX.size + _HEADER.size
 _MARKER = struct.Struct(">hh")
 
-# A stretch ends after the batch that reaches this size: small batches may decompress to a lot.
+# A fetched range ends after the batch that reaches this size: small batches may decompress to a
+# lot.
 _HELD_BYTES = 32 << 20
 
 _COMPRESSION = 0x07
@@ -71,7 +72,7 @@ class Batch(NamedTuple):
     read: Callable[[], _Records]
 
 
-def stretch(
+def fetched_range(
     view: memoryview,
     offset: int,
     log_start: int,
@@ -79,8 +80,8 @@ def stretch(
     isolation: Isolation,
     aborted: Aborted = (),
     header: OffsetHeader | None = None,
-) -> Stretch | None:
-    """The answer to a Fetch from `offset` on, as a stretch; None if no whole batch in it goes past
+) -> FetchedRange | None:
+    """The answer to a Fetch from `offset` on; None if no whole batch in it goes past
     `offset`.
 
     Omitted are a truncated batch at the end, everything at or past `readable_end`, and the rest if
@@ -89,7 +90,7 @@ def stretch(
     their originals.
 
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a later
-    one ends the stretch before it.
+    one ends the range before it.
     """
     found: list[tuple[Batch, _Records]] = []
     held = 0
@@ -118,10 +119,10 @@ def stretch(
         return None
     start = max(start, log_start)
     end = max(start, min(end, readable_end))
-    return Stretch(
+    return FetchedRange(
         start=start,
         end=end,
-        records=StretchRecords([_within(batch, records, start, end) for batch, records in found]),
+        records=FetchedRecords([_within(batch, records, start, end) for batch, records in found]),
         timestamp_type=(
             TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
         ),
@@ -130,21 +131,21 @@ def stretch(
     )
 
 
-def raw_stretch(
+def raw_fetched_range(
     view: memoryview,
     offset: int,
     log_start: int,
     readable_end: int,
     isolation: Isolation,
     aborted: Aborted = (),
-) -> RawStretch | None:
-    """Like `stretch`, with the content of records: for a replicator's own topics.
+) -> RawFetchedRange | None:
+    """Like `fetched_range`, with the content of records: for a replicator's own topics.
 
-    `stretch` decides which records exist, and checks every batch. These topics are small, so
+    `fetched_range` decides which records exist, and checks every batch. These topics are small, so
     decompressing them twice is cheap. Raises CorruptRecordError or UnsupportedCodecError if the
     first batch cannot be read.
     """
-    found = stretch(view, offset, log_start, readable_end, isolation, aborted)
+    found = fetched_range(view, offset, log_start, readable_end, isolation, aborted)
     if found is None:
         return None
     records: list[RawRecord] = []
@@ -165,7 +166,7 @@ def raw_stretch(
         raise CorruptRecordError(
             f"a batch at or after offset {found.start} is malformed"
         ) from error
-    return RawStretch(found.start, found.end, tuple(records))
+    return RawFetchedRange(found.start, found.end, tuple(records))
 
 
 class _Transactions:

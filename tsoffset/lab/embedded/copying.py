@@ -78,7 +78,7 @@ def copies_missing(source: Log, target: Log, topics: Mapping[str, str]) -> str |
     `topics` maps names on the source to names on the target. A partition counts as copied if the
     target's log has taken at least as many records as the source has, and both end with the same
     key and value. So offsets may differ, the source may have transaction markers, the replicator
-    may have repeated a stretch, and the target may have been trimmed or compacted.
+    may have repeated a part of the log, and the target may have been trimmed or compacted.
     """
     source.read_on()
     target.read_on()

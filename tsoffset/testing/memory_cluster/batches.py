@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import OffsetHeader, Record, Stretch, content_digest, header_digests
+from tsoffset.records import FetchedRange, OffsetHeader, Record, content_digest, header_digests
 
 _BATCH_HEADER_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 8
@@ -42,7 +42,7 @@ class MemoryBatch:
     offset_header: OffsetHeader | None = None
     size: int = field(init=False)
     max_timestamp_ms: int = field(init=False)
-    _stretches: dict[Isolation, Stretch] = field(init=False, default_factory=dict)
+    _fetched_ranges: dict[Isolation, FetchedRange] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.size = _BATCH_HEADER_BYTES + sum(message.size for _, message in self.messages)
@@ -59,19 +59,19 @@ class MemoryBatch:
             own = NO_TIMESTAMP if message.timestamp_ms is None else message.timestamp_ms
             yield offset, self.appended_ms if rewritten else own
 
-    def stretch(self, isolation: Isolation) -> Stretch:
+    def fetched_range(self, isolation: Isolation) -> FetchedRange:
         """The batch as a reader with this isolation sees it."""
-        known = self._stretches.get(isolation)
+        known = self._fetched_ranges.get(isolation)
         if known is None:
             hidden = self.control or (self.aborted and isolation is Isolation.READ_COMMITTED)
-            known = Stretch(
+            known = FetchedRange(
                 self.base_offset,
                 self.last_offset + 1,
                 () if hidden else self._records(),
                 TimestampType.CREATE_TIME if hidden else self.timestamp_type,
                 self.size,
             )
-            self._stretches[isolation] = known
+            self._fetched_ranges[isolation] = known
         return known
 
     def _records(self) -> tuple[Record, ...]:

@@ -33,7 +33,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import OffsetHeader, RawStretch, Stretch
+from tsoffset.records import FetchedRange, OffsetHeader, RawFetchedRange
 from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
 from tsoffset.testing.memory_cluster.groups import (
     RETRY_SECONDS,
@@ -249,14 +249,14 @@ class MemoryCluster(Cluster):
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, Stretch | Failed]:
+    ) -> Mapping[ReadFrom, FetchedRange | Failed]:
         return self._from_logs(
             Verb.READ, requests, isolation, lambda one, log: self._read(one, log, isolation)
         )
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+    ) -> Mapping[ReadFrom, RawFetchedRange | Failed]:
         return self._from_logs(
             Verb.READ_RAW,
             requests,
@@ -477,7 +477,9 @@ class MemoryCluster(Cluster):
             )
         return state
 
-    def _read(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Stretch | Failed:
+    def _read(
+        self, request: ReadFrom, log: PartitionLog, isolation: Isolation
+    ) -> FetchedRange | Failed:
         what = f"read, {request.partition}@{request.offset}, cluster {self.alias}"
         if not log.start <= request.offset <= log.end:
             return Failed(
@@ -485,14 +487,14 @@ class MemoryCluster(Cluster):
                 f"{what}: outside the log, which is {log.start}..{log.end}; "
                 "take an offset within it",
             )
-        stretch = log.read(request.offset, request.max_bytes, isolation)
-        if stretch is None:
+        fetched = log.read(request.offset, request.max_bytes, isolation)
+        if fetched is None:
             return Failed(
                 FailureKind.TIMEOUT,
                 f"{what}: no records came, although the log goes on to "
                 f"{log.readable_end(isolation)}; compaction may have removed them all",
             )
-        return stretch
+        return fetched
 
     def _commit(
         self, name: str, partition: TopicPartition, offset: CommittedOffset, as_share_group: bool

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from tsoffset.model import Failed, Isolation, TimedOffset, TimestampType
-from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch
+from tsoffset.records import FetchedRange, OffsetHeader, RawFetchedRange, RawRecord
 from tsoffset.testing.memory_cluster.batches import NO_TIMESTAMP, MemoryBatch, Message
 
 
@@ -189,43 +189,43 @@ class PartitionLog:
             if not (batch.aborted and isolation is Isolation.READ_COMMITTED):
                 yield from (pair for pair in batch.messages if pair[0] >= self._start)
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation) -> Stretch | None:
-        """The stretch of whole batches from `offset` on (`ReadFrom`), all of one segment; None if
+    def read(self, offset: int, max_bytes: int, isolation: Isolation) -> FetchedRange | None:
+        """The range of whole batches from `offset` on (`ReadFrom`), all of one segment; None if
         the log has more offsets and no batch for them, because compaction removed them."""
         end = self.readable_end(isolation)
         if offset >= end:
-            return Stretch(offset, offset, log_start=self._start)
+            return FetchedRange(offset, offset, log_start=self._start)
         index = bisect_left(self._last_offsets, offset)
         if index == len(self._batches) or self._batches[index].base_offset >= end:
             return None
         first = self._batches[index]
         left = max_bytes - first.size
-        stretch = first.stretch(isolation)
+        fetched = first.fetched_range(isolation)
         if left > 0:
-            stretch = self._widened(stretch, index, left, end, isolation)
+            fetched = self._widened(fetched, index, left, end, isolation)
         if first.base_offset < self._start or offset < first.base_offset:
             start = max(self._start, min(offset, first.base_offset))
-            records = tuple(record for record in stretch.records if record.offset >= start)
-            stretch = replace(stretch, start=start, records=records)
-        return replace(stretch, log_start=self._start)
+            records = tuple(record for record in fetched.records if record.offset >= start)
+            fetched = replace(fetched, start=start, records=records)
+        return replace(fetched, log_start=self._start)
 
-    def raw(self, stretch: Stretch | Failed) -> RawStretch | Failed:
-        """The stretch with the content of its records; a failure stays one."""
-        if isinstance(stretch, Failed):
-            return stretch
-        index = bisect_left(self._last_offsets, stretch.start)
+    def raw(self, fetched: FetchedRange | Failed) -> RawFetchedRange | Failed:
+        """The range with the content of its records; a failure stays one."""
+        if isinstance(fetched, Failed):
+            return fetched
+        index = bisect_left(self._last_offsets, fetched.start)
         held = {
             offset: message
             for batch in islice(self._batches, index, None)
-            if batch.base_offset < stretch.end
+            if batch.base_offset < fetched.end
             for offset, message in batch.messages
         }
-        return RawStretch(
-            stretch.start,
-            stretch.end,
+        return RawFetchedRange(
+            fetched.start,
+            fetched.end,
             tuple(
                 RawRecord(it.offset, it.timestamp_ms, held[it.offset].key, held[it.offset].value)
-                for it in stretch.records
+                for it in fetched.records
             ),
         )
 
@@ -263,23 +263,23 @@ class PartitionLog:
         return None
 
     def _widened(
-        self, stretch: Stretch, index: int, left: int, end: int, isolation: Isolation
-    ) -> Stretch:
-        stretches = [stretch]
+        self, fetched: FetchedRange, index: int, left: int, end: int, isolation: Isolation
+    ) -> FetchedRange:
+        fetched_ranges = [fetched]
         following = self._segments[self._segment_of(self._batches[index]) + 1 :]
         stop = min(end, following[0].base_offset) if following else end
         for batch in islice(self._batches, index + 1, None):
             left -= batch.size
             if left < 0 or batch.base_offset >= stop:
                 break
-            stretches.append(batch.stretch(isolation))
-        rewritten = any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in stretches)
-        return Stretch(
-            stretch.start,
-            stretches[-1].end,
-            tuple(record for s in stretches for record in s.records),
+            fetched_ranges.append(batch.fetched_range(isolation))
+        rewritten = any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in fetched_ranges)
+        return FetchedRange(
+            fetched.start,
+            fetched_ranges[-1].end,
+            tuple(record for s in fetched_ranges for record in s.records),
             TimestampType.LOG_APPEND_TIME if rewritten else TimestampType.CREATE_TIME,
-            sum(s.bytes_read for s in stretches),
+            sum(s.bytes_read for s in fetched_ranges),
         )
 
     # --- keeping --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tsoffset.kafka.wire.settled_records import SettledRecords
 from tsoffset.records import LazyRecords, Piece, Record, UnreadableRecords
 
 
-class StretchRecords(LazyRecords):
+class FetchedRecords(LazyRecords):
     """The records of several batches, one after the other.
 
     It is equal to a tuple of the same records, and becomes one when it is pickled: only digests
@@ -74,7 +74,7 @@ class StretchRecords(LazyRecords):
         return self._parts[part][number - (self._ends[part - 1] if part else 0)]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, tuple | StretchRecords):
+        if not isinstance(other, tuple | FetchedRecords):
             return NotImplemented
         return len(self) == len(other) and tuple(self) == tuple(other)
 
