@@ -25,7 +25,7 @@ from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.session import spark_session as session_of
 from tsoffset.terminal.output import Format
-from tsoffset.terminal.row_columns import encoded, tally_of
+from tsoffset.terminal.row_columns import encode_rows, tally_of
 
 _JAVA = "org.apache.spark"
 _WORKER = re.compile(r"pyspark[./](daemon|worker)")
@@ -69,7 +69,7 @@ def cycle(
     rows = result.rows
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         tally_of(rows.table)
-        nowhere.writelines(encoded(rows.table, Format.JSON))
+        nowhere.writelines(encode_rows(rows.table, Format.JSON))
     result = replace(result, seconds=time.perf_counter() - started)
     failed = rows.table.filter(pc.equal(rows.table["outcome"], OutcomeKind.FAILED))
     assert not failed.num_rows, f"{failed.num_rows} rows failed: {failed['message'][0]}"

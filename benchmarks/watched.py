@@ -91,7 +91,7 @@ def _of(
             FLOW, selection, lambda news: SparkCycles(sessions, news), board, observers=observers
         )
 
-    boards = {name: Board(Instance.here()) for name in ("alone", "watched")}
+    boards = {name: Board(Instance.of_this_process()) for name in ("alone", "watched")}
     metrics = Metrics(boards["watched"])
     history = HistoryWriter(HistorySettings(str(folder / "history")), boards["watched"].instance)
     loops = {

@@ -22,8 +22,8 @@ from tsoffset.logs import (
     LogLevel,
     configure_logs,
     hide_secrets,
+    redact,
     redact_event,
-    redacted,
 )
 from tsoffset.model import Failed, FailureKind
 from tsoffset.printable import HIDDEN
@@ -215,14 +215,14 @@ def test_a_secret_within_a_text_is_hidden(text):
 def test_what_is_no_secret_stays():
     """Group names and addresses that sound like secrets are readable."""
     settings = {"bootstrap.servers": "a:1", "group": "token-service", "refused": None}
-    assert redacted(settings) == settings
+    assert redact(settings) == settings
     text = "group password-reset: not authorized; 'token-service': not a member; grant READ"
-    assert redacted({"message": text}) == {"message": text}
+    assert redact({"message": text}) == {"message": text}
 
 
 @given(st.dictionaries(st.text(), st.none() | st.integers() | st.text(max_size=5)))
 def test_redaction_keeps_names_and_never_fails(settings):
-    assert list(redacted(settings)) == list(settings)
+    assert list(redact(settings)) == list(settings)
 
 
 OLD = re.compile(

@@ -21,10 +21,10 @@ from tsoffset.group_sync.state import FlowCache, StateFile
 def store() -> Iterator[str]:
     """The URI of a file system in this process's memory, in which a file is an object."""
     uri = "mock://secret@store/state/"
-    stores._opened.cache_clear()
-    stores._opened(uri)[0].create_dir("state")
+    stores._filesystem.cache_clear()
+    stores._filesystem(uri)[0].create_dir("state")
     yield uri
-    stores._opened.cache_clear()
+    stores._filesystem.cache_clear()
 
 
 def test_a_uri_of_this_machine_is_its_folder(tmp_path):
@@ -51,7 +51,7 @@ def test_what_a_store_is_given_comes_back(store):
 def test_a_store_is_given_nothing_that_it_has(store):
     """A flow in which nothing moves puts no object; half of one is replaced."""
     file = StateFile(store, "A->B")
-    system, _ = stores._opened(store)
+    system, _ = stores._filesystem(store)
     path = "state/A-%3EB.state"
     file.save(cache())
     written = system.get_file_info(path).mtime
@@ -110,7 +110,7 @@ def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
     """One that does not answer is a warning, too."""
     answering = Event()
     monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.01)
-    monkeypatch.setattr(stores, "_opened", lambda _: answering.wait())
+    monkeypatch.setattr(stores, "_filesystem", lambda _: answering.wait())
     file = StateFile(store, "A->B")
     try:
         assert "no answer within" in str(file.load()[1])
@@ -121,7 +121,7 @@ def test_no_cycle_waits_long_for_a_store(store, monkeypatch):
 
 def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
     """The flow was paused while the store was away, and resumed before that had ended."""
-    goes_on, opened, waiting = Event(), stores._opened, [True]
+    goes_on, opened, waiting = Event(), stores._filesystem, [True]
 
     def late(uri: str) -> object:
         if waiting and waiting.pop():
@@ -129,7 +129,7 @@ def test_a_change_that_ends_late_does_not_undo_a_later_one(store, monkeypatch):
         return opened(uri)
 
     monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.05)
-    monkeypatch.setattr(stores, "_opened", late)
+    monkeypatch.setattr(stores, "_filesystem", late)
     pauses, before = Pauses(store), {*threading.enumerate()}
     assert not pauses.set("A->B", True)
     (writing,) = {*threading.enumerate()} - before

@@ -66,7 +66,7 @@ def translate_offsets(
         commits = opened.commits([GroupWork(group)])
         if not commits and group in opened.source.groups().share_groups:
             raise UsageError(f"{group} is a share group, which has start offsets; use plan")
-        for one in opened.translated(commits):
+        for one in opened.translate(commits):
             commit, position = one.commit, one.position
             answer = commit.verdict if position is None else position.translation.outcome
             if isinstance(answer, Failed):
@@ -131,7 +131,7 @@ def plan(
     must not speculate; without it, in this process. An unreachable cluster is a failed row without
     a group. Raises ConfigurationError, UsageError, and CycleFailed if Spark gives up.
     """
-    return _cycles(_selected(config, flows, groups, topics), spark, connect, commit=False)
+    return _cycles(_selection(config, flows, groups, topics), spark, connect, commit=False)
 
 
 def sync(
@@ -147,7 +147,7 @@ def sync(
     backwards, and a group with members on the target is skipped. A flow with
     `sync.group.offsets.enabled = false` is only planned. Raises CycleFailed, too, and commits
     nothing, if the changed lists of a flow (`tsoffset lists`) cannot be read."""
-    return _cycles(_selected(config, flows, groups, topics), spark, connect, commit=True)
+    return _cycles(_selection(config, flows, groups, topics), spark, connect, commit=True)
 
 
 def read_checkpoints(
@@ -171,7 +171,7 @@ def topics(
     """What replicators have created on each cluster of the flows: upstream clusters with hops and
     heartbeats, remote topics, and MirrorMaker 2's own topics. An unreachable cluster is a failed
     entry. Raises ConfigurationError and UsageError."""
-    return discover(_selected(config, flows, None, None).flows, connect)
+    return discover(_selection(config, flows, None, None).flows, connect)
 
 
 def _error(failed: Failed) -> TsoffsetError:
@@ -179,7 +179,7 @@ def _error(failed: Failed) -> TsoffsetError:
     return ClusterUnreachable(failed.message) if away else TsoffsetError(failed.message)
 
 
-def _selected(
+def _selection(
     config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
 ) -> Selection:
     log_warnings_only()
@@ -190,7 +190,7 @@ def _selected(
 
 
 def _one_flow(config: str | Path, flow: str | None) -> tuple[Selection, FlowSettings]:
-    selection = _selected(config, () if flow is None else (flow,), None, None)
+    selection = _selection(config, () if flow is None else (flow,), None, None)
     if len(selection.flows) != 1:
         names = ", ".join(one.name for one in selection.flows)
         raise UsageError(f"several flows are enabled: {names}; say which one with flow=")
@@ -207,13 +207,15 @@ def _cycles(
             selection.require_known_lists(flow)
     for flow in selection.flows:
         if spark is None:
-            rows += _here(selection, flow, connect, commit=commit)
+            rows += _run_in_process(selection, flow, connect, commit=commit)
         else:
             rows += _on_spark(selection, flow, connect, spark, commit=commit)
     return rows
 
 
-def _here(selection: Selection, flow: FlowSettings, connect: Connect, *, commit: bool) -> list[Row]:
+def _run_in_process(
+    selection: Selection, flow: FlowSettings, connect: Connect, *, commit: bool
+) -> list[Row]:
     with open_flow(flow, connect, selection.settings) as opened:
         try:
             return cycle(

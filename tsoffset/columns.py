@@ -17,7 +17,7 @@ from tsoffset.records import (
     Numbers,
     Piece,
     Records,
-    matched,
+    compared_content,
     walk_side_by_side,
 )
 
@@ -43,7 +43,7 @@ class RecordColumns:
         self._contents = [each for _, each in contents.values()]
         sizes = [len(piece.offset) for _, piece in pieces]
         log = np.repeat(np.array([log for log, _ in pieces], np.int64), sizes)
-        offset = _joined([piece.offset for _, piece in pieces])
+        offset = _concatenate([piece.offset for _, piece in pieces])
         self._pack = _packing(log, offset)
         keys = self._pack(log, offset)
         order = np.argsort(keys, kind="stable")
@@ -51,10 +51,10 @@ class RecordColumns:
         fresh = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
         order, self._keys = order[fresh], keys[fresh]
         self.log, self.offset = log[order], offset[order]
-        self.timestamp = _joined([piece.timestamp for _, piece in pieces])[order]
+        self.timestamp = _concatenate([piece.timestamp for _, piece in pieces])[order]
         held = np.array([contents[id(piece.contents)][0] for _, piece in pieces], np.int64)
         self._held_by = np.repeat(held, sizes)[order]
-        self._number = _joined([piece.number for _, piece in pieces])[order]
+        self._number = _concatenate([piece.number for _, piece in pieces])[order]
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -104,11 +104,11 @@ class RecordColumns:
     def contents(self, indices: Numbers, match: frozenset[str]) -> list[Content | None]:
         """The compared parts of each record's content, by `match`; None for a malformed record."""
         contents = self._of_each(indices, lambda held, numbers: held.digests(numbers))
-        return [content and matched(content, match) for content in contents]
+        return [content and compared_content(content, match) for content in contents]
 
-    def encoded(self, indices: Numbers) -> list[bytes | None]:
+    def comparable_bytes(self, indices: Numbers) -> list[bytes | None]:
         """See `Contents.encoded`."""
-        return self._of_each(indices, lambda held, numbers: held.encoded(numbers))
+        return self._of_each(indices, lambda held, numbers: held.comparable_bytes(numbers))
 
     def _of_each(
         self, indices: Numbers, look: Callable[[Contents, Sequence[int]], Sequence[T | None]]
@@ -126,7 +126,7 @@ class RecordColumns:
             begin = end
         return found
 
-    def alone(self, indices: Numbers, match: frozenset[str]) -> Flags:
+    def is_unique(self, indices: Numbers, match: frozenset[str]) -> Flags:
         """Whether no other record of the log is equal in timestamp and in the parts that `match`
         names. False if too many records have the timestamp to compare them."""
         order, first_of, size_of = self._by_time
@@ -152,7 +152,7 @@ def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numb
     return lambda log, number: log * len(ranked) + np.searchsorted(ranked[:-1], number)
 
 
-def _joined(parts: Sequence[Numbers]) -> Numbers:
+def _concatenate(parts: Sequence[Numbers]) -> Numbers:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO, cast
 
 import structlog
 
-from tsoffset.printable import HIDDEN, SENSITIVE, names_secret, printable, shortened
+from tsoffset.printable import HIDDEN, SENSITIVE, names_secret, printable, shorten
 
 _LONGEST_VALUE = 4_000
 _LONGEST_SEARCHED = 64_000
@@ -128,7 +128,7 @@ def log_uncaught_errors() -> None:
     sys.unraisablehook = lambda args: uncaught(args.exc_type, args.exc_value, args.exc_traceback)
 
 
-def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:
+def redact(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with every secret replaced, including those in nested mappings, to be logged."""
     return {name: _redacted_value(name, value) for name, value in settings.items()}
 
@@ -140,10 +140,10 @@ def hide_secrets(text: str) -> str:
 
 def fit_to_be_shown(text: str) -> str:
     """A sentence without secrets, and without its middle if it is very long."""
-    return shortened(_bounded(text), _LONGEST_VALUE)
+    return shorten(_without_secrets(text), _LONGEST_VALUE)
 
 
-def _bounded(text: str) -> str:
+def _without_secrets(text: str) -> str:
     """The text without secrets, and without its end if it is too long to search: a secret is
     recognized by the name before it."""
     if len(text) > _LONGEST_SEARCHED:
@@ -154,7 +154,7 @@ def _bounded(text: str) -> str:
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    return redacted(event)
+    return redact(event)
 
 
 def _for_a_person(*, colors: bool) -> list[structlog.typing.Processor]:
@@ -191,7 +191,7 @@ def _redacted_value(name: str, value: Any) -> Any:
         return [_redacted_value(name, inner) for inner in value]
     # Anything else, for example an error, becomes text.
     text = str(value)
-    return _bounded(text) if name == "exception" else fit_to_be_shown(text)
+    return _without_secrets(text) if name == "exception" else fit_to_be_shown(text)
 
 
 def _is_relevant(record: logging.LogRecord) -> bool:

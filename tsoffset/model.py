@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tsoffset.printable import shortened
+from tsoffset.printable import shorten
 
 LONGEST_MESSAGE = 2_000
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
@@ -162,7 +162,7 @@ class Failed:
 
     def __post_init__(self) -> None:
         # It may contain foreign names, and a group's name may have 32,767 characters.
-        object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
+        object.__setattr__(self, "message", shorten(self.message, LONGEST_MESSAGE))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -429,7 +429,7 @@ class Skipped:
     message: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
+        object.__setattr__(self, "message", shorten(self.message, LONGEST_MESSAGE))
 
 
 Outcome = Translated | Skipped | Failed

@@ -26,7 +26,7 @@ def names_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """The text, or its beginning and end with `…` in between, `most` characters in all."""
     if len(text) <= most:
         return text

@@ -100,7 +100,7 @@ class UnreadableRecords(Exception):
 ALL = frozenset({"timestamp", "key", "value"})
 
 
-def matched(content: Content, match: frozenset[str]) -> Content:
+def compared_content(content: Content, match: frozenset[str]) -> Content:
     """The compared parts of a record's content, by `translation.match`."""
     key, value = content
     return (key if "key" in match else None, value if "value" in match else None)
@@ -109,7 +109,7 @@ def matched(content: Content, match: frozenset[str]) -> Content:
 class Contents(Protocol):
     """The content of records, decoded on demand."""
 
-    def encoded(self, numbers: Sequence[int]) -> Sequence[bytes | None]:
+    def comparable_bytes(self, numbers: Sequence[int]) -> Sequence[bytes | None]:
         """For each record, bytes that are equal only if key and value are; None if there are none,
         or both are null."""
 
@@ -146,7 +146,7 @@ class DecodedContents:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def encoded(self, numbers: Sequence[int]) -> list[None]:
+    def comparable_bytes(self, numbers: Sequence[int]) -> list[None]:
         return [None] * len(numbers)
 
     def digests(self, numbers: Sequence[int]) -> list[Content]:

@@ -58,7 +58,7 @@ class Store(Protocol):
         """Replace the file's content, unless it is the same already: contents of one length are the
         same if their first `head` bytes are. With `head=None` the file is new."""
 
-    def below(self, *names: str) -> "Store":
+    def subfolder(self, *names: str) -> "Store":
         """A folder in it, created with its first file."""
 
     def names(self) -> list[str]:
@@ -141,7 +141,7 @@ class Folder:
                     above = folder.parent.stat()
                     os.chown(folder, above.st_uid, above.st_gid)
 
-    def below(self, *names: str) -> "Folder":
+    def subfolder(self, *names: str) -> "Folder":
         return Folder(self.folder.joinpath(*names))
 
     def names(self) -> list[str]:
@@ -230,39 +230,39 @@ class ObjectStore:
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """Reads only the length and the head of the existing file."""
 
-        def put() -> None:
+        def write_object() -> None:
             if head is not None:
                 with suppress(FileNotFoundError), self.open(name) as file:
                     if file.size() == len(content) and file.read(head) == content[:head]:
                         return
-            filesystem, folder = self._opened()
+            filesystem, folder = self._filesystem()
             if self.inside and filesystem.type_name in _WITH_FOLDERS:
                 filesystem.create_dir(folder, recursive=True)
             with filesystem.open_output_stream(f"{folder}/{name}", compression=None) as file:
                 file.write(content)
 
-        _in_time(put, self.path(name))
+        _in_time(write_object, self.path(name))
 
-    def below(self, *names: str) -> "ObjectStore":
+    def subfolder(self, *names: str) -> "ObjectStore":
         return ObjectStore(self.uri, self.inside + "".join(f"{name}/" for name in names))
 
     def names(self) -> list[str]:
         """By one listing."""
 
-        def listed() -> list[str]:
-            filesystem, folder = self._opened()
+        def list_names() -> list[str]:
+            filesystem, folder = self._filesystem()
             files = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
             return sorted(file.base_name for file in files)
 
-        return _in_time(listed)
+        return _in_time(list_names)
 
     def open(self, name: str) -> pa.NativeFile:
-        filesystem, folder = self._opened()
+        filesystem, folder = self._filesystem()
         return filesystem.open_input_file(f"{folder}/{name}")
 
     def remove(self, name: str) -> None:
-        def gone() -> None:
-            filesystem, folder = self._opened()
+        def remove_object() -> None:
+            filesystem, folder = self._filesystem()
             path = f"{folder}/{name}"
             with suppress(FileNotFoundError):
                 if filesystem.get_file_info(path).type is fs.FileType.Directory:
@@ -270,18 +270,18 @@ class ObjectStore:
                 else:
                     filesystem.delete_file(path)
 
-        _in_time(gone, self.path(name))
+        _in_time(remove_object, self.path(name))
 
     def sweep(self) -> None:
         """Object stores have no incomplete files."""
 
-    def _opened(self) -> tuple[fs.FileSystem, str]:
-        filesystem, folder = _opened(self.uri)
+    def _filesystem(self) -> tuple[fs.FileSystem, str]:
+        filesystem, folder = _filesystem(self.uri)
         return filesystem, f"{folder}/{self.inside}".rstrip("/")
 
 
 @cache
-def _opened(uri: str) -> tuple[fs.FileSystem, str]:
+def _filesystem(uri: str) -> tuple[fs.FileSystem, str]:
     filesystem, folder = fs.FileSystem.from_uri(uri)
     if filesystem.type_name == "s3":
         # A URI has no timeouts, and a process that ends waits for requests in flight.

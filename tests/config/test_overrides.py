@@ -16,5 +16,5 @@ def test_the_last_word_on_an_entry_holds(words):
     assert set(change.apply(("a", "b"))) == {
         entry for entry in "abcd" if last.get(entry, entry in "ab")
     }
-    overrides = Overrides().changed("topics", change)
+    overrides = Overrides().with_change("topics", change)
     assert Overrides.from_json(overrides.to_json()) == overrides

@@ -103,7 +103,7 @@ def running(
 ) -> Iterator[Running]:
     file = write(folder / "mm2.properties", *lines)
     selector = Selector(file)
-    gate, board = Gate(shut), Board(Instance.here())
+    gate, board = Gate(shut), Board(Instance.of_this_process())
     daemon = Daemon(
         selector, selector.select(), lambda _: gate, board, last_known=last_known, peers=peers
     )
@@ -220,7 +220,7 @@ def test_a_history_that_cannot_be_read_to_its_end_hangs_the_flow(tmp_path):
 
     class Watched(Peers):
         def leave_while(self, hung: Callable[[], bool]) -> None:
-            self.hung = hung
+            self.is_hung = hung
 
     peers = Watched()
 
@@ -233,7 +233,7 @@ def test_a_history_that_cannot_be_read_to_its_end_hangs_the_flow(tmp_path):
             (loop,) = now.daemon._loops.values()
             assert now.daemon.alive()
             loop._now = lambda: time.monotonic() + 601
-            assert peers.hung()
+            assert peers.is_hung()
             assert not now.daemon.alive()
         finally:
             opened.set()
@@ -246,14 +246,14 @@ def test_a_flow_whose_cycles_keep_failing_gives_way(tmp_path):
 
     class Watched(Peers):
         def give_way_if(self, failing: Callable[[], bool]) -> None:
-            self.failing = failing
+            self.is_failing = failing
 
     peers = Watched()
     with running(tmp_path, shut="A->B", peers=lambda _: peers) as now:
         now.wait_for(lambda: now.daemon._loops)
         for failures in (4, 5):
             now.board.update("A->B", failures_in_a_row=failures)
-            assert peers.failing() is (failures == 5)
+            assert peers.is_failing() is (failures == 5)
 
 
 def test_a_start_that_hangs_is_not_well(tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ class Estate:
         self.target = estate["B"]
         self.flow = memory_flow(**changes)
         self.backend = MemoryCycles(estate.clusters)
-        self.board = Board(Instance.here())
+        self.board = Board(Instance.of_this_process())
         self.board.set_flows([self.flow])
         self.seconds = iter(range(0, 10_000, 1))
         self.loop = FlowLoop(

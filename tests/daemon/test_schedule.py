@@ -14,7 +14,7 @@ def starts(interval: float, durations: Sequence[float]) -> list[float]:
         now = max(now, schedule.due)
         found.append(now)
         now += seconds
-        schedule.ended(now)
+        schedule.advance(now)
     return found
 
 
@@ -22,25 +22,25 @@ def test_what_a_long_cycle_runs_past_is_left_out_and_counted():
     """Cycles of 25 s every 10 s stay on the grid; the two that were due are never made up for."""
     assert starts(10, [25, 25, 25]) == [0, 30, 60]
     schedule = Schedule(10, 0.0)
-    assert schedule.ended(25) == 2
-    assert schedule.ended(31) == 0
+    assert schedule.advance(25) == 2
+    assert schedule.advance(31) == 0
 
 
 def test_what_keeps_failing_is_asked_half_as_often():
     """After the second failure in a row one time is left out, and not counted as late."""
     schedule = Schedule(10, 0.0)
-    assert (schedule.ended(1, failures_in_a_row=1), schedule.due) == (0, 10)
-    assert (schedule.ended(11, failures_in_a_row=2), schedule.due) == (0, 30)
-    assert (schedule.ended(31, failures_in_a_row=9), schedule.due) == (0, 50)
+    assert (schedule.advance(1, failures_in_a_row=1), schedule.due) == (0, 10)
+    assert (schedule.advance(11, failures_in_a_row=2), schedule.due) == (0, 30)
+    assert (schedule.advance(31, failures_in_a_row=9), schedule.due) == (0, 50)
 
 
 def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is():
     """`sync` at 13 s: the next one begins at 20 s as it would have."""
     schedule = Schedule(10, 0.0)
-    schedule.ended(1)
-    schedule.ended(11)
+    schedule.advance(1)
+    schedule.advance(11)
     schedule.began_early(13)
-    assert (schedule.ended(14), schedule.due) == (0, 20)
+    assert (schedule.advance(14), schedule.due) == (0, 20)
 
 
 def test_cycles_that_are_asked_for_and_fail_do_not_put_off_the_next_one():
@@ -48,7 +48,7 @@ def test_cycles_that_are_asked_for_and_fail_do_not_put_off_the_next_one():
     schedule = Schedule(10, 0.0)
     for now in range(1, 100):
         schedule.began_early(now)
-        schedule.ended(now, failures_in_a_row=now)
+        schedule.advance(now, failures_in_a_row=now)
         assert schedule.due <= now + 20
 
 

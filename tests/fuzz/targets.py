@@ -40,7 +40,7 @@ from tsoffset.kafka.wire.share_offsets_codec import (
     AlterShareOffsetsCodec,
     DescribeShareOffsetsCodec,
 )
-from tsoffset.kafka.wire.unpacking import unpacked
+from tsoffset.kafka.wire.unpacking import unpack
 from tsoffset.model import Isolation
 from tsoffset.offset_files.document import Document, StoredOffset, TargetOffset
 from tsoffset.offset_files.formats import read_csv, read_flink
@@ -92,7 +92,7 @@ def records(data: bytes) -> None:
     made = BatchRecords(raw, None)
     [piece, *_] = walk([made.raw] * PAYS_FROM)
     try:
-        offsets = list(made.settled().offsets)
+        offsets = list(made.to_digests().offsets)
     except UnreadableRecords:
         return
     assert piece is not None
@@ -104,7 +104,7 @@ def packed(data: bytes) -> None:
     """The first byte names the codec."""
     codec, content = data[0] % 6 if data else 0, data[1:]
     with suppress(CorruptRecordError, UnsupportedCodecError):
-        assert len(unpacked(content, codec, 0)) <= max(32 << 20, 100 * len(content))
+        assert len(unpack(content, codec, 0)) <= max(32 << 20, 100 * len(content))
 
 
 def answers(data: bytes) -> None:
@@ -166,7 +166,7 @@ def offset_files(data: bytes) -> None:
                     (Path(folder) / log).mkdir()
                     (Path(folder) / log / "0").write_bytes(content)
                 (file,) = read_checkpoint(folder).resumes
-            assert len(file.translated(_targets(file.offsets.values())).split("\n")) == len(
+            assert len(file.render(_targets(file.offsets.values())).split("\n")) == len(
                 text.split("\n")
             )
 
@@ -177,7 +177,7 @@ def _targets(offsets: Iterable[Iterable[StoredOffset]]) -> dict[StoredOffset, Ta
 
 def _written(document: Document) -> str:
     """The document with its own offsets."""
-    return document.translated(_targets([document.offsets]))
+    return document.render(_targets([document.offsets]))
 
 
 def heartbeats(data: bytes) -> None:

@@ -132,7 +132,7 @@ def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -
     opened = OpenFlow(flow(), estate["A"], target, ())
     groups = preflight(flow(), estate["A"], target).groups
     topics = target_topics(target, [COPY.topic])
-    work = commit_work(opened.translated(opened.commits(groups)))
+    work = commit_work(opened.translate(opened.commits(groups)))
     done = commit_groups(flow(), target, work, commit_to=topics, until=until, clock=estate.time)
     return Done(list(result_rows("A->B", work, done.rows)), done.longest_gap_seconds)
 

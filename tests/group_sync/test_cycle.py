@@ -452,11 +452,11 @@ class Vanishing(MemoryCluster):
         self._calls = calls
         self.groups_only = (self.alias, verb) == ("A", Verb.COMMITTED)
 
-    def _asked(self, verb, items, isolation=None):
+    def _record_request(self, verb, items, isolation=None):
         if verb is self._verb:
             self.unreachable = self.unreachable or self._calls == 0
             self._calls -= 1
-        super()._asked(verb, items, isolation)
+        super()._record_request(verb, items, isolation)
 
 
 def test_a_dead_address_is_a_warning(estate):

@@ -28,7 +28,7 @@ def test_how_much_is_under_way(limit, rate, answers, sizes):
     found = [window.size]
     for size, count in answers:
         for _ in range(count):
-            window.answered(size)
+            window.note_answer(size)
         found.append(window.size)
     assert found == sizes
 
@@ -36,12 +36,12 @@ def test_how_much_is_under_way(limit, rate, answers, sizes):
 def test_after_a_throttle_one_thing_is_asked_for_at_a_time():
     """And with each answer one more, until the broker holds back again."""
     window = Window(64, Rate())
-    window.throttled()
+    window.note_throttling()
     assert window.size == 1
-    window.answered(100)
-    window.answered(100)
+    window.note_answer(100)
+    window.note_answer(100)
     assert window.size == 3
-    window.throttled()
+    window.note_throttling()
     assert window.size == 1
 
 

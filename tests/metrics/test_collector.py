@@ -197,7 +197,7 @@ def test_time_without_success_begins_when_the_flow_does():
     world.board.update(FLOW, state=FlowState.STANDBY)
     world.now += 1_000
     assert world.value("flow_without_success_seconds") is None
-    world.board.resumed(FLOW)
+    world.board.resume(FLOW)
     world.now += 5
     assert world.value("flow_without_success_seconds") == 5
     world.cycle([row("a")])

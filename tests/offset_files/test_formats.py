@@ -31,12 +31,12 @@ def moved(offsets: tuple[StoredOffset, ...]) -> Targets:
 )
 def test_a_format_is_written_as_it_was_read(text, written):
     document = parse("in", text)
-    assert document.translated(moved(document.offsets)) == written
+    assert document.render(moved(document.offsets)) == written
 
 
 def test_flink_offsets_are_written_as_they_were_read():
     document = read_flink("o", "partition:0,offset:42;partition:1,offset:300")
-    assert document.translated(moved(document.offsets)) == (
+    assert document.render(moved(document.offsets)) == (
         "partition:0,offset:37;partition:1,offset:295\n"
     )
 

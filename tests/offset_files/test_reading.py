@@ -15,7 +15,7 @@ def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
     Path(source).write_text('{"o":{"0":23}}')
     Path(output).write_text("old")
     document = read_file(source)
-    write_file(output, document.translated(moved(document.offsets)))
+    write_file(output, document.render(moved(document.offsets)))
     assert json.loads(Path(output).read_text()) == {"A.o": {"0": 18}}
     assert sorted(one.name for one in tmp_path.iterdir()) == ["in.json", "out.json"]
     for same in (f"{tmp_path}/./in.json", f"file://{source}"):

@@ -67,9 +67,13 @@ def of(*urls: str, token: str | None = None, fresh: float = 0.0) -> Remotes:
 
 def asked(one: Remotes) -> RemoteAnswer:
     """What is known of the first when it has answered, or not."""
-    one.known()
-    wait_until(lambda: one.known()[0].error is not None or one.known()[0].answer is not None)
-    return one.known()[0]
+    one.known_answers()
+    wait_until(
+        lambda: (
+            one.known_answers()[0].error is not None or one.known_answers()[0].answer is not None
+        )
+    )
+    return one.known_answers()[0]
 
 
 def refusal(url: str, token: str | None = None) -> str:
@@ -94,8 +98,8 @@ def test_an_instance_that_is_away_leaves_what_it_last_said():
     with served() as (_, address):
         known = of(address)
         asked(known)
-    wait_until(lambda: known.known()[0].error is not None)
-    (found,) = known.known()
+    wait_until(lambda: known.known_answers()[0].error is not None)
+    (found,) = known.known_answers()
     assert found.answer is not None
     assert "cannot be reached; check that it runs" in (found.error or "")
 
@@ -104,10 +108,10 @@ def test_nobody_waits_for_others():
     """What is known is answered at once; one that hangs delays neither the rest nor us."""
     with socket.create_server(("127.0.0.1", 0)) as silent, served() as (_, address):
         known = of(f"http://127.0.0.1:{silent.getsockname()[1]}", address)
-        assert [one.answer for one in known.known()] == [None, None]
-        wait_until(lambda: known.known()[1].answer is not None)
-        assert known.known()[0].error is None
-        assert known.known()[0].url == f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert [one.answer for one in known.known_answers()] == [None, None]
+        wait_until(lambda: known.known_answers()[1].answer is not None)
+        assert known.known_answers()[0].error is None
+        assert known.known_answers()[0].url == f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
 def test_others_are_asked_only_every_few_seconds():
@@ -122,7 +126,7 @@ def test_others_are_asked_only_every_few_seconds():
         known = of(address, fresh=3_600)
         asked(known)
         for _ in range(20):
-            known.known()
+            known.known_answers()
     assert requests == ["/api/v1/flows"]
 
 

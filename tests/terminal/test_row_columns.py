@@ -20,7 +20,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal import row_columns
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.row_columns import encoded, readiness_of, tally_of
+from tsoffset.terminal.row_columns import encode_rows, readiness_of, tally_of
 
 names = st.text() | st.text("a,\"'\\/\r\n\t\0 \x7f\x85\u2028é漢😀", max_size=5) | st.just("null")
 numbers = st.none() | st.integers(-(2**61), 2**61)
@@ -62,7 +62,7 @@ def printed(format: Format, *parts: pa.Table) -> str:
     stream = io.StringIO()
     output = Output(stream, format)
     for rows in parts:
-        output.encoded(rows.schema.names, encoded(rows, format))
+        output.write_encoded(rows.schema.names, encode_rows(rows, format))
     return stream.getvalue()
 
 
@@ -165,7 +165,7 @@ def test_many_rows_are_printed_in_parts(monkeypatch):
     some = (COMMITTED, SKIPPED, FAILED)
     rows = [replace(some[number % 3], source_offset=number) for number in range(250)]
     table = rows_table(rows)
-    assert [text.count("\n") for text in encoded(table, Format.JSON)] == [100, 100, 50]
+    assert [text.count("\n") for text in encode_rows(table, Format.JSON)] == [100, 100, 50]
     assert printed(Format.JSON, table) == as_json(rows)
     assert printed(Format.CSV, table) == as_csv(rows)
 

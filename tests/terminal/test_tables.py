@@ -6,22 +6,22 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tsoffset.printable import printable
-from tsoffset.terminal.tables import Column, elided, table, wrapped
+from tsoffset.terminal.tables import Column, elide, table, wrap
 
 
 @given(st.text(max_size=30) | st.text("a漢", max_size=30), st.integers(min_value=1, max_value=30))
 def test_a_shortened_name_keeps_within_its_width(name, width):
     shown = printable(name)
-    short = elided(shown, width)
+    short = elide(shown, width)
     assert cell_len(short) <= width
     assert short == shown or cell_len(shown) > width
-    assert elided("abcdefgh", 6) == "abc…gh"
+    assert elide("abcdefgh", 6) == "abc…gh"
 
 
 def test_words_are_whole_whatever_the_width():
     """Lines break between words, never inside a name or an address that somebody may copy."""
     words = ["a-topic-that-has-many-hyphens", "and", "127.0.0.1:9092,127.0.0.1:9093"]
-    assert [line.plain for line in wrapped(" ".join(words), 12)] == [f"  {word}" for word in words]
+    assert [line.plain for line in wrap(" ".join(words), 12)] == [f"  {word}" for word in words]
 
 
 @given(

@@ -20,7 +20,7 @@ from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.flow.narrowing import whole_name
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, counted, csv_line
+from tsoffset.terminal.output import IN_PLACE, Format, Output, by_name, csv_line, plural
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ def export(
                 statuses.append(error.exit_status)
                 continue
             rows = [(row, left_out(row, result.share_groups)) for row in result.rows]
-            output.encoded(None, lines(rows, with_group=group is None))
+            output.write_encoded(None, lines(rows, with_group=group is None))
             output.flush()
             _report(flow.name, flow.target.alias, rows, notices)
             tally = tally_of(result.rows.table)
@@ -127,9 +127,9 @@ def _report(
     reasons = Counter(why_not for _, why_not in rows if why_not is not None)
     groups = len({row.group for row, why_not in rows if why_not is None})
     offsets = len(rows) - reasons.total()
-    summary = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
+    summary = f"{flow}: {plural(offsets, 'offset')} of {plural(groups, 'group')} for {target}"
     if reasons:
-        left = f"{counted(reasons.total(), 'row')} not exported{by_name(reasons)}"
+        left = f"{plural(reasons.total(), 'row')} not exported{by_name(reasons)}"
         summary += f"; {left}, see `tsoffset plan`"
     failed = dict.fromkeys(row.message for row, _ in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
@@ -137,7 +137,7 @@ def _report(
     if shared := reasons[_SHARE_GROUP]:
         notices.warning(
             "share_groups_not_exported",
-            f"{flow}: {counted(shared, 'row')} of share groups not exported: no tool of Kafka sets"
+            f"{flow}: {plural(shared, 'row')} of share groups not exported: no tool of Kafka sets"
             " their offsets from a file; move these groups with `tsoffset sync`",
         )
     log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(reasons))

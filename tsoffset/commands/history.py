@@ -17,7 +17,7 @@ from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted
+from tsoffset.terminal.output import Format, Output, plural
 from tsoffset.terminal.tables import Column, table
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def history(
             f"{directory} has no cycle in that time range: keep `tsoffset run` running with this"
             " history.dir, or look further back with --since.",
         )
-    notices.note(f"{counted(len(rows), 'row')} from {counted(opened.files, 'file')} of history")
+    notices.note(f"{plural(len(rows), 'row')} from {plural(opened.files, 'file')} of history")
     return 0
 
 

@@ -181,7 +181,7 @@ def _changed_lists(
                 change = change.add(entry_of(text))
             except ValueError as error:
                 raise UsageError(f"{option}-add {text}: {error}") from None
-        overrides = overrides.changed(key, change)
+        overrides = overrides.with_change(key, change)
     return overrides
 
 

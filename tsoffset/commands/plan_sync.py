@@ -135,7 +135,7 @@ def run_once(
     printed. If Spark gives up a cycle, only this flow fails. Raises the error if Spark cannot
     start, the errors of `rewinds`, and UsageError if nothing matches.
     """
-    from tsoffset.config.selection import only_planned
+    from tsoffset.config.selection import plan_only_notice
     from tsoffset.cycle.values import rows_table
     from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
@@ -152,7 +152,7 @@ def run_once(
             if output.closed and not commit:
                 break
             if commit and not flow.commits:
-                notices.warning("flow_only_planned", only_planned(flow))
+                notices.warning("flow_only_planned", plan_only_notice(flow))
             run_cycle = cycles_of(flow)
             started = time.monotonic()
             try:
@@ -200,7 +200,7 @@ def print_cycle(
     the monotonic clock: its duration includes the printing.
     """
     from tsoffset.spark.flow import Rows
-    from tsoffset.terminal.row_columns import encoded, tally_of
+    from tsoffset.terminal.row_columns import encode_rows, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
     tally = tally_of(result.rows.table)
@@ -214,7 +214,7 @@ def print_cycle(
         if output.format is Format.TABLE:
             output.lines(cycle_lines(result.flow, list(shown), summary, config, output.width))
         else:
-            output.encoded(shown.table.schema.names, encoded(shown.table, output.format))
+            output.write_encoded(shown.table.schema.names, encode_rows(shown.table, output.format))
         output.flush()
     finally:
         # The offsets are committed, whether printing succeeds or not.

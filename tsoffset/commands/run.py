@@ -83,7 +83,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     from tsoffset.spark.sessions import Sessions
 
     sessions = Sessions.of(selection.settings.spark, len(selection.flows))
-    board = Board(Instance.here())
+    board = Board(Instance.of_this_process())
 
     def peers(flow: "FlowSettings") -> "Peers | None":
         if not flow.leader_election:
@@ -97,7 +97,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     history = None if kept.directory is None else HistoryWriter(kept, board.instance)
     past = history or RecentCycles()
 
-    def known(flow: str) -> "tuple[pa.Table, float] | None":
+    def last_known_rows(flow: str) -> "tuple[pa.Table, float] | None":
         return None if kept.directory is None else last_known(kept.directory, flow)
 
     daemon = Daemon(
@@ -107,7 +107,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
         board,
         observers=(metrics, past),
         peers=peers,
-        last_known=known,
+        last_known=last_known_rows,
     )
 
     def work() -> None:

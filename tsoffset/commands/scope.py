@@ -12,7 +12,7 @@ from tsoffset.flow.patterns import matches
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Failed, FailureKind, GroupListings, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
@@ -95,7 +95,7 @@ def warn_of_unseen_names(flow: "FlowSettings", notices: Notices) -> None:
             if names:
                 notices.warning(
                     f"{key}_not_seen",
-                    f"`{key}` of flow {flow.name} names {few(names)}, which cluster"
+                    f"`{key}` of flow {flow.name} names {abridge(names)}, which cluster"
                     f" {flow.source.alias} does not have, or does not show this user. Their"
                     " offsets are not synced, and no verdict takes them into account: run"
                     " `tsoffset check`.",
@@ -169,4 +169,4 @@ def _no_name(
         shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
         return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
     near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
-    return f"{subject} has {counted(len(every), noun)}, but {lists} select none of them.{near}"
+    return f"{subject} has {plural(len(every), noun)}, but {lists} select none of them.{near}"

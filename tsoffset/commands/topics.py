@@ -13,7 +13,7 @@ from tsoffset.replicators.topic_names import Found, TopicKind
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, in_utc
 from tsoffset.terminal.report import head
-from tsoffset.terminal.tables import Column, table, wrapped
+from tsoffset.terminal.tables import Column, table, wrap
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
@@ -57,7 +57,7 @@ def _lines(clusters: Iterable[str], found: Sequence[Found], width: int | None) -
         yield head(f"cluster {cluster}")
         messages = [one.message for one in members if one.message is not None]
         for message in messages:
-            yield from wrapped(printable(message), width, style="red")
+            yield from wrap(printable(message), width, style="red")
         if upstream := [one for one in members if one.kind is TopicKind.UPSTREAM]:
             yield from table(_UPSTREAM, upstream, width)
             yield Text()

@@ -46,7 +46,7 @@ class Findings:
         key = printable(entry.key)
         self._problems[ConfigurationProblem(key, value, allowed, entry.file, entry.line)] = None
 
-    def missing(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
+    def problem_in_file(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
         """Add a problem that has no entry, such as a missing key; `line` is where it is
         required."""
         self._problems[ConfigurationProblem(key, None, allowed, file, line)] = None

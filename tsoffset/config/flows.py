@@ -151,7 +151,7 @@ def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) 
         of_side = [name for name in origin.settings if name.startswith(f"{side}.")]
         slips = difflib.get_close_matches(f"{side}.cluster.{BOOTSTRAP.name}", of_side, n=1)
         seen = "".join(f"; there is {origin.settings[name].entry.key}" for name in slips)
-        findings.missing(
+        findings.problem_in_file(
             f"{prefix}.{BOOTSTRAP.name}",
             f"must name the brokers of {alias}, since flow {origin.name} is enabled{seen}",
             origin.file,
@@ -164,15 +164,15 @@ def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) 
             client[key.name] = text
     bootstrap_servers = read(BOOTSTRAP, addresses)
 
-    def missing(name: str, allowed: str) -> None:
-        findings.missing(f"{prefix}.{name}", allowed, origin.file)
+    def report_missing(name: str, allowed: str) -> None:
+        findings.problem_in_file(f"{prefix}.{name}", allowed, origin.file)
 
     return ClusterSettings(
         alias=alias,
         bootstrap_servers=bootstrap_servers,
         client=client,
         security=security_of(
-            _security_settings(origin, side, findings), bootstrap_servers, missing, findings
+            _security_settings(origin, side, findings), bootstrap_servers, report_missing, findings
         ),
         **origin.fields(ClusterSettings, side),
     )

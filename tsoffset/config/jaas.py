@@ -68,14 +68,14 @@ def _tokens(text: str) -> Iterator[_Token]:
         if match["quote"]:
             if match["close"] is None:
                 raise ValueError(f"has an unclosed quotation mark at column {column}")
-            yield _Token(_ESCAPE.sub(_unescaped, match["quoted"]), column, is_text=True)
+            yield _Token(_ESCAPE.sub(_unescape, match["quoted"]), column, is_text=True)
         elif match["word"]:
             yield _Token(match["word"], column, is_text=True)
         elif match["sign"]:
             yield _Token(match["sign"], column, is_text=False)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     if match["octal"]:
         return chr(int(match["octal"], 8))
     return _ESCAPED.get(match["letter"], match["letter"])

@@ -47,13 +47,13 @@ class Keys(dict[str, Key[Any]]):
         value: Any = default
         if fills is not None:
             value = next(field.default for field in fields(fills.of) if field.name == fills.name)
-        shown = _shown(value) if shown_default is None else shown_default
+        shown = _default_text(value) if shown_default is None else shown_default
         key = Key(name, value, read, shown, fills)
         self[name] = key
         return key
 
 
-def _shown(default: object) -> str:
+def _default_text(default: object) -> str:
     match default:
         case None | ():
             return "none"

@@ -144,7 +144,7 @@ def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:
     overrides = origin.overrides.get(source.name)
     if overrides is None:
         return source
-    return replace(source, settings=overrides.applied(source.settings, origin.path))
+    return replace(source, settings=overrides.apply_to(source.settings, origin.path))
 
 
 def _provider_classes(entries: Sequence[Entry]) -> dict[str, str]:
@@ -223,9 +223,9 @@ def _connect_pair(
         if keys.SOURCE_ALIAS.name in top or (not top and findings.problems):
             return None
         if origin.format is ConfigFormat.JSON or any(name in top for name in _CONNECTOR_NAMES):
-            findings.missing(keys.SOURCE_ALIAS.name, "must name the source", origin.path)
+            findings.problem_in_file(keys.SOURCE_ALIAS.name, "must name the source", origin.path)
         else:
-            findings.missing(
+            findings.problem_in_file(
                 keys.CLUSTERS.name,
                 "must list the aliases of the clusters, as in a MirrorMaker 2 file;"
                 f" a connector's configuration has {keys.SOURCE_ALIAS.name}",

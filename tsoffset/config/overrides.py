@@ -42,7 +42,7 @@ class Overrides:
 
     lists: Mapping[str, ListChange] = field(default_factory=dict)
 
-    def changed(self, key: str, change: ListChange) -> "Overrides":
+    def with_change(self, key: str, change: ListChange) -> "Overrides":
         lists = {**self.lists, key: change}
         return replace(self, lists={name: c for name, c in lists.items() if c != ListChange()})
 
@@ -54,7 +54,7 @@ class Overrides:
             for entry in entries
         )
 
-    def applied(self, settings: Mapping[str, Setting], file: str) -> Mapping[str, Setting]:
+    def apply_to(self, settings: Mapping[str, Setting], file: str) -> Mapping[str, Setting]:
         """A flow's settings with the changes. `file` is the location in messages about a list that
         the configuration does not have."""
         result = dict(settings)

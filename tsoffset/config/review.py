@@ -147,9 +147,9 @@ def _find_key(scoped: ScopedKey, dedicated: bool) -> Known:
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
-        return _cluster_setting(name[prefix.end() :], _before(scoped) + prefix.group())
+        return _cluster_setting(name[prefix.end() :], _flow_prefix(scoped) + prefix.group())
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
-        return _client_setting(name[prefix.end() :], prefix, _before(scoped))
+        return _client_setting(name[prefix.end() :], prefix, _flow_prefix(scoped))
     if _PROVIDER_PARAMETER.match(name):
         return "has no effect: providers read any file or variable that the configuration names"
     if of_file:
@@ -160,7 +160,7 @@ def _find_key(scoped: ScopedKey, dedicated: bool) -> Known:
     if _is_accepted(name):
         return None
     if scoped.flow is not None:
-        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _before(scoped))
+        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _flow_prefix(scoped))
     elif dedicated and "->" in name:
         return UnknownKey(
             "has no effect: it belongs to a flow between clusters that are not in `clusters`"
@@ -235,7 +235,7 @@ def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
     return UnknownKey(f"unknown to Kafka's {prefix['client']} clients; it has no effect here")
 
 
-def _before(scoped: ScopedKey) -> str:
+def _flow_prefix(scoped: ScopedKey) -> str:
     return "" if scoped.flow is None else f"{'->'.join(scoped.flow)}."
 
 

@@ -51,7 +51,7 @@ PROTOCOL = _key(
 _key("security.providers", "none", _of_java())
 
 
-def _refused(why: str) -> Callable[[str], str]:
+def _refuse(why: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         raise ValueError(why)
 
@@ -132,7 +132,7 @@ for _name in _ASSERTIONS.split():
     _key(
         f"sasl.oauthbearer.assertion.{_name}",
         "none",
-        _refused("tokens by signed assertions are not supported; use client credentials"),
+        _refuse("tokens by signed assertions are not supported; use client credentials"),
     )
 KERBEROS_SERVICE = _key("sasl.kerberos.service.name", "none")
 # For parts of Java's login that tsoffset does not have, or for checks that brokers make.

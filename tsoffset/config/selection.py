@@ -113,7 +113,7 @@ class Selector:
         return Configuration.read(self.config).text != text
 
 
-def only_planned(flow: FlowSettings) -> str:
+def plan_only_notice(flow: FlowSettings) -> str:
     return (
         f"flow {flow.name}: sync.group.offsets.enabled is false, so this is a plan and nothing is "
         "committed; set it to true, or remove it, to commit"

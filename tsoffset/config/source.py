@@ -70,7 +70,9 @@ def parse(text: str, form: ConfigFormat, file: str, findings: Findings) -> tuple
     for entry in parser(text, file, findings):
         key = entry.key.encode(errors="backslashreplace").decode()
         if key != entry.key or _SURROGATE.search(entry.text):
-            findings.missing(key, "has a \\u escape that is half of a character", file, entry.line)
+            findings.problem_in_file(
+                key, "has a \\u escape that is half of a character", file, entry.line
+            )
             continue
         earlier = last.pop(entry.key, None)
         if earlier is not None:
@@ -97,7 +99,7 @@ def _properties(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
                     )
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError:
-        findings.missing("\\u", "must be followed by four hexadecimal digits", file, line)
+        findings.problem_in_file("\\u", "must be followed by four hexadecimal digits", file, line)
     return tuple(entries)
 
 
@@ -110,13 +112,15 @@ def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
     try:
         document = json.loads(text, object_pairs_hook=members)
     except json.JSONDecodeError as error:
-        findings.missing("JSON", f"cannot be parsed: {error.msg}", file, error.lineno)
+        findings.problem_in_file("JSON", f"cannot be parsed: {error.msg}", file, error.lineno)
         return ()
     except (RecursionError, ValueError):
-        findings.missing("JSON", "cannot be parsed: nested too deeply, or too long a number", file)
+        findings.problem_in_file(
+            "JSON", "cannot be parsed: nested too deeply, or too long a number", file
+        )
         return ()
     if not isinstance(document, tuple):
-        findings.missing("JSON", "must be one object, a connector's configuration", file)
+        findings.problem_in_file("JSON", "must be one object, a connector's configuration", file)
         return ()
     # Connect's REST API takes {"name": ..., "config": {...}}; a file may hold the inner object.
     nested = [value for key, value, _ in document if key == "config"]

@@ -27,7 +27,7 @@ INT32_MAX = 2**31 - 1
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
-def matching(pattern: str, allowed: str) -> Callable[[str], str]:
+def text_matching(pattern: str, allowed: str) -> Callable[[str], str]:
     """A reader of text that matches a pattern as a whole, without blanks around it."""
     compiled = re.compile(pattern, re.DOTALL)
 
@@ -39,13 +39,13 @@ def matching(pattern: str, allowed: str) -> Callable[[str], str]:
     return read
 
 
-text = matching(".+", "must not be empty")
+text = text_matching(".+", "must not be empty")
 # Part of a topic's name.
-name_part = matching(
+name_part = text_matching(
     "[0-9A-Za-z._-]+", "must be made of letters, digits, `.`, `_` and `-`, as topic names are"
 )
 # A cluster's name, which keys and remote topics begin with.
-alias = matching(r"(?!.*->)[^\s,]+", "must be a name without spaces, commas and arrows")
+alias = text_matching(r"(?!.*->)[^\s,]+", "must be a name without spaces, commas and arrows")
 # A list separated by commas; empty text is an empty list.
 names = split_list
 
@@ -111,14 +111,14 @@ def number(least: float, most: float) -> Callable[[str], float]:
 def as_text(read: Callable[[str], object]) -> Callable[[str], str]:
     """A reader that accepts what `read` accepts, and returns the text."""
 
-    def checked(value: str) -> str:
+    def check(value: str) -> str:
         read(value)
         return value.strip()
 
-    return checked
+    return check
 
 
-def listed(accepts: Callable[[str], bool], allowed: str) -> Callable[[str], tuple[str, ...]]:
+def list_of(accepts: Callable[[str], bool], allowed: str) -> Callable[[str], tuple[str, ...]]:
     """A reader of a list of which `accepts` accepts every item; empty text is an empty list."""
 
     def read(value: str) -> tuple[str, ...]:
@@ -139,15 +139,15 @@ def _is_url(text: str) -> bool:
         return False
 
 
-listeners = listed(
+listeners = list_of(
     lambda item: _is_url(item) and urlsplit(item).port is not None,
     "must be a list of http://host:port or https://host:port",
 )
-hosts = listed(
+hosts = list_of(
     lambda item: item == "*" or _HOST.fullmatch(item) is not None,
     "must be a list of host names without scheme and port, or *",
 )
-urls = listed(
+urls = list_of(
     lambda item: _is_url(item) and "@" not in urlsplit(item).netloc,
     "must be a list of http or https addresses without user and password",
 )

@@ -121,7 +121,7 @@ def ask_for_ranges(cache: PartitionCache, evidence: Evidence) -> Generator[Quest
             log_end = yield from inquiry.log_end(Side.SOURCE)
     except Unanswered:
         return  # the translations will say why
-    if LogEnds(source.end, log_end, target.end).behind(cache.ends):
+    if LogEnds(source.end, log_end, target.end).is_behind(cache.ends):
         return
     evidence.first_from = cache.first_from
     if cache.frontier is not None and cache.frontier[1] >= target.start:
@@ -147,7 +147,7 @@ class Learned:
     answers_hold: Holds | None = None
 
 
-def learned(
+def learn(
     blank: PartitionCache,
     usable: PartitionCache | None,
     evidence: Evidence,
@@ -165,7 +165,7 @@ def learned(
         return Learned(None)  # has to be noticed again
     own = source.own_range
     ends = LogEnds(source.end, source.end if own is None else max(own.end, source.end), target.end)
-    if usable is not None and ends.behind(usable.ends):
+    if usable is not None and ends.is_behind(usable.ends):
         usable = None
     pairs = dict(usable.pairs) if usable is not None else {}
     pairs |= evidence.proven

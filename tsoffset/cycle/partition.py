@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learned
+from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learn
 from tsoffset.cycle.fast_path_answers import FastPathAnswers, FastPathOffsets
 from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.side_reads import SideReads
@@ -86,7 +86,7 @@ class _Walk(NamedTuple):
     is_read_once: bool
 
 
-def _within(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int]:
+def _offsets_between(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int]:
     """Those of the offsets, ascending, that lie between the records of two pairs."""
     first = bisect_right(offsets, lowest.source_offset)
     return offsets[first : bisect_left(offsets, highest.source_offset)]
@@ -207,7 +207,9 @@ class Partition:
         if not self._held:
             return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
-        distances = self._distances(following, self._walks()) or self._predicted(following)
+        distances = self._distances(following, self._walks()) or self._predicted_distances(
+            following
+        )
         likely = self._at_distances(distances).looked_at
         own = np.array(following, np.int64)
         return {**likely, Side.SOURCE: np.union1d(own, likely[Side.SOURCE])}
@@ -220,10 +222,10 @@ class Partition:
                 for fetched in prefetch.reads[side].kept:
                     reads.keep(fetched)
 
-    def _holding(self, side: Side, offset: int) -> FetchedRange | None:
-        held = self._reads[side].holding(offset)
+    def _kept_range(self, side: Side, offset: int) -> FetchedRange | None:
+        held = self._reads[side].range_with(offset)
         if held is None and self._prefetch is not None:
-            held = self._prefetch.reads[side].holding(offset)
+            held = self._prefetch.reads[side].range_with(offset)
         return held
 
     def _at_distances(self, distances: Mapping[int, int]) -> FastPathOffsets:
@@ -285,7 +287,7 @@ class Partition:
             return found.get(question, _NOTHING)
         if self._evidence.view(question.side).covered_to(what.offset) > what.offset:
             return None
-        held = self._holding(question.side, what.offset) if what.max_bytes == 1 else None
+        held = self._kept_range(question.side, what.offset) if what.max_bytes == 1 else None
         return _NOTHING if held is None else held
 
     def _start_outermost(self, offsets: Sequence[int]) -> None:
@@ -368,7 +370,7 @@ class Partition:
         return [
             (lowest, highest)
             for lowest, highest in walks
-            if _within(self._held, lowest, highest)
+            if _offsets_between(self._held, lowest, highest)
             and passed_between(self._evidence, lowest, highest)
         ]
 
@@ -381,10 +383,10 @@ class Partition:
         for lowest, highest in walks:
             walk = self._walks_asked_of.get(highest.distance)
             if walk is None or walk.is_read_once:
-                found |= dict.fromkeys(_within(offsets, lowest, highest), highest.distance)
+                found |= dict.fromkeys(_offsets_between(offsets, lowest, highest), highest.distance)
         return found
 
-    def _predicted(self, offsets: Sequence[int]) -> dict[int, int]:
+    def _predicted_distances(self, offsets: Sequence[int]) -> dict[int, int]:
         """The distance of each offset that an earlier cycle's pairs predict; empty unless the two
         outermost pairs agree."""
         predictions = self._evidence.predictions if self._is_plain else ()
@@ -405,7 +407,7 @@ class Partition:
     def _forget(self, above: int) -> None:
         """Drop what was read above a source offset, and above its copy."""
         pairs = self._evidence.pairs
-        pair = pairs.above(above) or pairs.below(above)
+        pair = pairs.nearest_above(above) or pairs.nearest_below(above)
         self._reads[Side.SOURCE].drop_above(above)
         # Copies that lie higher than the distance of the pair predicts are read again later.
         self._reads[Side.TARGET].drop_above(above + pair.distance if pair else -1)
@@ -431,7 +433,7 @@ class Partition:
         reads = self._reads[side]
         yield from reads.kept
         for fetched in self._evidence.view(side).fetched_ranges:
-            if reads.holding(fetched.start) is not fetched:
+            if reads.range_with(fetched.start) is not fetched:
                 yield fetched
 
     def answer(self, answers: Answers) -> None:
@@ -480,13 +482,13 @@ class Partition:
                 evidence.source_log_end,
             )
 
-    def translated(self, blank: PartitionCache | None) -> TranslatedPartition:
+    def result(self, blank: PartitionCache | None) -> TranslatedPartition:
         """The partition's translations and what to cache, after all translators have ended. If
         its logs cannot be identified now (`blank` is None), the cache stays as it was."""
         evidence, translations = self._evidence, self._translations()
         left = Learned(self.work.cache)
         if blank is not None:
-            left = learned(blank, self._usable, evidence, translations)
+            left = learn(blank, self._usable, evidence, translations)
         return TranslatedPartition(
             self.work,
             translations,

@@ -115,7 +115,7 @@ class Prefetch:
 
     def _lookup_at(self, side: Side, offset: int) -> Question | None:
         """One side's time lookup of the source record at an offset; None if that is not known."""
-        held = self.reads[SOURCE].holding(offset)
+        held = self.reads[SOURCE].range_with(offset)
         if held is None:
             return None
         try:

@@ -92,11 +92,11 @@ def translate_with_cache(
     """The translations of all positions, what to cache for the next cycle, and the
     cost. What the last cycle cached (`PartitionWork.cache`) saves questions where it is valid.
     """
-    logs, not_compacted = _described(flow, source, target, work)
+    logs, not_compacted = _describe(flow, source, target, work)
     run = _Run(flow, source, target)
     blanks = {one.source: logs.blank(one) for one in work}
     done = {
-        one.source: _refused(flow, one)
+        one.source: _refuse(flow, one)
         for one in work
         if one.cache is not None
         and (identity := logs.source.get(one.source)) is not None
@@ -106,7 +106,7 @@ def translate_with_cache(
         Partition(
             flow,
             one,
-            _usable(one, blanks[one.source]),
+            _usable_cache(one, blanks[one.source]),
             None,
             not_compacted=one.target.topic in not_compacted,
         )
@@ -114,11 +114,11 @@ def translate_with_cache(
         if one.source not in done
     )
     for part in run.translate(parts):
-        done[part.work.source] = part.translated(blanks[part.work.source])
+        done[part.work.source] = part.result(blanks[part.work.source])
     return TranslatedWork([done[one.source] for one in work], run.cost, logs)
 
 
-def _described(
+def _describe(
     flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
 ) -> tuple[Identities, Collection[str]]:
     """The identities of both sides' logs, and the target topics that are known not to be compacted.
@@ -142,14 +142,14 @@ def _described(
     return logs, not_compacted
 
 
-def _usable(part: PartitionWork, blank: PartitionCache | None) -> PartitionCache | None:
+def _usable_cache(part: PartitionWork, blank: PartitionCache | None) -> PartitionCache | None:
     cache = part.cache
     if cache is None or blank is None or not cache.same_logs(blank):
         return None
     return cache
 
 
-def _refused(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
+def _refuse(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
     """For a source partition of which a former leader answers: a broker that is cut off from its
     cluster still takes itself for the leader. Its log lacks what was written since, and groups
     would seem to have read all of it."""

@@ -76,7 +76,7 @@ def matching_rows(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Arr
     return found["index"].to_arrow()
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
+def concat_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema, one table after the other. Nothing is copied where only one
     has rows."""
     there = [rows for rows in tables if len(rows)]

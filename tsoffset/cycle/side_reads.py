@@ -75,7 +75,7 @@ class SideReads:
                 if question.what.max_bytes == 1 and fetched.start < fetched.end:
                     self.sizes.note(fetched.end - fetched.start, fetched.bytes_read)
                 self.keep(fetched)
-            if self.holding(offset) is None:
+            if self.range_with(offset) is None:
                 self.failed.add(offset)
 
     def keep(self, fetched: FetchedRange) -> None:
@@ -92,7 +92,7 @@ class SideReads:
         self._ranges[first:behind] = [fetched]
         self._fresh.append(fetched)
 
-    def holding(self, offset: int) -> FetchedRange | None:
+    def range_with(self, offset: int) -> FetchedRange | None:
         """The kept range that holds an offset; None if there is none."""
         at = bisect_right(self._starts, offset) - 1
         return self._ranges[at] if at >= 0 and self._ranges[at].end > offset else None
@@ -109,7 +109,7 @@ class SideReads:
         """The kept ranges that are not empty and are new since the last call; after
         `drop_above`, all that are left."""
         fresh, self._fresh = self._fresh, []
-        return [fetched for fetched in fresh if self.holding(fetched.start) is fetched]
+        return [fetched for fetched in fresh if self.range_with(fetched.start) is fetched]
 
     def drop_above(self, above: int) -> None:
         """Keep only what begins at an offset or before it."""

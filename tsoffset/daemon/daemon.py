@@ -11,7 +11,7 @@ import structlog
 
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.overrides_files import seconds_between_looks
-from tsoffset.config.selection import Selection, Selector, only_planned
+from tsoffset.config.selection import Selection, Selector, plan_only_notice
 from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
@@ -112,7 +112,7 @@ class Daemon:
         starts_by = self._starts_by
         if starts_by is not None and time.monotonic() > starts_by:
             return False
-        return all(loop.alive() and not loop.hung() for loop in list(self._loops.values()))
+        return all(loop.alive() and not loop.is_hung() for loop in list(self._loops.values()))
 
     # --- controls, from any thread: KeyError for a flow that does not run here ----------------
 
@@ -218,7 +218,7 @@ class Daemon:
 
     def _loop(self, flow: FlowSettings, selection: Selection) -> FlowLoop:
         if not flow.commits:
-            log.warning("flow_only_planned", flow=flow.name, message=only_planned(flow))
+            log.warning("flow_only_planned", flow=flow.name, message=plan_only_notice(flow))
         return FlowLoop(
             flow.name,
             selection,

@@ -48,14 +48,14 @@ Enter = Callable[[ClusterSettings, str, float], KafkaMembership]
 """From a cluster, a group's name and the seconds of a session to a membership."""
 
 
-def _checked(instance: Instance) -> Instance:
+def _check(instance: Instance) -> Instance:
     if not math.isfinite(instance.started_at):
         raise ValueError("no time")
     is_safe = instance.url is None or _URL.fullmatch(instance.url)
     return instance if is_safe else replace(instance, url=None)
 
 
-_Instance = Annotated[Instance, AfterValidator(_checked)]
+_Instance = Annotated[Instance, AfterValidator(_check)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,11 @@ class Election(Peers):
             exchange = self._beat if self._joined else self._join
             pause = (self._step_down if self._hung() else exchange)(self._membership)
         except TsoffsetError as error:  # unusable addresses
-            pause = self._missed(Failed(FailureKind.INTERNAL, str(error)))
+            pause = self._note_failure(Failed(FailureKind.INTERNAL, str(error)))
         except Exception as error:  # if the thread ended, this instance would never lead again
             if not self._ending.is_set():
                 log.exception("election_failed", flow=self._flow.name)
-            pause = self._missed(
+            pause = self._note_failure(
                 Failed(
                     FailureKind.INTERNAL,
                     f"elect the leader of {self._flow.name}: {type(error).__name__}: {error}; "
@@ -211,19 +211,19 @@ class Election(Peers):
         self._told_failing = self._failing()
         if self._told_failing:
             # Another instance leads as soon as it knows.
-            self._void(MemberState.REMOVED)
+            self._note_removal(MemberState.REMOVED)
         # The last leader claims the lead. Unless the coordinator removed it, no other member leads.
         holds = self._agreed is not None and self._has_lead(self._agreed)
         told = MEMBER.dump_json(Member(self._instance, holds, self._told_failing))
         answer = membership.join(told, agree)
         if isinstance(answer, Failed):
-            return self._missed(answer)
+            return self._note_failure(answer)
         if isinstance(answer, MemberState):
-            self._void(answer)
+            self._note_removal(answer)
             return _AT_ONCE_SECONDS
         self._agreed = _read(AGREED, answer.content)
         self._joined = True
-        self._known(answer.asked_at)
+        self._note_known(answer.asked_at)
         return BEAT_SECONDS
 
     def _beat(self, membership: KafkaMembership) -> float:
@@ -237,23 +237,23 @@ class Election(Peers):
         asked_at = self._now()
         answer = membership.beat()
         if isinstance(answer, Failed):
-            return self._missed(answer)
+            return self._note_failure(answer)
         if answer is MemberState.MEMBER:
             # The generation has not changed, so no other member has become leader.
-            self._known(asked_at)
+            self._note_known(asked_at)
             return BEAT_SECONDS
         # While members rejoin, the session continues from the last heartbeat: the coordinator waits
         # that long for each.
         self._joined = False
-        self._void(answer)
+        self._note_removal(answer)
         return 0.0
 
     def _step_down(self, membership: KafkaMembership) -> float:
         """Leave the group: the flow's thread hangs, and cannot close the election."""
         self._joined = False
-        self._void(MemberState.REMOVED)
+        self._note_removal(MemberState.REMOVED)
         membership.leave()
-        return self._missed(
+        return self._note_failure(
             Failed(
                 FailureKind.INTERNAL,
                 f"elect the leader of {self._flow.name}: a cycle of this instance, or its read of"
@@ -263,17 +263,17 @@ class Election(Peers):
             )
         )
 
-    def _void(self, standing: MemberState) -> None:
+    def _note_removal(self, standing: MemberState) -> None:
         if standing is MemberState.REMOVED:
             self._agreed = None
             self._known_until = float("-inf")
 
-    def _known(self, asked_at: float) -> None:
+    def _note_known(self, asked_at: float) -> None:
         """The coordinator knew this member at that time, so it does until the session ends."""
         self._known_until = asked_at + SESSION_SECONDS
         self._failed = None
 
-    def _missed(self, failed: Failed) -> float:
+    def _note_failure(self, failed: Failed) -> float:
         if self._ending.is_set():
             return 0.0
         self._failed = failed

@@ -114,8 +114,8 @@ class FlowLoop:
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self.run, name=f"flow {name}", daemon=True)
-        self._peers.leave_while(self.hung)
-        self._peers.give_way_if(self.failing)
+        self._peers.leave_while(self.is_hung)
+        self._peers.give_way_if(self.is_failing)
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -136,16 +136,16 @@ class FlowLoop:
         """Wait for the end of the last cycle, at most `seconds`."""
         self._thread.join(seconds)
 
-    def hung(self) -> bool:
+    def is_hung(self) -> bool:
         """True if a cycle, or a read of the history, still runs long after the time limit: in this
         loop, or in the previous loop of the flow, if this one waits for its end."""
         before = self._after
-        if before is not None and before.alive() and before.hung():
+        if before is not None and before.alive() and before.is_hung():
             return True
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
-    def failing(self) -> bool:
+    def is_failing(self) -> bool:
         """True if the last cycles here had no result, for whatever reason: another instance may
         reach what this one does not."""
         status = self._board.status(self.name)
@@ -185,9 +185,11 @@ class FlowLoop:
                 seconds = self._next()
             except BROKEN as error:
                 log.exception("flow_broke", flow=self.name)
-                words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
+                words = (
+                    f"the loop of the flow failed and was restarted: {_unexpected_error(error)}",
+                )
                 self._since = None
-                self._schedule.ended(self._now(), failures_in_a_row=1)
+                self._schedule.advance(self._now(), failures_in_a_row=1)
                 seconds = max(0.0, self._schedule.due - self._now())
                 self._board.update(
                     self.name,
@@ -211,7 +213,7 @@ class FlowLoop:
         now, interval = self._now(), self._selection.flow(self.name).sync_interval_seconds
         if self._waiting or interval != self._schedule.interval:
             self._schedule.restart(now, interval)
-            self._board.resumed(self.name)
+            self._board.resume(self.name)
             self._waiting = False
         if self._asked or now >= self._schedule.due:
             self._asked = False
@@ -269,9 +271,9 @@ class FlowLoop:
             log.info("cycle_ended_by_stop", flow=self.name)
             return
         self._since = None
-        self._report(self._ended(flow, result, error, started_at, started), error)
+        self._report(self._finish_cycle(flow, result, error, started_at, started), error)
 
-    def _ended(
+    def _finish_cycle(
         self,
         flow: FlowSettings,
         result: CycleResult | None,
@@ -283,7 +285,7 @@ class FlowLoop:
         cycle = Cycle(self.name, self._number, started_at, seconds, flow.commits)
         if result is None:
             assert error is not None
-            words = str(error) if isinstance(error, TsoffsetError) else _unexpected(error)
+            words = str(error) if isinstance(error, TsoffsetError) else _unexpected_error(error)
             return replace(cycle, error=words, over_limit=isinstance(error, CycleOverLimit))
         if not len(result.rows):
             # Without DESCRIBE on them, groups are not listed, and no request fails.
@@ -320,7 +322,7 @@ class FlowLoop:
                 observer.cycle_ended(cycle, status)
             except BROKEN:
                 log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
-        late = self._schedule.ended(self._now(), failures_in_a_row=status.failures_in_a_row)
+        late = self._schedule.advance(self._now(), failures_in_a_row=status.failures_in_a_row)
         # The first cycle starts Spark's workers and translates everything, so its duration does not
         # show that the interval is too short.
         first, self._first = self._first, False
@@ -357,7 +359,7 @@ class FlowLoop:
         return FlowState.STANDBY if problem is None else FlowState.FAILED
 
 
-def _unexpected(error: BaseException) -> str:
+def _unexpected_error(error: BaseException) -> str:
     return (
         f"{type(error).__name__}: {error}; this is an internal error; please report it with the"
         " traceback from the log"

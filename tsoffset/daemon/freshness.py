@@ -10,7 +10,7 @@ past the log's end), or committed it: the target offset is `now - in_sync_at` se
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import ROWS, by_name, columns_table, joined, matching_rows
+from tsoffset.cycle.schema import ROWS, by_name, columns_table, concat_rows, matching_rows
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 
@@ -31,7 +31,7 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     it. A group that failed as a whole keeps the rows of its partitions from before, with the
     outcome, reason and message of the failure."""
     whole = pc.and_(rows["source_topic"].is_null(), rows["group"].is_valid())
-    rows = joined([rows, _of_failed_groups(before, rows.filter(whole))])
+    rows = concat_rows([rows, _of_failed_groups(before, rows.filter(whole))])
     at = matching_rows(rows, before, PAIR)
     last = before.select(FRESHNESS.names).take(at)
     offset = rows["source_offset"]

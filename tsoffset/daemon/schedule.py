@@ -15,7 +15,7 @@ class Schedule:
     interval: float
     due: float
 
-    def ended(self, now: float, *, failures_in_a_row: int = 0) -> int:
+    def advance(self, now: float, *, failures_in_a_row: int = 0) -> int:
         """Set `due` to the next start after the end of a cycle, and return the number of starts
         that the cycle missed.
 

@@ -23,7 +23,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult
-from tsoffset.terminal.output import IN_PLACE, Tally, by_name, counted
+from tsoffset.terminal.output import IN_PLACE, Tally, by_name, plural
 from tsoffset.version import __version__
 
 
@@ -57,7 +57,7 @@ class Instance:
     url: str | None = None
 
     @classmethod
-    def here(cls) -> "Instance":
+    def of_this_process(cls) -> "Instance":
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), os.getpid(), time.time())
 
 
@@ -254,7 +254,7 @@ class Board:
             self._statuses[flow] = status = replace(status, **changes)
             return status
 
-    def resumed(self, flow: str) -> None:
+    def resume(self, flow: str) -> None:
         """After a pause or standby: set the state to that of the last cycle."""
         status = self.status(flow)
         if status is not None:
@@ -299,7 +299,7 @@ def _nothing_synced(tally: Tally) -> str | None:
     """Why no group of a flow can be synced; None if one can, or if that is normal."""
     if tally.reasons.keys() <= _USUAL or any(tally.outcomes[kind] for kind in IN_PLACE):
         return None
-    skipped = counted(tally.outcomes[OutcomeKind.SKIPPED], "row")
+    skipped = plural(tally.outcomes[OutcomeKind.SKIPPED], "row")
     return (
         f"no group can be synced: all {skipped} are skipped{by_name(tally.reasons)}; run `tsoffset"
         " check` to see why"
@@ -328,7 +328,7 @@ def _state_after(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
     if cycle.result.unreachable:
         return FlowState.FAILED, tuple(row.message or "" for row in cycle.result.rows)
     if cycle.tally is not None and cycle.tally.failed:
-        rows = counted(cycle.tally.failed, "row")
+        rows = plural(cycle.tally.failed, "row")
         failed = f"{rows} failed; see the groups with outcome failed"
         return FlowState.DEGRADED, (failed, *warnings)
     if cycle.tally is not None and (nothing := _nothing_synced(cycle.tally)) is not None:

@@ -188,7 +188,7 @@ class Summary:
             for row in selected.iter_rows(named=True)
         ]
 
-    def placed(self) -> pl.DataFrame:
+    def with_pairs(self) -> pl.DataFrame:
         """The entries that have group-partitions, to be passed to `entries`."""
         return self._entries.filter(pl.col("pairs") > 0)
 

@@ -86,20 +86,20 @@ def whole_name(name: str) -> str:
 
 def written_groups(chooser: GroupFilter) -> WrittenNames:
     """The group names that a filter lists literally; none for a custom class."""
-    return _written(chooser, chooser.should_replicate_group)
+    return _names_written(chooser, chooser.should_replicate_group)
 
 
 def written_topics(chooser: TopicFilter) -> WrittenNames:
-    return _written(chooser, chooser.should_replicate_topic)
+    return _names_written(chooser, chooser.should_replicate_topic)
 
 
-def _written(chooser: object, passes: Callable[[str], bool]) -> WrittenNames:
+def _names_written(chooser: object, passes: Callable[[str], bool]) -> WrittenNames:
     if isinstance(chooser, DefaultGroupFilter | DefaultTopicFilter):
         return chooser.written_names()
     if isinstance(chooser, AssignedGroups):
         return WrittenNames(tuple(filter(passes, sorted(chooser.groups))), only=True)
     if isinstance(chooser, MatchingNames):
-        inner, own = _written(chooser.inner, passes), name_written(chooser.pattern.pattern)
+        inner, own = _names_written(chooser.inner, passes), name_written(chooser.pattern.pattern)
         names = inner.names if own is None else (*inner.names, own)
         passing = tuple(filter(passes, dict.fromkeys(names)))
         return WrittenNames(passing, inner.only or own is not None)

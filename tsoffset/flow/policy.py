@@ -298,16 +298,16 @@ class _IncludeExclude:
     def __init__(self, key: str, include: Sequence[str], exclude: Sequence[str]) -> None:
         self._key = key
         self._written = tuple(map(name_written, include))
-        self._include = _compiled(key, include)
-        self._exclude = _compiled(f"{key}.exclude", exclude)
+        self._include = _compile(key, include)
+        self._exclude = _compile(f"{key}.exclude", exclude)
 
     def configure(self, settings: dict[str, str]) -> None:
         """Use the two lists; an absent list stays as it is. Raises InvalidSetting."""
         if (include := settings.get(self._key)) is not None:
-            self._include = _compiled(self._key, split_list(include))
+            self._include = _compile(self._key, split_list(include))
             self._written = tuple(map(name_written, split_list(include)))
         if (exclude := settings.get(f"{self._key}.exclude")) is not None:
-            self._exclude = _compiled(f"{self._key}.exclude", split_list(exclude))
+            self._exclude = _compile(f"{self._key}.exclude", split_list(exclude))
 
     def written_names(self) -> WrittenNames:
         names = [name for name in self._written if name is not None]
@@ -346,7 +346,7 @@ class DefaultTopicFilter(_IncludeExclude):
         return self._admits(topic)
 
 
-def _compiled(key: str, patterns: Sequence[str]) -> re.Pattern[str] | None:
+def _compile(key: str, patterns: Sequence[str]) -> re.Pattern[str] | None:
     try:
         return compile_list(patterns)
     except InvalidPattern as error:

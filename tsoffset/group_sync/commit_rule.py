@@ -96,8 +96,8 @@ GROUP_ACTIVE = (
 )
 
 
-def _shortened(text: pl.Expr) -> pl.Expr:
-    """As `printable.shortened`: a group's name may have 32,767 characters."""
+def _shorten(text: pl.Expr) -> pl.Expr:
+    """As `printable.shorten`: a group's name may have 32,767 characters."""
     tail = (LONGEST_MESSAGE - 1) // 2
     ends = text.str.head(LONGEST_MESSAGE - 1 - tail), text.str.tail(tail)
     too_long = text.str.len_chars() > LONGEST_MESSAGE
@@ -106,7 +106,7 @@ def _shortened(text: pl.Expr) -> pl.Expr:
 
 _partition = pl.format("{}-{}", "target_topic", "partition")
 _MESSAGES = {
-    Reason.GROUP_ACTIVE: _shortened(pl.format(GROUP_ACTIVE, "group")),
+    Reason.GROUP_ACTIVE: _shorten(pl.format(GROUP_ACTIVE, "group")),
     Reason.UNSUPPORTED_GROUP: pl.format(
         "{} is a share group, which the target does not support: it needs brokers of Kafka 4.2 or "
         "later with the feature share.version=1",

@@ -180,7 +180,7 @@ def unread(groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed) -> ReadTa
     return join_cache(commits, cached, KnownLogs.none().ranges, empty(TARGET_COMMITS))
 
 
-def untranslated(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
+def failed_translations(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
     """What `Steps.translate` returns if nothing could be translated."""
     return select(
         offsets.select(
@@ -204,7 +204,7 @@ class ReadGroups:
     logs: KnownLogs
 
     @classmethod
-    def nothing(cls) -> "ReadGroups":
+    def none(cls) -> "ReadGroups":
         """The result for no groups."""
         return cls(empty(READ_COMMITS), empty(CACHE), KnownLogs.none())
 

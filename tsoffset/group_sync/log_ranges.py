@@ -48,7 +48,7 @@ def log_ranges(
 ) -> KnownLogs:
     """Read the logs of `partitions` (PARTITIONS) on both clusters. Identities are read before
     ranges: so a log that is truncated between the two is noticed."""
-    cached, void = _cached(flow, partitions)
+    cached, void = _cached_partitions(flow, partitions)
     found: list[tuple[Any, ...]] = []
     topic_ids: dict[str, str] = {}
     if cached:
@@ -73,7 +73,7 @@ def log_ranges(
             copies = target_ranges[0][copy]
             if isinstance(span, Failed) or isinstance(own, Failed) or isinstance(copies, Failed):
                 continue
-            if LogEnds(span.end, own.end, copies.end).behind(one.ends):
+            if LogEnds(span.end, own.end, copies.end).is_behind(one.ends):
                 void.add(one.source)
                 continue
             partition = (one.source.topic, one.source.partition)
@@ -87,7 +87,7 @@ def log_ranges(
     )
 
 
-def _cached(
+def _cached_partitions(
     flow: FlowSettings, partitions: pl.DataFrame
 ) -> tuple[list[tuple[PartitionCache, TopicPartition]], set[TopicPartition]]:
     """The partitions whose target partition is still the same under today's policy, each with that

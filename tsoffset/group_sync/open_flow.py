@@ -35,7 +35,7 @@ class OpenFlow:
         found = source_commits(self.settings, self.source, frame, self.competing_flows)
         return list(commits_of(found))
 
-    def translated(
+    def translate(
         self, commits: Sequence[SourceCommit], observe: Observe | None = None
     ) -> list[TranslatedCommit]:
         """The commits with their translations, as a cycle joins them; none for a group that has

@@ -94,7 +94,7 @@ def is_same_topic(then: pl.DataFrame, now: pl.DataFrame) -> pl.Expr:
 def without_changed(work: pl.DataFrame, is_changed: pl.Expr) -> pl.DataFrame:
     """The work; rows whose logs have changed since they were translated fail."""
     changed = work.select(is_changed=is_changed.fill_null(False)).to_series()
-    return _unanswered(work, changed, pl.lit(FailureKind.NO_LEADER), pl.lit(_CHANGED_MEANWHILE))
+    return _fail_rows(work, changed, pl.lit(FailureKind.NO_LEADER), pl.lit(_CHANGED_MEANWHILE))
 
 
 def leader_epochs(commits: pl.DataFrame) -> pl.DataFrame:
@@ -178,10 +178,10 @@ def without_lost(work: pl.DataFrame, ends: pl.DataFrame, is_new: pl.Expr) -> pl.
     rows = left_join(rows, verdicts, ["row"])
     is_lost = rows["lost_reason"].is_not_null()
     reasons = pl.col("lost_reason"), pl.col("lost_message")
-    return _unanswered(rows, is_lost, *reasons).select(work.columns)
+    return _fail_rows(rows, is_lost, *reasons).select(work.columns)
 
 
-def _unanswered(
+def _fail_rows(
     work: pl.DataFrame, which: pl.Series, reason: pl.Expr, message: pl.Expr
 ) -> pl.DataFrame:
     """The work; the rows of `which` lose their translation, and get this reason and message."""

@@ -75,7 +75,7 @@ def _translations(parts: Sequence[TranslatedPartition]) -> pl.DataFrame:
     numbers = np.arange(len(parts))
     translated = pl.DataFrame(
         [
-            (offset, *answer_columns(translation), *_held(one.learned.holds.get(offset)))
+            (offset, *answer_columns(translation), *_holds_columns(one.learned.holds.get(offset)))
             for one in parts
             for offset, translation in one.translations.items()
         ],
@@ -86,9 +86,9 @@ def _translations(parts: Sequence[TranslatedPartition]) -> pl.DataFrame:
     found = [select(rows.hstack(translated), TRANSLATIONS)]
     sizes = [len(one.answers.offset) for one in parts]
     if any(sizes):
-        held = zip(*(_held(one.learned.answers_hold) for one in parts), strict=True)
+        held = zip(*(_holds_columns(one.learned.answers_hold) for one in parts), strict=True)
         of_each = of_each.hstack(_frame(**dict(zip(_HELD, held, strict=True))))
-        found.append(_answered(parts, of_each[np.repeat(numbers, sizes)]))
+        found.append(_fast_path_rows(parts, of_each[np.repeat(numbers, sizes)]))
     return pl.concat(found)
 
 
@@ -109,14 +109,14 @@ def answer_columns(translation: Translation) -> tuple[Any, ...]:
             return (reason, message, stamp, *(None,) * len(ANSWER))
 
 
-def _held(holds: Holds | None) -> tuple[bool, int | None, int | None, int | None]:
+def _holds_columns(holds: Holds | None) -> tuple[bool, int | None, int | None, int | None]:
     ends = None if holds is None else holds.while_ends
     if ends is None:
         return holds is not None, None, None, None
     return True, ends.source, ends.source_log, ends.target
 
 
-def _answered(parts: Sequence[TranslatedPartition], rows: pl.DataFrame) -> pl.DataFrame:
+def _fast_path_rows(parts: Sequence[TranslatedPartition], rows: pl.DataFrame) -> pl.DataFrame:
     """The fast path's answers in all partitions; each row of `rows` has the partition of one."""
     copy = np.concatenate([one.answers.copy for one in parts])
     rows = rows.with_columns_seq(

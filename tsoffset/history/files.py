@@ -86,7 +86,7 @@ class HistoryFile:
         """Its rows, in parts, with the columns of this version; a column that the file lacks is
         null. Raises Damaged, FileNotFoundError, and OSError if the store cannot be reached."""
         schema = self.kind.schema
-        with self._opened() as file:
+        with self._open() as file:
             there = [name for name in schema.names if name in file.schema_arrow.names]
             for batch in file.iter_batches(columns=there):
                 rows = pa.Table.from_batches([batch])
@@ -96,7 +96,7 @@ class HistoryFile:
 
     def count_rows(self) -> int:
         """The number of its rows. Raises as `batches`."""
-        with self._opened() as file:
+        with self._open() as file:
             return int(file.metadata.num_rows)
 
     def table(self) -> pa.Table:
@@ -104,7 +104,7 @@ class HistoryFile:
         return concat(self.kind.schema, self.batches())
 
     @contextmanager
-    def _opened(self) -> Iterator[pq.ParquetFile]:
+    def _open(self) -> Iterator[pq.ParquetFile]:
         text = [field.name for field in self.kind.schema if pa.types.is_dictionary(field.type)]
         try:
             with self.store.open(str(self.name)) as source:
@@ -160,13 +160,13 @@ def day_of(time: float) -> date:
 
 def folder(root: Store, kind: HistoryTable, flow: str, day: date | None = None) -> Store:
     """The folder of a flow's files of one day; without a day, the folder of its days."""
-    days = root.below(kind.value, _FLOW + quote(flow, safe=""))
-    return days if day is None else days.below(_day_folder(day))
+    days = root.subfolder(kind.value, _FLOW + quote(flow, safe=""))
+    return days if day is None else days.subfolder(_day_folder(day))
 
 
 def flows(root: Store) -> list[str]:
     """The flows that have a history. Raises OSError."""
-    names = root.below(HistoryTable.CYCLES.value).names()
+    names = root.subfolder(HistoryTable.CYCLES.value).names()
     return [unquote(name.removeprefix(_FLOW)) for name in names if name.startswith(_FLOW)]
 
 

@@ -70,7 +70,7 @@ def points(
                     break
                 if start < until:
                     for _, rows in _newest_first(root, HistoryTable.CYCLES, flow, day):
-                        for row in _between(rows, since, until, limit).to_pylist():
+                        for row in _rows_between(rows, since, until, limit).to_pylist():
                             if row["instance"] != instance or row["ended_at"] < begin:
                                 found[row["instance"], row["ended_at"]] = _point(row)
     except UNREACHABLE as error:
@@ -132,7 +132,7 @@ def _newest_first(root: Store, kind: HistoryTable, flow: str, day: date) -> Iter
             log.warning("history_not_read", flow=flow, message=str(error))
 
 
-def _between(rows: pa.Table, since: float, until: float, limit: int) -> pa.Table:
+def _rows_between(rows: pa.Table, since: float, until: float, limit: int) -> pa.Table:
     """The last `limit` rows of cycles that ended in this time, with the columns of a point."""
     ended = rows["ended_at"]
     within = pc.and_(pc.greater_equal(ended, since), pc.less(ended, until))

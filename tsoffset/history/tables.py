@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, joined, matching_rows
+from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, concat_rows, matching_rows
 from tsoffset.daemon.freshness import PAIR, PAIRS_KNOWN
 from tsoffset.spark.spent import Stage
 
@@ -103,8 +103,8 @@ def changed_rows(
     group-partitions have a row as well, of this kind. Without `before`, all rows are changed
     ones."""
     if before is None:
-        return _marked(now.pairs, now, instance, pa.scalar(KeptReason.CHANGED))
-    same = _same(
+        return _mark(now.pairs, now, instance, pa.scalar(KeptReason.CHANGED))
+    same = _is_unchanged(
         before.pairs.take(matching_rows(now.pairs, before.pairs, PAIR)), before.ended_at, now
     )
     rows = now.pairs
@@ -113,8 +113,8 @@ def changed_rows(
         changed = pc.invert(same)
         rows, kept = rows.filter(changed), kept.filter(changed)
     gone = before.pairs.filter(matching_rows(before.pairs, now.pairs, PAIR).is_null())
-    gone = _marked(gone, now, instance, pa.scalar(KeptReason.GONE))
-    return joined([_marked(rows, now, instance, kept), gone])
+    gone = _mark(gone, now, instance, pa.scalar(KeptReason.GONE))
+    return concat_rows([_mark(rows, now, instance, kept), gone])
 
 
 def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
@@ -131,7 +131,7 @@ def replay_rows(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     return columns_table(PAIRS_KNOWN, len(last), columns)
 
 
-def _marked(
+def _mark(
     pairs: pa.Table, now: CyclePairs, instance: str, kept: pa.Scalar | pa.ChunkedArray
 ) -> pa.Table:
     rows = len(pairs)
@@ -146,7 +146,7 @@ def _marked(
     return columns_table(PAIRS, rows, marks | by_name(pairs))
 
 
-def _same(before: pa.Table, ended_at: float, now: CyclePairs) -> pa.Array:
+def _is_unchanged(before: pa.Table, ended_at: float, now: CyclePairs) -> pa.Array:
     """True for each group-partition that has not changed. `before` has the earlier row of each,
     null for a new one."""
     same = before["outcome"].is_valid()

@@ -201,7 +201,7 @@ def _read(
             try:
                 for rows in file.batches():
                     if groups is not None:
-                        rows = rows.filter(_matching(rows["group"], groups))
+                        rows = rows.filter(_matches(rows["group"], groups))
                     flow = pa.array([file.flow] * len(rows), pa.string())
                     named = rows.add_column(0, "flow", flow)
                     yield from named.cast(_PLAIN[file.kind]).to_batches()
@@ -209,7 +209,7 @@ def _read(
                 damaged.add({str(error)})
 
 
-def _matching(group: pa.ChunkedArray, pattern: re.Pattern[str]) -> pa.Array:
+def _matches(group: pa.ChunkedArray, pattern: re.Pattern[str]) -> pa.Array:
     names = [name for name in group.unique().to_pylist() if name is not None]
     wanted = [name for name in names if matches(pattern, name)]
     return pc.is_in(group.cast(pa.string()), value_set=pa.array(wanted, pa.string()))

@@ -24,7 +24,7 @@ from kafka.errors import (
 from kafka.protocol.broker_version_data import BrokerVersionData
 
 from tsoffset.kafka.security.failures import TlsFailed
-from tsoffset.kafka.security.tls import why
+from tsoffset.kafka.security.tls import explain_failure
 
 Node = int | str
 
@@ -45,7 +45,7 @@ class Stream(Protocol):
     def most_bytes(self) -> int:
         """The largest answer that is accepted."""
 
-    def asked(self, correlation_id: int) -> bool:
+    def has_sent(self, correlation_id: int) -> bool:
         """Whether it has sent that request, or may have."""
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
@@ -214,7 +214,7 @@ class BrokerConnection(asyncio.Protocol):
         if isinstance(error, ssl.SSLError):
             # With TLS 1.3 a broker refuses the client's certificate after the handshake.
             refused = "ALERT" in (error.reason or "")
-            self.close((TlsFailed if refused else KafkaConnectionError)(why(error)))
+            self.close((TlsFailed if refused else KafkaConnectionError)(explain_failure(error)))
         else:
             self.close(KafkaConnectionError(error or "socket disconnected"))
 
@@ -240,7 +240,7 @@ class BrokerConnection(asyncio.Protocol):
                 self._need = 2 * _SIZE.size
                 break
             (correlation_id,) = _SIZE.unpack_from(data, begin)
-            stream = next((one for one in self._streams if one.asked(correlation_id)), None)
+            stream = next((one for one in self._streams if one.has_sent(correlation_id)), None)
             _check_size(size, _ANSWER_BYTES if stream is None else stream.most_bytes)
             if end - begin < size:
                 self._need = _SIZE.size + size

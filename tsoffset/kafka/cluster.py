@@ -21,7 +21,7 @@ from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, GroupLookup
 from tsoffset.kafka.log_offsets import LIST_OFFSETS, LogOffsets
 from tsoffset.kafka.preflight import PreflightQueries
 from tsoffset.kafka.reads import FETCH, FetchRun
-from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
+from tsoffset.kafka.rounds import Again, ask_cluster, in_rounds
 from tsoffset.kafka.security.principal import principal
 from tsoffset.kafka.topology import METADATA, Topology
 from tsoffset.kafka.wire.records import fetched_range, raw_fetched_range
@@ -101,7 +101,7 @@ class KafkaCluster(Cluster):
 
     def describe(self) -> ClusterDescription:
         deadline = self._deadline()
-        return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
+        return ask_cluster(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
         addresses = await self._connections.pool.bootstrap_nodes(deadline)
@@ -157,7 +157,7 @@ class KafkaCluster(Cluster):
         if names is not None:
             wanted = sorted(set(names))
             return in_rounds(self._connections, wanted, describe, "describe topics", deadline)
-        found = as_a_whole(self._connections, partial(describe, None), deadline)
+        found = ask_cluster(self._connections, partial(describe, None), deadline)
         return {
             name: answer.otherwise if isinstance(answer, Again) else answer
             for name, answer in sorted(found.items())

@@ -139,7 +139,7 @@ class CommittedOffsets:
         share_codec = partial(DescribeShareOffsetsCodec, client_id, deadline)
 
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
-            answers.update(self._fetched(some, response))
+            answers.update(self._group_results(some, response))
 
         async def ask(where: tuple[Node, bool], items: list[str]) -> None:
             node, is_share = where
@@ -155,7 +155,7 @@ class CommittedOffsets:
         await self._connections.at_each(by_node, ask)
         return answers
 
-    def _fetched(
+    def _group_results(
         self, groups: Sequence[str], response: OffsetFetchAnswer | KafkaError
     ) -> dict[str, _Found | Failed | Again]:
         alias = self._connections.alias
@@ -308,7 +308,7 @@ class CommittedOffsets:
         moved: set[str] = set()
 
         def take(part: CommitPart, response: OffsetCommitAnswer | KafkaError) -> None:
-            answers[part.number] = self._accepted(part, response, part.number in sent, moved)
+            answers[part.number] = self._commit_results(part, response, part.number in sent, moved)
 
         def may_send_part(part: CommitPart) -> bool:
             if may_send is not None and not may_send(part.group):
@@ -336,7 +336,7 @@ class CommittedOffsets:
         self._groups.forget(moved)
         return answers
 
-    def _accepted(
+    def _commit_results(
         self,
         part: CommitPart,
         response: OffsetCommitAnswer | KafkaError,

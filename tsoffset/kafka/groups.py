@@ -13,7 +13,7 @@ from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, rule
-from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
+from tsoffset.kafka.rounds import Again, answer_to, ask_cluster, in_rounds
 from tsoffset.kafka.topology import TopicAnswer, Topology
 from tsoffset.kafka.wire import list_groups_codec
 from tsoffset.kafka.wire.list_groups_codec import ListGroupsAnswer, ListGroupsCodec
@@ -54,7 +54,7 @@ class GroupLookup:
     def listings(self, deadline: Deadline) -> GroupListings:
         """See `Cluster.groups`. Groups of elections never commit."""
         find_brokers = partial(self._topology.brokers, deadline)
-        brokers = as_a_whole(self._connections, find_brokers, deadline)
+        brokers = ask_cluster(self._connections, find_brokers, deadline)
         attempt = partial(self._list_round, deadline=deadline)
         answers = in_rounds(self._connections, brokers.nodes, attempt, "list groups", deadline)
         groups: dict[str, GroupListing] = {}
@@ -68,7 +68,7 @@ class GroupLookup:
         if offsets_topic is None and groups and not failed:
             # An old broker would create the topic; where there is a group, the topic exists.
             describe = partial(self._topology.describe, [GROUP_OFFSETS_TOPIC], deadline)
-            described = as_a_whole(self._connections, describe, deadline)
+            described = ask_cluster(self._connections, describe, deadline)
             offsets_topic = described.get(GROUP_OFFSETS_TOPIC)
         unlisted = _without_leader(offsets_topic, brokers.nodes)
         return GroupListings(

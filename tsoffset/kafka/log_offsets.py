@@ -84,7 +84,7 @@ class LogOffsets:
         the end, whatever is deleted meanwhile."""
         asked = in_order(partitions, TOPIC_AND_PARTITION)
         lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
-        found = self._listed("find the log range of", lookups, isolation, deadline)
+        found = self._list("find the log range of", lookups, isolation, deadline)
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -114,8 +114,8 @@ class LogOffsets:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _ORDER_OF_LOOKUPS)
         lookups = [(request.partition, request.timestamp_ms) for request in asked]
-        found = self._listed("look up a time in", lookups, isolation, deadline)
-        return {request: _timed(found[number]) for number, request in enumerate(asked)}
+        found = self._list("look up a time in", lookups, isolation, deadline)
+        return {request: _timed_offset(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
         self, requests: Collection[Youngest], isolation: Isolation, deadline: Deadline
@@ -125,8 +125,8 @@ class LogOffsets:
         asked = in_order(requests, attrgetter("partition.topic", "partition.partition"))
         lookups = [(request.partition, _YOUNGEST) for request in asked]
         what = "look up the record with the largest timestamp of"
-        found = self._listed(what, lookups, isolation, deadline, _LIST_YOUNGEST)
-        return {request: _timed(found[number]) for number, request in enumerate(asked)}
+        found = self._list(what, lookups, isolation, deadline, _LIST_YOUNGEST)
+        return {request: _timed_offset(found[number]) for number, request in enumerate(asked)}
 
     def epoch_ends(
         self, requests: Collection[LeaderEpoch], deadline: Deadline
@@ -150,7 +150,7 @@ class LogOffsets:
             ends[request] = end if isinstance(end, Failed) else end[0] if end[0] >= 0 else None
         return ends
 
-    def _listed(
+    def _list(
         self,
         operation: str,
         lookups: Sequence[tuple[TopicPartition, int]],
@@ -284,7 +284,7 @@ class _LookupRun:
         return answer_to(trouble, what, self._connections.alias)
 
 
-def _timed(found: Found | Failed) -> TimedOffset | Failed | None:
+def _timed_offset(found: Found | Failed) -> TimedOffset | Failed | None:
     """A record that was not found, or that has no time, is no answer."""
     if isinstance(found, Failed):
         return found

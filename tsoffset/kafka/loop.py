@@ -105,7 +105,7 @@ class Loop:
             self._events.call_soon_threadsafe(answer)
 
 
-async def until(moment: float, awaitable: Awaitable[T], late: KafkaError) -> T:
+async def wait_until(moment: float, awaitable: Awaitable[T], late: KafkaError) -> T:
     """The awaited result. Raises `late` at that moment of the monotonic clock."""
     try:
         async with asyncio.timeout_at(moment) as timeout:

@@ -88,7 +88,7 @@ class KafkaMembership:
             self._member_id = joined.member_id
             joined = await self._ask_to_join(metadata, deadline)
         if joined.error_code:
-            return self._refused(joined.error_code, "join")
+            return self._refusal(joined.error_code, "join")
         self._member_id, self._generation = joined.member_id, joined.generation_id
         members = {one.member_id: bytes(one.metadata) for one in joined.members}
         content = assign(members) if joined.leader == joined.member_id else b""
@@ -106,7 +106,7 @@ class KafkaMembership:
             ],
         )
         if synced.error_code:
-            return self._refused(synced.error_code, "join")
+            return self._refusal(synced.error_code, "join")
         return Assignment(bytes(synced.assignment), asked_at)
 
     async def _ask_to_join(self, metadata: bytes, deadline: Deadline) -> Any:
@@ -132,7 +132,7 @@ class KafkaMembership:
             member_id=self._member_id,
         )
         if answer.error_code:
-            return self._refused(answer.error_code, "stay in")
+            return self._refusal(answer.error_code, "stay in")
         return MemberState.MEMBER
 
     def leave(self) -> None:
@@ -159,7 +159,7 @@ class KafkaMembership:
             except _Failure as error:
                 return error.failed
             except KafkaError as error:
-                return self._failed(error, verb)
+                return self._failure(error, verb)
 
         try:
             return self._connections.run(run)
@@ -168,7 +168,7 @@ class KafkaMembership:
         except ClusterUnreachable as error:
             return replace(all_failed(error), retry_seconds=rule(error).retry_seconds)
         except KafkaError as error:  # closed by another thread
-            return self._failed(error, verb)
+            return self._failure(error, verb)
 
     async def _ask(self, api: Api, deadline: Deadline, **fields: Any) -> Any:
         operation = "find the coordinator of group"
@@ -184,7 +184,7 @@ class KafkaMembership:
 
         return await self._connections.ask(node, api, build, deadline)
 
-    def _refused(self, code: int, verb: str) -> MemberState | Failed:
+    def _refusal(self, code: int, verb: str) -> MemberState | Failed:
         trouble = error_class(code)
         if trouble is RebalanceInProgressError:
             return MemberState.REBALANCING
@@ -195,9 +195,9 @@ class KafkaMembership:
         if trouble is GroupIdNotFoundError:
             # The answer to joining a group of another type (a share group).
             trouble = InconsistentGroupProtocolError
-        return self._failed(trouble, verb)
+        return self._failure(trouble, verb)
 
-    def _failed(self, trouble: Trouble, verb: str) -> Failed:
+    def _failure(self, trouble: Trouble, verb: str) -> Failed:
         if rule(trouble).remedy is Remedy.REFRESH:
             self._groups.forget((self._group,))
         return failure(trouble, f"{verb} group {self._group}", self._connections.alias)

@@ -29,10 +29,10 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from tsoffset.flow.security import Security
 from tsoffset.kafka.broker_connection import BrokerConnection
 from tsoffset.kafka.client_settings import ClientSettings
-from tsoffset.kafka.loop import Loop, until
+from tsoffset.kafka.loop import Loop, wait_until
 from tsoffset.kafka.security.failures import LoginFailed, TlsFailed
 from tsoffset.kafka.security.logins import Exchange, Logins
-from tsoffset.kafka.security.tls import context, why
+from tsoffset.kafka.security.tls import context, explain_failure
 from tsoffset.version import __version__
 
 _CLOSED = (ssl.SSLEOFError, ConnectionError)
@@ -89,18 +89,22 @@ class Opener:
         made = None
         if self._tls is not None:
             tls = self._tls
-            made = await until(ends, self._loop.run_in_thread(tls, lambda: context(tls)), too_late)
+            made = await wait_until(
+                ends, self._loop.run_in_thread(tls, lambda: context(tls)), too_late
+            )
         timed_out = KafkaConnectionError("Connection timed out")
-        sock = await until(ends, self._connected(connection.host, port, ends), timed_out)
-        await until(ends, self._secured(connection, sock, made), too_late)
+        sock = await wait_until(ends, self._connect(connection.host, port, ends), timed_out)
+        await wait_until(ends, self._secure(connection, sock, made), too_late)
         exchange = None
         if self._logins is not None:
-            exchange = await until(ends, self._logins.begin(self._loop, connection.host), too_late)
+            exchange = await wait_until(
+                ends, self._logins.begin(self._loop, connection.host), too_late
+            )
         no_answer = RequestTimedOutError(f"Request timed out after {self._timeout_seconds:g} s")
-        await until(ends, _learn_versions(connection), no_answer)
+        await wait_until(ends, _learn_versions(connection), no_answer)
         if exchange is not None:
-            await until(ends, self._log_in(connection, exchange), no_answer)
-        cluster_id = await until(ends, _learn_cluster(connection), no_answer)
+            await wait_until(ends, self._log_in(connection, exchange), no_answer)
+        cluster_id = await wait_until(ends, _learn_cluster(connection), no_answer)
         self._verify("describe_cluster", cluster_id)
 
     async def resolve(self, host: str, port: int, seconds: float) -> list[str]:
@@ -124,7 +128,7 @@ class Opener:
 
     # --- TCP and TLS -----------------------------------------------------------------------
 
-    async def _connected(self, host: str, port: int, ends: float) -> socket.socket:
+    async def _connect(self, host: str, port: int, ends: float) -> socket.socket:
         """A socket connected to the first address of the host that accepts. An address that does
         not answer leaves the others their part of the time. Raises KafkaConnectionError."""
         failed = KafkaConnectionError(f"the name {host} has no address")
@@ -132,14 +136,14 @@ class Opener:
         for number, (family, kind, proto, _, address) in enumerate(found):
             try:
                 async with asyncio.timeout((ends - time.monotonic()) / (len(found) - number)):
-                    return await self._connected_to(address, family, kind, proto)
+                    return await self._connect_to(address, family, kind, proto)
             except TimeoutError:
                 failed = KafkaConnectionError("Connection timed out")
             except OSError as error:
                 failed = KafkaConnectionError(_words(error))
         raise failed
 
-    async def _connected_to(self, address: Any, *family: int) -> socket.socket:
+    async def _connect_to(self, address: Any, *family: int) -> socket.socket:
         sock = socket.socket(*family)
         try:
             sock.setblocking(False)
@@ -151,7 +155,7 @@ class Opener:
             raise
         return sock
 
-    async def _secured(
+    async def _secure(
         self, connection: BrokerConnection, sock: socket.socket, made: ssl.SSLContext | None
     ) -> None:
         """Give the socket to the connection, after the TLS handshake.
@@ -171,9 +175,9 @@ class Opener:
             # A broker that starts or stops does this, and one that expects no TLS.
             raise KafkaConnectionError("closed in the handshake of TLS") from None
         except ssl.SSLError as error:
-            raise TlsFailed(why(error)) from None
+            raise TlsFailed(explain_failure(error)) from None
         except OSError as error:
-            raise KafkaConnectionError(why(error)) from None
+            raise KafkaConnectionError(explain_failure(error)) from None
 
     # --- login -----------------------------------------------------------------------------
 
@@ -213,7 +217,7 @@ class Opener:
             exchange = await self._logins.begin(self._loop, connection.host)
             with connection.only_exchanges():
                 again = self._log_in(connection, exchange)
-                await until(time.monotonic() + seconds, again, late)
+                await wait_until(time.monotonic() + seconds, again, late)
         except KafkaError as error:
             connection.close(error)
         except Exception as error:  # a broker may send anything for a login

@@ -17,7 +17,7 @@ from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, error_class, failure
 from tsoffset.kafka.groups import GroupLookup
-from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
+from tsoffset.kafka.rounds import Again, answer_to, ask_cluster, in_rounds
 from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
 from tsoffset.model import Allowed, Failed, FailureKind, Operation
 
@@ -60,7 +60,7 @@ class PreflightQueries:
     # --- rights ----------------------------------------------------------------------------
 
     def cluster_rights(self, deadline: Deadline) -> Allowed:
-        return as_a_whole(self._connections, partial(self._of_cluster, deadline), deadline)
+        return ask_cluster(self._connections, partial(self._of_cluster, deadline), deadline)
 
     async def _of_cluster(self, deadline: Deadline) -> Allowed:
         def build(version: int) -> Any:
@@ -72,21 +72,21 @@ class PreflightQueries:
         try:
             answer = await self._connections.ask(node, _DESCRIBE_CLUSTER, build, deadline)
         except KafkaError as error:
-            return _final(self._unanswered(error, "the cluster"))
-        return _final(self._told(answer, "the cluster"))
+            return _final(self._no_rights(error, "the cluster"))
+        return _final(self._rights_in(answer, "the cluster"))
 
     def topic_rights(self, topics: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
         ask = partial(self._of_topics, sorted(set(topics)), deadline)
-        return as_a_whole(self._connections, ask, deadline) if topics else {}
+        return ask_cluster(self._connections, ask, deadline) if topics else {}
 
     async def _of_topics(self, topics: Sequence[str], deadline: Deadline) -> dict[str, Allowed]:
         found: dict[str, Allowed] = {}
         for some in in_parts(topics, TOPICS_PER_REQUEST):
             response = await self._topology.metadata(some, deadline, with_rights=True)
             for topic in response.topics:
-                allowed: Allowed = _allowed(topic.authorized_operations)
+                allowed: Allowed = _operations_of(topic.authorized_operations)
                 if allowed is None and topic.error_code:
-                    answer = _final(self._unanswered(topic.error_code, f"topic {topic.name}"))
+                    answer = _final(self._no_rights(topic.error_code, f"topic {topic.name}"))
                     # Old brokers do not tell the rights on a topic that does not exist.
                     missing = isinstance(answer, Failed) and answer.missing
                     allowed = None if missing else answer
@@ -127,10 +127,10 @@ class PreflightQueries:
         def take(some: Sequence[str], response: Any) -> None:
             if isinstance(response, KafkaError):
                 for group in some:
-                    answers[group] = self._unanswered(response, f"group {group}")
+                    answers[group] = self._no_rights(response, f"group {group}")
                 return
             for group in response.groups:
-                answers[group.group_id] = self._told(group, f"group {group.group_id}")
+                answers[group.group_id] = self._rights_in(group, f"group {group.group_id}")
 
         async def ask(node: Node, items: list[str]) -> None:
             await self._connections.pipeline_many(
@@ -140,12 +140,12 @@ class PreflightQueries:
         await self._connections.at_each(by_node, ask)
         return answers
 
-    def _told(self, answer: Any, what: str) -> Allowed | Again:
+    def _rights_in(self, answer: Any, what: str) -> Allowed | Again:
         if answer.error_code:
-            return self._unanswered(answer.error_code, what)
-        return _allowed(answer.authorized_operations)
+            return self._no_rights(answer.error_code, what)
+        return _operations_of(answer.authorized_operations)
 
-    def _unanswered(self, trouble: Trouble, what: str) -> Allowed | Again:
+    def _no_rights(self, trouble: Trouble, what: str) -> Allowed | Again:
         return _nothing_if_refused(
             answer_to(trouble, f"{_RIGHTS_ON} {what}", self._connections.alias)
         )
@@ -201,7 +201,7 @@ class PreflightQueries:
         return answers
 
 
-def _allowed(operations: Collection[int] | None) -> frozenset[Operation] | None:
+def _operations_of(operations: Collection[int] | None) -> frozenset[Operation] | None:
     if operations is None:
         return None
     return frozenset(_OPERATIONS[code] for code in operations if code in _OPERATIONS)

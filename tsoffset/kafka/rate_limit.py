@@ -60,7 +60,7 @@ class Window:
         self._bytes = 0
         self.size = min(limit, _FIRST_WINDOW) if self._rate is None else 1
 
-    def answered(self, size: int) -> None:
+    def note_answer(self, size: int) -> None:
         self._answers += 1
         self._bytes += size
         if self._answers == 2 * _REMEMBERED:
@@ -75,5 +75,5 @@ class Window:
         # Doubles with each answered window, if needed.
         self.size = max(1, min(self._limit, most, self.size + 1))
 
-    def throttled(self) -> None:
+    def note_throttling(self) -> None:
         self.size = 1

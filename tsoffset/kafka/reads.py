@@ -156,12 +156,12 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
     def _answer(self, number: int, response: FetchAnswer | KafkaError) -> S | Failed | Again:
         request = self._requests[number]
         try:
-            found = self._found(request, response)
+            found = self._records_in(request, response)
         except KafkaError as error:
-            return answer_to(error, _what(request), self._alias)
+            return answer_to(error, _operation(request), self._alias)
         return self._not_yet(number) if found is None else found
 
-    def _found(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | None:
+    def _records_in(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | None:
         """The records read; None if the log continues, and nothing came. Raises KafkaError."""
         if isinstance(response, KafkaError):
             raise response
@@ -197,7 +197,7 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         throttles. That does not mean "no record"."""
         timed_out = failure(
             KafkaTimeoutError,
-            _what(self._requests[number]),
+            _operation(self._requests[number]),
             self._alias,
             f"the log has more records, and none arrived within {self._poll_timeout_ms} ms",
         )
@@ -207,5 +207,5 @@ class FetchRun(Codec[_Question, FetchAnswer], Generic[S]):
         return Again(timed_out)
 
 
-def _what(request: ReadFrom) -> str:
+def _operation(request: ReadFrom) -> str:
     return f"read {request.partition}@{request.offset}"

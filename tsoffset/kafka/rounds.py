@@ -137,7 +137,7 @@ def in_rounds(
     async def ask() -> Mapping[K, V | Failed | Again]:
         return await attempt(tuple(waiting))
 
-    def once() -> bool:
+    def ask_once() -> bool:
         found = connections.run(ask)
         forget([key for key, one in found.items() if isinstance(one, Again) and one.refresh])
         for key, answer in found.items():
@@ -158,7 +158,7 @@ def in_rounds(
     if not waiting:
         return answers
     stop = _Stop(deadline)
-    unreachable = _retrying(connections, stop)(once)
+    unreachable = _retrying(connections, stop)(ask_once)
     if isinstance(unreachable, ClusterUnreachable) and not answers:
         was_silent = isinstance(unreachable, ClusterSilent) and not stop.often_enough
         if not (was_silent and any(map(_outlasts_silence, waiting.values()))):
@@ -172,7 +172,7 @@ def in_rounds(
     return answers
 
 
-def as_a_whole(
+def ask_cluster(
     connections: BrokerConnections, work: Callable[[], Coroutine[Any, Any, V]], deadline: Deadline
 ) -> V:
     """The one answer about a cluster, which cannot fail in part.

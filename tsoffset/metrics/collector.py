@@ -174,13 +174,13 @@ class Metrics(Collector):
             (groups, metrics.OF_GROUP, most.groups_max, metrics.GROUPS_LEFT_OUT),
             (topics, metrics.OF_TOPIC, most.topics_max, metrics.TOPICS_LEFT_OUT),
         ):
-            placed = summary.placed()
+            placed = summary.with_pairs()
             families.put(others, max(0, len(placed) - limit), flow)
             for one in placed.head(limit).iter_rows(named=True):
                 values = _of_pairs(one, now, since is None)
                 _put_level(families, level, values, flow, one["name"])
         if since is None:
-            names = topics.placed()["name"].head(most.topics_max)
+            names = topics.with_pairs()["name"].head(most.topics_max)
             _put_replication(families, status, names)
 
     def _put_counts(self, families: "Families", flows: Collection[str]) -> None:

@@ -48,10 +48,10 @@ class Document:
     partition."""
 
     offsets: tuple[StoredOffset, ...]
-    translated: Callable[[Targets], str]
+    render: Callable[[Targets], str]
 
 
-def malformed(location: str, line: int | None, found: str, expected: str) -> UsageError:
+def parse_error(location: str, line: int | None, found: str, expected: str) -> UsageError:
     """The error for input that cannot be read: file, line, what is there, what is expected."""
     where = location if line is None else f"{location}:{line}"
     return UsageError(f"{where}: {found}; expected {expected}")

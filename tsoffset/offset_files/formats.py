@@ -16,7 +16,7 @@ from tsoffset.offset_files.document import (
     is_offset,
     is_partition,
     is_topic,
-    malformed,
+    parse_error,
 )
 from tsoffset.terminal.output import csv_line
 
@@ -51,9 +51,9 @@ class _Offsets:
             ("offset", offset, is_offset, f"a number from 0 to {LARGEST_OFFSET}"),
         ):
             if not is_valid(value):
-                raise malformed(location, line, f"the {name} {str(value)[:50]!r}", expected)
+                raise parse_error(location, line, f"the {name} {str(value)[:50]!r}", expected)
         if (group, topic, partition) in self._found:
-            raise malformed(
+            raise parse_error(
                 location, line, f"{topic}-{partition} occurs twice", "each partition once"
             )
         self._found[group, topic, partition] = StoredOffset(topic, partition, offset, group)
@@ -61,7 +61,7 @@ class _Offsets:
     def all(self, location: str) -> tuple[StoredOffset, ...]:
         """Raises UsageError if there are none."""
         if not self._found:
-            raise malformed(location, None, "no offset", self._expected)
+            raise parse_error(location, None, "no offset", self._expected)
         return tuple(self._found.values())
 
 
@@ -80,16 +80,16 @@ def read_csv(location: str, text: str) -> Document:
                 continue
             fields = fields or len(values)
             if len(values) != fields or fields not in (3, 4):
-                raise malformed(location, lines.line_num, f"{len(values)} fields", _CSV)
+                raise parse_error(location, lines.line_num, f"{len(values)} fields", _CSV)
             *group, topic, partition, offset = values
             numbers = map(_number, (partition, offset))
             group_or_none = group[0] if group else None
             found.add(location, topic, *numbers, line=lines.line_num, group=group_or_none)
     except csv.Error as error:
-        raise malformed(location, lines.line_num, str(error), _CSV) from error
+        raise parse_error(location, lines.line_num, str(error), _CSV) from error
     offsets = found.all(location)
 
-    def translated(targets: Targets) -> str:
+    def render(targets: Targets) -> str:
         lines = [csv_line(header)] if header else []
         for one in offsets:
             group = () if one.group is None else (one.group,)
@@ -97,7 +97,7 @@ def read_csv(location: str, text: str) -> Document:
             lines.append(csv_line((*group, target.topic, one.partition, target.offset)))
         return "".join(lines)
 
-    return Document(offsets, translated)
+    return Document(offsets, render)
 
 
 def _number(text: str) -> int | str:
@@ -115,14 +115,14 @@ def read_tools_json(location: str, value: dict[str, Any]) -> Document:
         found.add(f"{location}, entry {number} of `partitions`", *map(members.get, _THREE))
     offsets = found.all(location)
 
-    def translated(targets: Targets) -> str:
+    def render(targets: Targets) -> str:
         entries = [
             {**entry, "topic": targets[one].topic, "offset": targets[one].offset}
             for entry, one in zip(value["partitions"], offsets, strict=True)
         ]
         return json.dumps({**value, "partitions": entries}, ensure_ascii=False) + "\n"
 
-    return Document(offsets, translated)
+    return Document(offsets, render)
 
 
 def read_flink(topic: str, text: str) -> Document:
@@ -133,14 +133,14 @@ def read_flink(topic: str, text: str) -> Document:
     for entry in text.strip().removesuffix(";").split(";"):
         match = _FLINK_ENTRY.fullmatch(entry.strip())
         if match is None:
-            raise malformed("--flink", None, repr(entry), _FLINK)
+            raise parse_error("--flink", None, repr(entry), _FLINK)
         found.add("--flink", topic, *map(int, match.groups()))
     offsets = found.all("--flink")
 
-    def translated(targets: Targets) -> str:
+    def render(targets: Targets) -> str:
         if len({targets[one].topic for one in offsets}) > 1:
             raise UsageError("--flink: the topic becomes several topics on the target")
         entries = (f"partition:{one.partition},offset:{targets[one].offset}" for one in offsets)
         return ";".join(entries) + "\n"
 
-    return Document(offsets, translated)
+    return Document(offsets, render)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tsoffset.errors import UsageError
-from tsoffset.offset_files.document import Document, malformed, without_repeated_keys
+from tsoffset.offset_files.document import Document, parse_error, without_repeated_keys
 from tsoffset.offset_files.formats import read_csv, read_tools_json
 from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
 from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
@@ -20,7 +20,7 @@ def read_file(path: str) -> Document:
     """The offsets of a file, or of standard input. Raises UsageError."""
     if path == STANDARD:
         return parse("standard input", _text("standard input", sys.stdin.buffer.read()))
-    store, name = _located(path)
+    store, name = _store_and_name(path)
     try:
         content = store.read(name)
     except UNREACHABLE as error:
@@ -37,11 +37,11 @@ def parse(location: str, text: str) -> Document:
     try:
         value = json.loads(text, object_pairs_hook=without_repeated_keys)
     except json.JSONDecodeError as error:
-        raise malformed(location, error.lineno, error.msg, EXPECTED) from error
+        raise parse_error(location, error.lineno, error.msg, EXPECTED) from error
     except (ValueError, RecursionError) as error:
-        raise malformed(location, None, str(error), EXPECTED) from error
+        raise parse_error(location, None, str(error), EXPECTED) from error
     if not isinstance(value, dict):
-        raise malformed(location, 1, "a list", EXPECTED)
+        raise parse_error(location, 1, "a list", EXPECTED)
     if isinstance(value.get("partitions"), list):
         return read_tools_json(location, value)
     return read_spark_json(location, text, value)
@@ -53,7 +53,7 @@ def write_file(path: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    store, name = _located(path)
+    store, name = _store_and_name(path)
     try:
         store.write(name, text.encode())
     except UNREACHABLE as error:
@@ -62,7 +62,9 @@ def write_file(path: str, text: str) -> None:
 
 def require_other_file(source: str, output: str) -> None:
     """Raise UsageError where both are one file: its offsets would be translated twice."""
-    files = [Path(store.path(name)).resolve() for store, name in map(_located, (source, output))]
+    files = [
+        Path(store.path(name)).resolve() for store, name in map(_store_and_name, (source, output))
+    ]
     if files[0] == files[1] and STANDARD not in (source, output):
         raise UsageError(
             f"translate: {output} is the input; its offsets are those of the source, and must stay."
@@ -70,7 +72,7 @@ def require_other_file(source: str, output: str) -> None:
         )
 
 
-def _located(path: str) -> tuple[Store, str]:
+def _store_and_name(path: str) -> tuple[Store, str]:
     """The folder of a file, and the file's name in it."""
     folder, _, name = path.rpartition("/")
     return store_at(folder or ("/" if path.startswith("/") else ".")), name
@@ -78,9 +80,9 @@ def _located(path: str) -> tuple[Store, str]:
 
 def _text(location: str, content: bytes) -> str:
     if len(content) > _MOST_BYTES:
-        raise malformed(location, None, f"{len(content)} bytes", "at most 64 MiB")
+        raise parse_error(location, None, f"{len(content)} bytes", "at most 64 MiB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise malformed(location, line, "bytes that are not UTF-8", "text in UTF-8") from error
+        raise parse_error(location, line, "bytes that are not UTF-8", "text in UTF-8") from error

@@ -21,7 +21,7 @@ from tsoffset.offset_files.document import (
     Document,
     StoredOffset,
     Targets,
-    malformed,
+    parse_error,
     without_repeated_keys,
 )
 from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
@@ -43,7 +43,7 @@ class LogFile:
     lines: tuple[str, ...]
     offsets: dict[int, tuple[StoredOffset, ...]]
 
-    def translated(self, targets: Targets) -> str:
+    def render(self, targets: Targets) -> str:
         lines = list(self.lines)
         for number, offsets in self.offsets.items():
             lines[number] = spark_json(offsets, targets)
@@ -109,13 +109,13 @@ def _read(uri: str, store: Store) -> SparkCheckpoint:
         planned, done = (_batches(listing, log) for log in ("offsets", "commits"))
         if not planned:
             what = "there is no file in `offsets`"
-            raise malformed(name, None, what, "the folder that a query has as checkpointLocation")
+            raise parse_error(name, None, what, "the folder that a query has as checkpointLocation")
         last, committed = planned[-1], done[-1] if done else -1
         if last in (committed, committed + 1):
             break
     else:
         what = f"the last batch in `offsets` is {last}, the last in `commits` is {committed}"
-        raise malformed(
+        raise parse_error(
             name, None, what, "the same batch, or one more (asynchronous progress is not supported)"
         )
     open_batch = None if last == committed else _file(store, name, f"offsets/{last}", header=2)
@@ -127,13 +127,13 @@ def _read(uri: str, store: Store) -> SparkCheckpoint:
         resumes = (ends, *_beginnings(store, name, ends, of_all=False))
     found = SparkCheckpoint(uri, resumes, open_batch, listing)
     if not any(file.offsets for file in resumes):
-        raise malformed(name, None, "no offset of Kafka", "a query that reads from Kafka")
+        raise parse_error(name, None, "no offset of Kafka", "a query that reads from Kafka")
     return found
 
 
 def _listing(store: Store) -> tuple[str, ...]:
     return tuple(
-        f"{log}/{name}" for log in ("offsets", "commits") for name in store.below(log).names()
+        f"{log}/{name}" for log in ("offsets", "commits") for name in store.subfolder(log).names()
     )
 
 
@@ -148,13 +148,15 @@ def _beginnings(store: Store, name: str, batch: LogFile, *, of_all: bool) -> Ite
     for source, line in enumerate(batch.lines[2:]):
         path = f"sources/{source}/0"
         is_known = of_all and source + 2 in batch.offsets
-        if is_known or (line == _NO_OFFSETS and "0" in store.below("sources", str(source)).names()):
+        if is_known or (
+            line == _NO_OFFSETS and "0" in store.subfolder("sources", str(source)).names()
+        ):
             found = _file(store, name, path, header=1)
             if found.offsets:
                 yield found
             elif is_known:
                 where, expected = f"{name}/{path}", "the offsets at which the source begins"
-                raise malformed(where, 2, "no offsets", expected)
+                raise parse_error(where, 2, "no offsets", expected)
 
 
 def _file(store: Store, name: str, path: str, *, header: int) -> LogFile:
@@ -162,12 +164,12 @@ def _file(store: Store, name: str, path: str, *, header: int) -> LogFile:
     *folders, last = path.split("/")
     where = f"{name}/{path}"
     try:
-        text = store.below(*folders).read(last).decode()
+        text = store.subfolder(*folders).read(last).decode()
     except UnicodeDecodeError as error:
-        raise malformed(where, None, "bytes that are not UTF-8", "text") from error
+        raise parse_error(where, None, "bytes that are not UTF-8", "text") from error
     lines = tuple(text.split("\n"))
     if lines[0].removeprefix(_FIRST_BYTE) != _VERSION:
-        raise malformed(
+        raise parse_error(
             where,
             1,
             f"the version {lines[0][:20]!r}",
@@ -189,7 +191,9 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
     try:
         value = json.loads(text, object_pairs_hook=without_repeated_keys)
     except (ValueError, RecursionError) as error:
-        raise malformed(where, line, str(error), "the JSON of a source's offsets, or `-`") from None
+        raise parse_error(
+            where, line, str(error), "the JSON of a source's offsets, or `-`"
+        ) from None
     if not looks_like_offsets(value):
         return []
     found = spark_offsets(where, text, value, log=log, first_line=line)
@@ -197,7 +201,7 @@ def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
         one = negative[0]
         word = "start" if one.offset == LOG_START else "end"
         what = f"{one.topic}-{one.partition} is at {one.offset} (the log's {word})"
-        raise malformed(where, line, what, "an offset")
+        raise parse_error(where, line, what, "an offset")
     return found
 
 
@@ -235,7 +239,7 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
             _require_unchanged(checkpoint, source, half)
             for file in checkpoint.files:
                 path = half / file.path
-                path.write_text(file.translated(targets), encoding="utf-8")
+                path.write_text(file.render(targets), encoding="utf-8")
                 # The checksum of Hadoop's local file system is of the old content.
                 path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
             _sync(half)

@@ -14,7 +14,7 @@ from tsoffset.offset_files.document import (
     StoredOffset,
     Targets,
     is_topic,
-    malformed,
+    parse_error,
 )
 
 EXPECTED = (
@@ -30,7 +30,7 @@ def read_spark_json(location: str, text: str, value: dict[str, Any]) -> Document
     """The offsets of the parsed `text`. Raises UsageError."""
     found = tuple(spark_offsets(location, text, value))
     if not found:
-        raise malformed(location, 1, "no offset", EXPECTED)
+        raise parse_error(location, 1, "no offset", EXPECTED)
     return Document(found, lambda targets: spark_json(found, targets) + "\n")
 
 
@@ -44,16 +44,16 @@ def spark_offsets(
         at = text.find(json.dumps(topic, ensure_ascii=False))
         line = first_line + text.count("\n", 0, max(0, at))
         if not is_topic(topic):
-            raise malformed(location, line, f"the topic {topic[:20]!r}", EXPECTED)
+            raise parse_error(location, line, f"the topic {topic[:20]!r}", EXPECTED)
         if not isinstance(partitions, dict) or not partitions:
-            raise malformed(location, line, f"{topic!r} has no offsets by partition", EXPECTED)
+            raise parse_error(location, line, f"{topic!r} has no offsets by partition", EXPECTED)
         for number, offset in partitions.items():
             if not _PARTITION.fullmatch(number) or int(number) > LARGEST_PARTITION:
                 what = f"{topic!r} has the partition {number[:20]!r}"
-                raise malformed(location, line, what, EXPECTED)
+                raise parse_error(location, line, what, EXPECTED)
             if type(offset) is not int or not LOG_START <= offset <= LARGEST_OFFSET:
                 what = f"partition {number} of {topic!r} has the offset {offset!r}"
-                raise malformed(location, line, what, EXPECTED)
+                raise parse_error(location, line, what, EXPECTED)
             found.append(StoredOffset(topic, int(number), offset, log=log))
     return found
 

@@ -89,7 +89,7 @@ def translate_stored(
     target.describe()
     source.describe()
     of_records = [one for one in offsets if one.offset >= 0]
-    found = _committed(of_records)
+    found = _as_committed(of_records)
     # Competing flows do not matter: their sources have committed offsets of groups, not of a file.
     works = [GroupWork(name) for name in found.groups]
     commits = source_commits(flow, source, groups_frame(works), found=found)
@@ -124,7 +124,7 @@ class _FileSteps(StepsHere):
         return select(decided, COMMIT_RESULTS), Cost()
 
 
-def _committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
+def _as_committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
     """The offsets as if they were committed, each log as a group."""
     groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
     for one in offsets:

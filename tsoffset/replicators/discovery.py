@@ -44,12 +44,12 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
         try:
             described = cluster.topics()
         except ClusterUnreachable as error:
-            found[alias] = [_failed(Found(alias, TopicKind.FAILED), all_failed(error))]
+            found[alias] = [_with_failure(Found(alias, TopicKind.FAILED), all_failed(error))]
             continue
         topics[alias] = {}
         for name, one in described.items():
             if isinstance(one, Failed):
-                found[alias].append(_failed(Found(alias, TopicKind.FAILED, name), one))
+                found[alias].append(_with_failure(Found(alias, TopicKind.FAILED, name), one))
             else:
                 topics[alias][name] = len(one.partitions)
     for alias in topics:
@@ -65,7 +65,7 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
     now_ms = time.time_ns() // 1_000_000
     for alias in topics:
         found[alias] = [
-            _timed(one, emitted, now_ms) if one.kind in _TIMED and one.topic else one
+            _with_time(one, emitted, now_ms) if one.kind in _TIMED and one.topic else one
             for one in found[alias]
         ]
     return found
@@ -85,13 +85,13 @@ def _newest(
         return dict.fromkeys(wanted, all_failed(error))
 
 
-def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
+def _with_time(one: Found, emitted: _Emitted, now_ms: int) -> Found:
     """Add the time of the topic's newest heartbeat, and how much newer the upstream cluster's own
     one is, if that is known."""
     assert one.topic is not None
     newest = emitted.get(one.cluster, {}).get(one.topic)
     if isinstance(newest, Failed):
-        return _failed(one, newest)
+        return _with_failure(one, newest)
     if newest is None:
         return one
     upstream, original = one.source, one.original_topic
@@ -105,7 +105,7 @@ def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
     )
 
 
-def _failed(one: Found, failed: Failed) -> Found:
+def _with_failure(one: Found, failed: Failed) -> Found:
     return replace(one, reason=failed.kind, message=failed.message)
 
 

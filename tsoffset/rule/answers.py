@@ -5,7 +5,7 @@ from tsoffset.model import Basis, Precision, Safety, Translated
 from tsoffset.rule.evidence import Evidence, Pair
 
 
-def translated(
+def make_answer(
     evidence: Evidence,
     target_offset: int,
     reread_bound: int,

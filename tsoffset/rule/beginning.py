@@ -118,7 +118,7 @@ def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
     if not isinstance(begun, Beginning):
         return begun
     highest = begun.source_offset
-    for between in target.known(first.offset, copy.offset):
+    for between in target.known_records(first.offset, copy.offset):
         if not (yield from _original_known(inquiry, between)):
             return Unknown.NOT_FOUND
         highest = max(highest, evidence.originals(between)[-1])

@@ -108,7 +108,7 @@ def _between_pairs(inquiry: Inquiry, record: Record, copy: Record) -> bool:
     """True if the pairs below and above both have the distance of the record and its copy: the copy
     of a duplicate would lie nearer to one pair. One pair alone may have it by chance."""
     pairs = inquiry.evidence.pairs
-    near = pairs.below(record.offset), pairs.above(record.offset)
+    near = pairs.nearest_below(record.offset), pairs.nearest_above(record.offset)
     return all(pair and pair.distance == copy.offset - record.offset for pair in near)
 
 
@@ -153,7 +153,7 @@ def _is_told_by_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> Test:
     replicator dropped as many records as lie between the two duplicates.
     """
     pairs = inquiry.evidence.pairs
-    above = pairs.at(record.offset) or pairs.above(record.offset)
+    above = pairs.at(record.offset) or pairs.nearest_above(record.offset)
     if above is None or above.distance != copy.offset - record.offset:
         return False
     return (yield from _beside_an_equal(inquiry, record, copy))

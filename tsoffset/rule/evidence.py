@@ -79,11 +79,11 @@ class KnownPairs:
             return self._pairs[at]
         return None
 
-    def below(self, source_offset: int) -> Pair | None:
+    def nearest_below(self, source_offset: int) -> Pair | None:
         at = bisect_left(self._offsets, source_offset)
         return self._pairs[at - 1] if at > 0 else None
 
-    def above(self, source_offset: int) -> Pair | None:
+    def nearest_above(self, source_offset: int) -> Pair | None:
         at = bisect_right(self._offsets, source_offset)
         return self._pairs[at] if at < len(self._pairs) else None
 
@@ -380,7 +380,10 @@ class Evidence:
         offset), including those of the last cycle."""
         pairs = self.pairs
         at = pairs.at(source_offset)
-        below, above = at or pairs.below(source_offset), at or pairs.above(source_offset)
+        below, above = (
+            at or pairs.nearest_below(source_offset),
+            at or pairs.nearest_above(source_offset),
+        )
         index = bisect_left(self.predictions, (source_offset, -1))
         lower, upper = self.predictions[:index][-1:], self.predictions[index : index + 1]
         found_below = [(pair.source_offset, pair.target_offset) for pair in (below,) if pair]
@@ -411,7 +414,7 @@ class Evidence:
     def forget_records(self, above: int) -> None:
         """Drop records to limit memory. Proven pairs are kept, and the records in batches that
         begin at or below the source offset `above` or its copy."""
-        pair = self.pairs.above(above)
+        pair = self.pairs.nearest_above(above)
         self.known = self.source.forget(above)
         self.known += self.target.forget(pair.target_offset if pair else -1)
         self.runs.clear()

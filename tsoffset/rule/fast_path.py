@@ -66,9 +66,9 @@ def translate_columns(
     for step in (0, 1, -1):
         here = offset[ok] + step
         ok[ok] = _equal(source, target, log[ok], here, here + distance[ok], match)
-    ok[ok] = source.alone(at[ok], match)
+    ok[ok] = source.is_unique(at[ok], match)
     copies, _ = target.find(log[ok], offset[ok] + distance[ok])
-    ok[ok] = target.alone(copies, match)
+    ok[ok] = target.is_unique(copies, match)
     ok[ok] = _has_content(source, at[ok], match)
     return ok, Answers(offset[ok], offset[ok] + distance[ok], stamps[ok])
 
@@ -88,7 +88,7 @@ def _has_content(records: RecordColumns, at: Numbers, match: frozenset[str]) -> 
     """Whether the compared parts of each record's key and value are not null."""
     if match == ALL:
         # Null parts have no bytes; nor do records whose bytes were dropped.
-        found = np.array([one is not None for one in records.encoded(at)], bool)
+        found = np.array([one is not None for one in records.comparable_bytes(at)], bool)
     else:
         found = np.zeros(len(at), bool)
     rest = np.flatnonzero(~found)
@@ -113,7 +113,9 @@ def _equal(
     both = np.flatnonzero(same)
     if match == ALL:
         # Equal bytes need no digests; different bytes prove nothing.
-        encoded = zip(source.encoded(at[both]), target.encoded(copies[both]), strict=True)
+        encoded = zip(
+            source.comparable_bytes(at[both]), target.comparable_bytes(copies[both]), strict=True
+        )
         both = both[[one is None or one != other for one, other in encoded]]
     contents = source.contents(at[both], match), target.contents(copies[both], match)
     same[both] = [one is not None and one == other for one, other in zip(*contents, strict=True)]

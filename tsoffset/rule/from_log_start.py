@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 from tsoffset.model import Basis, Side, Translated
 from tsoffset.records import Record
-from tsoffset.rule.answers import translated
+from tsoffset.rule.answers import make_answer
 from tsoffset.rule.duplicates import earliest_equal
 from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
@@ -42,7 +42,7 @@ def before_first_copy(inquiry: Inquiry, offset: int) -> Finding:
     earliest = yield from earliest_equal(inquiry, original, copy)
     bound += evidence.most_data_between(earliest, offset)
     pair = Pair(first, copy.offset, first)
-    return translated(evidence, target.start, bound, Basis.LOG_START, pair)
+    return make_answer(evidence, target.start, bound, Basis.LOG_START, pair)
 
 
 def up_to_a_pair(inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> Finding:
@@ -60,7 +60,7 @@ def up_to_a_pair(inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> Fin
     bound = target.count_known(target.start, pair.target_offset)
     bound += evidence.most_data_between(pair.earliest_equal, offset)
     bound += yield from first_copied_behind(inquiry, offset, pair)
-    return translated(evidence, target.start, bound, Basis.LOG_START, pair)
+    return make_answer(evidence, target.start, bound, Basis.LOG_START, pair)
 
 
 def _pair_above(

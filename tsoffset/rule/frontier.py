@@ -115,7 +115,7 @@ def _highest_on_target(inquiry: Inquiry, above: int) -> Generator[Question, Answ
     if not (yield from inquiry.read_whole(TARGET, start, target.end)):
         return None
     highest = above
-    for copy in target.known(start, target.end):
+    for copy in target.known_records(start, target.end):
         if equals := source.equals(target.identity(copy)):
             highest = max(highest, equals[-1])
         elif evidence.may_be_of(copy, above + 1):

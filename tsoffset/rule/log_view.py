@@ -27,8 +27,8 @@ from tsoffset.records import (
     Numbers,
     Record,
     UnreadableRecords,
+    compared_content,
     is_within,
-    matched,
 )
 
 Identity = tuple[int | None, bytes | None, bytes | None]
@@ -144,7 +144,7 @@ class LogView:
         if match == ALL:
             found: Identity = _all_of(record)
             return found
-        return (record.timestamp_ms, *matched((record.key, record.value), match))
+        return (record.timestamp_ms, *compared_content((record.key, record.value), match))
 
     def add(self, fetched: FetchedRange) -> int:
         """Add a batch; returns how many of its records were new.
@@ -285,7 +285,7 @@ class LogView:
         """The number of known data records in [start, end)."""
         return bisect_left(self._offsets, end) - bisect_left(self._offsets, start)
 
-    def known(self, start: int, end: int) -> list[Record]:
+    def known_records(self, start: int, end: int) -> list[Record]:
         """The known data records in [start, end), in order."""
         at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
         return [self._record(offset) for offset in self._offsets[at]]

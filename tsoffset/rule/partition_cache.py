@@ -77,7 +77,7 @@ class LogEnds:
     source_log: int
     target: int
 
-    def behind(self, other: "LogEnds") -> bool:
+    def is_behind(self, other: "LogEnds") -> bool:
         """True if one of these ends lies before that of `other`."""
         return (
             self.source < other.source

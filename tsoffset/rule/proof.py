@@ -42,12 +42,12 @@ def prove(
     evidence = inquiry.evidence
     if not evidence.equal(record, copy):
         return None
-    by_another = passed(evidence, record.offset, copy.offset)
+    by_another = by_frontier(evidence, record.offset, copy.offset)
     if by_another is None and evidence.is_remote_topic and not evidence.safe:
         # Most logs end with the same record: that pair shows everything below to be safe, for two
         # reads.
         yield from last_of_both(inquiry)
-        by_another = passed(evidence, record.offset, copy.offset)
+        by_another = by_frontier(evidence, record.offset, copy.offset)
     timed = None
     if by_another is None:
         timed = yield from time_tells_apart(inquiry, record, copy)
@@ -82,7 +82,7 @@ def prove_safety(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
     safety = yield from by_first_copy(inquiry, record, copy)
     if safety is None and not evidence.failback:
         yield from find_frontier(inquiry)
-        safety = passed(evidence, record.offset, copy.offset)
+        safety = by_frontier(evidence, record.offset, copy.offset)
     if safety is None and (yield from read_to_the_end(inquiry, record.offset + 1)):
         safety = yield from _safe_by_time(inquiry, record, copy, read=True)
     return safety
@@ -101,7 +101,7 @@ def _safe_by_time(inquiry: Inquiry, record: Record, copy: Record, *, read: bool 
     return (yield from by_time(inquiry, record.offset + 1, copy.offset + 1, read=read))
 
 
-def passed(evidence: Evidence, source_offset: int, target_offset: int) -> Safety | None:
+def by_frontier(evidence: Evidence, source_offset: int, target_offset: int) -> Safety | None:
     """The proof by the frontier, from the safe pairs that are known.
 
     Normally a higher pair is needed: between q and q' the replicator went from o to o', so it
@@ -163,7 +163,7 @@ def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) ->
     since, first, end = evidence.compared
     if offset < since or not first <= start <= end:
         end = start
-    for copy in target.known(end, limit):
+    for copy in target.known_records(end, limit):
         if evidence.may_be_of(copy, offset):
             if equals := source.equals(target.identity(copy)):
                 evidence.in_the_way = copy.offset, equals[-1]

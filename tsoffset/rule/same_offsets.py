@@ -28,7 +28,7 @@ from collections.abc import Generator
 from tsoffset.model import Basis, Outcome, Precision, Side
 from tsoffset.records import Record
 from tsoffset.rule import reasons
-from tsoffset.rule.answers import translated
+from tsoffset.rule.answers import make_answer
 from tsoffset.rule.evidence import Pair, SharedOffset
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Absent, Unknown
@@ -72,14 +72,14 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
     for pair in neighbors:
         evidence.prove(pair)
     if offset == at:
-        return translated(evidence, at, 0, Basis.SAME_OFFSET, *neighbors)
+        return make_answer(evidence, at, 0, Basis.SAME_OFFSET, *neighbors)
     if offset < at:
-        return translated(evidence, at, 0, Basis.LOG_START, *neighbors)
+        return make_answer(evidence, at, 0, Basis.LOG_START, *neighbors)
     if at == 0:
         return reasons.not_mirrored(source, offset)
     bound = evidence.most_data_between(at, offset)
     precision = Precision.FRONTIER if bound else None
-    return translated(evidence, at, bound, Basis.MIRROR_END, *neighbors, precision=precision)
+    return make_answer(evidence, at, bound, Basis.MIRROR_END, *neighbors, precision=precision)
 
 
 def _last_shared(inquiry: Inquiry) -> _Shared:

@@ -35,7 +35,7 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
     if below and one_walk:
         # The replicator went once from one to the other: there is no lower copy.
         yield from _read_at_guess(inquiry, record, record.offset + below[1] - below[0])
-        if evidence.copies(record) and (pair := (yield from _proven(inquiry, record))):
+        if evidence.copies(record) and (pair := (yield from _prove_lowest(inquiry, record))):
             return pair
     if record.timestamp_ms is None:
         return None
@@ -44,7 +44,7 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
         yield from _read_where_predicted(inquiry, record, first)
     if scan and not evidence.copies(record):
         yield from _scan(inquiry, record, first)
-    return (yield from _proven(inquiry, record))
+    return (yield from _prove_lowest(inquiry, record))
 
 
 def prove_ends(inquiry: Inquiry) -> Generator[Question, Answer, None]:
@@ -79,7 +79,7 @@ def seen_copy(inquiry: Inquiry, record: Record) -> Finding:
     return Pair(record.offset, copy.offset, (yield from earliest_equal(inquiry, record, copy)))
 
 
-def _proven(inquiry: Inquiry, record: Record) -> Finding:
+def _prove_lowest(inquiry: Inquiry, record: Record) -> Finding:
     """The pair of a record with its lowest known copy; copies found on the way to a proof count,
     too."""
     evidence = inquiry.evidence
@@ -151,7 +151,7 @@ def _scan(
     pair below, and not before the time lookup's answer (a lookup without an answer proves
     nothing)."""
     evidence = inquiry.evidence
-    below = evidence.pairs.below(record.offset)
+    below = evidence.pairs.nearest_below(record.offset)
     start = evidence.target.start if first is None else first.offset
     if below is not None:
         start = max(start, below.target_offset + 1)
@@ -180,7 +180,7 @@ class NearerPairs:
     def next_pair(self) -> Finding:
         """A pair of a record before C that is nearer than the last one; None when the budget or the
         log ends."""
-        below = self._evidence.pairs.below(self._offset)
+        below = self._evidence.pairs.nearest_below(self._offset)
         if below is not None and below.target_offset >= self._start:
             self._start = below.target_offset + 1
             return below
@@ -221,7 +221,7 @@ class NearerPairs:
                 return None
             original = yield from self._inquiry.original_of(copy)
             if isinstance(original, Record):
-                pair = yield from _proven(self._inquiry, original)
+                pair = yield from _prove_lowest(self._inquiry, original)
                 if pair is not None:
                     return pair
             copy = self._evidence.target.previous_known(copy.offset) or Unknown.NOT_READ

@@ -26,7 +26,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record
 from tsoffset.rule import reasons
-from tsoffset.rule.answers import translated
+from tsoffset.rule.answers import make_answer
 from tsoffset.rule.duplicates import earliest_of
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
@@ -86,7 +86,7 @@ class _OffsetTranslation:
         self.following: Found = Absent.LOG_END
         self.previous: Found = Unknown.NOT_READ
         self._best: Translated | None = None
-        self._translated = partial(translated, evidence)
+        self._make_answer = partial(make_answer, evidence)
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
         """The steps of the design in their order."""
@@ -165,7 +165,7 @@ class _OffsetTranslation:
             return None
         target = self.evidence.target
         if last is Absent.LOG_START:
-            return self._translated(target.end, 0, Basis.ALL_READ)
+            return self._make_answer(target.end, 0, Basis.ALL_READ)
         end = yield from last_copy(self.inquiry)
         if end is Unknown.NOT_FOUND or (isinstance(end, Last) and not end.is_last):
             # The target ends with records that the source does not have: another producer's, or
@@ -179,7 +179,7 @@ class _OffsetTranslation:
             at = max(target.end, pair.target_offset + 1)
             bound = pair.source_offset - pair.earliest_equal
             bound += yield from still_to_come(self.inquiry, self.offset)
-            return self._translated(at, bound, Basis.ALL_READ, pair)
+            return self._make_answer(at, bound, Basis.ALL_READ, pair)
         return (yield from self._at_mirror_end(Basis.ALL_READ))
 
     def _ends_as_a_mirror(self) -> Generator[Question, Answer, bool]:
@@ -262,7 +262,7 @@ class _OffsetTranslation:
         reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
         reread_bound += yield from still_to_come(self.inquiry, self.offset)
         at = self.evidence.target.end
-        return self._translated(
+        return self._make_answer(
             at, reread_bound, basis, precision=Precision.FRONTIER, safety=safety
         )
 
@@ -297,7 +297,7 @@ class _OffsetTranslation:
         if self._best is None and (near or not before_c):
             # At most every record that ever was before C is re-read: the target may still hold
             # records that the source has lost.
-            self._consider(self._translated(target.start, self.offset, Basis.LOG_START))
+            self._consider(self._make_answer(target.start, self.offset, Basis.LOG_START))
         return self._best
 
     # --- searches for pairs; each returns an answer that cannot become better ------------
@@ -376,7 +376,7 @@ class _OffsetTranslation:
             return None
         bound = pair.source_offset - pair.earliest_equal
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        return self._consider(self._translated(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
+        return self._consider(self._make_answer(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
 
     def _resume_behind(self, pair: Pair) -> Attempt:
         """(o, q) with o < C: everything after o lies behind q."""
@@ -389,7 +389,7 @@ class _OffsetTranslation:
 
     def _answer(self, reached: Reached, safety: Safety | None = None) -> Translated:
         at, pairs = reached.target_offset, reached.pairs
-        answer = partial(self._translated, safety=safety)
+        answer = partial(self._make_answer, safety=safety)
         if reached.exact:
             return answer(at, 0, Basis.BETWEEN, *pairs)
         reread_bound = self.evidence.most_data_between(reached.source_offset + 1, self.offset)

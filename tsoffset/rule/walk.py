@@ -17,7 +17,7 @@ from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicat
 from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Absent
-from tsoffset.rule.proof import passed, prove_safety, time_tells_apart
+from tsoffset.rule.proof import by_frontier, prove_safety, time_tells_apart
 
 # More than a usual batch has; a longer walk costs too much for one offset.
 LONGEST_WALK = 500
@@ -66,7 +66,7 @@ def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answe
 
 def count(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
     """Count only: from `pair` to the next pair behind C, if the records match one for one."""
-    return (yield from _TargetWalk(inquiry, pair, offset).aligned())
+    return (yield from _TargetWalk(inquiry, pair, offset).align())
 
 
 class _TargetWalk:
@@ -118,7 +118,7 @@ class _TargetWalk:
                 else:
                     left = left or not self._repeats(copy)
             unclear = unclear or match is _Match.UNCLEAR
-        return (yield from self.aligned()) if unclear else self.reached
+        return (yield from self.align()) if unclear else self.reached
 
     def _repeats(self, copy: Record) -> bool:
         """True for a copy of a record that was reached before."""
@@ -141,7 +141,7 @@ class _TargetWalk:
         lowest = self.target.equals(self.target.identity(copy))[0]
         if self._repeats(copy) and lowest != copy.offset:
             return False
-        if passed(self.evidence, original, copy.offset) is not None:
+        if by_frontier(self.evidence, original, copy.offset) is not None:
             return True
         if self._repeats(copy):
             # An earlier copy should lie before what was reached. A filter that was changed at a
@@ -201,7 +201,7 @@ class _TargetWalk:
                 return
         self.all_known = True
 
-    def aligned(self) -> Generator[Question, Answer, Reached]:
+    def align(self) -> Generator[Question, Answer, Reached]:
         """Count from the pair to the next pair behind C that has no duplicate."""
         if not self.start.clear:
             return self.reached
@@ -216,15 +216,15 @@ class _TargetWalk:
                 original = self.source.at(equals[0])
                 assert original is not None
                 if (yield from no_later_duplicate(self.inquiry, original, copy, among=equals)):
-                    return self._counted(copies, original, copy)
+                    return self._count(copies, original, copy)
             copies.append(copy)
             at = copy.offset + 1
         return self.reached
 
-    def _counted(self, copies: list[Record], upper: Record, upper_copy: Record) -> Reached:
+    def _count(self, copies: list[Record], upper: Record, upper_copy: Record) -> Reached:
         if self.source.covered_to(self.known_from) <= upper.offset:
             return self.reached
-        originals = self.source.known(self.start.source_offset + 1, upper.offset)
+        originals = self.source.known_records(self.start.source_offset + 1, upper.offset)
         if len(originals) != len(copies) or not all(map(self.evidence.equal, originals, copies)):
             return self.reached
         last = self.start.target_offset

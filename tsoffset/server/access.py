@@ -19,10 +19,10 @@ def require_reader(settings: ServerSettings) -> Callable[..., None]:
     """A dependency that refuses requests that may not read."""
     if settings.read_token is None:
 
-        def anybody() -> None:
+        def allow_all() -> None:
             """Without a token in the configuration, every client may read."""
 
-        return anybody
+        return allow_all
 
     def reader(shown: Shown) -> None:
         if not _matches(shown, settings.read_token) and not _matches(shown, settings.token):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from tsoffset.daemon.status import FlowState
-from tsoffset.logs import fit_to_be_shown, redacted
+from tsoffset.logs import fit_to_be_shown, redact
 from tsoffset.model import OutcomeKind, Precision
 
 
@@ -26,7 +26,7 @@ def _sentence(text: str) -> str:
 
 def _facts(facts: Mapping[str, Any]) -> Any:
     """The fields of a log event without secrets, as JSON that is well-formed."""
-    return json.loads(well_formed(json.dumps(redacted(facts), ensure_ascii=False)))
+    return json.loads(well_formed(json.dumps(redact(facts), ensure_ascii=False)))
 
 
 Name = Annotated[str, AfterValidator(well_formed)]

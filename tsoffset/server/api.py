@@ -191,20 +191,20 @@ class _Routes:
 
     def flows(self, request: Request, response: Response) -> answers.FlowsAnswer:
         """All flows of this process."""
-        statuses = [self._known(status.name) for status in self._board.statuses()]
+        statuses = [self._status_and_lead(status.name) for status in self._board.statuses()]
         _tag(request, response, _state(self._board, *statuses))
         return flows_answer(self._board, statuses)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
         """The flows of the instances of `status.remote.urls`, as of their last answers. Requests
         new answers at most every few seconds."""
-        known = self._remotes.known()
+        known = self._remotes.known_answers()
         _tag(request, response, known)
         return answers.RemotesAnswer(remotes=list(known))
 
     def flow(self, request: Request, response: Response, flow: str) -> answers.FlowAnswer:
         """One flow: its state, messages, last cycle and totals."""
-        status, lead = self._known(unquote(flow))
+        status, lead = self._status_and_lead(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         return flow_answer(self._board, status, lead, self._board.now())
 
@@ -217,7 +217,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.GroupsAnswer:
         """The groups of a flow, as of the last cycle that reached both clusters."""
-        status, now = self._informed(request, response, unquote(flow))
+        status, now = self._status_and_time(request, response, unquote(flow))
         summary = self._board.summary(status, SummaryKey.GROUP)
         found = choice.of(summary)
         entries = summary.entries(found[paging.part])
@@ -235,7 +235,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.GroupAnswer:
         """One group with a row for each of its partitions."""
-        status, now = self._informed(request, response, unquote(flow))
+        status, now = self._status_and_time(request, response, unquote(flow))
         entry, rows = self._group(status, unquote(group))
         return answers.GroupAnswer(
             **paging.fields(status, now, len(rows)),
@@ -252,7 +252,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.TopicsAnswer:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
-        status, now = self._informed(request, response, unquote(flow))
+        status, now = self._status_and_time(request, response, unquote(flow))
         summary = self._board.summary(status, SummaryKey.TOPIC)
         found = choice.of(summary)
         lags = replication_lags(status)
@@ -289,7 +289,7 @@ class _Routes:
         ] = 500,
     ) -> answers.HistoryAnswer:
         """A point for each past cycle of a flow, the oldest first."""
-        status, lead = self._known(unquote(flow))
+        status, lead = self._status_and_lead(unquote(flow))
         _tag(request, response, _state(self._board, (status, lead)))
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
@@ -305,7 +305,7 @@ class _Routes:
         group: Annotated[str, Query(description="The group's full name.")],
     ) -> answers.TranslationAnswer:
         """What a failover of a group would use now, partition by partition."""
-        status, now = self._informed(request, response, flow)
+        status, now = self._status_and_time(request, response, flow)
         _, rows = self._group(status, group)
         return answers.TranslationAnswer(
             **cycle_fields(status, now),
@@ -318,38 +318,38 @@ class _Routes:
     def pause(self, request: Request, flow: str) -> answers.Done:
         """Pause a flow, so that no further cycle starts. A running cycle finishes. Only the leader
         can do this."""
-        return self._asked(self._controls.pause, unquote(flow), request)
+        return self._control(self._controls.pause, unquote(flow), request)
 
     def resume(self, request: Request, flow: str) -> answers.Done:
         """Resume a flow, with a cycle at once. Only the leader can do this, or an instance on which
         the flow is paused."""
         name = unquote(flow)
-        paused = self._known(name)[0].state is FlowState.PAUSED
-        return self._asked(self._controls.resume, name, request, anywhere=paused)
+        paused = self._status_and_lead(name)[0].state is FlowState.PAUSED
+        return self._control(self._controls.resume, name, request, anywhere=paused)
 
     def sync(self, request: Request, flow: str) -> answers.Done:
         """Start the next cycle of a flow as soon as none runs. A paused flow stays paused. Only the
         leader can do this."""
-        return self._asked(self._controls.sync_now, unquote(flow), request)
+        return self._control(self._controls.sync_now, unquote(flow), request)
 
-    def _asked(
+    def _control(
         self, ask: Callable[[str], None], name: str, request: Request, *, anywhere: bool = False
     ) -> answers.Done:
-        _, lead = self._known(name)
+        _, lead = self._status_and_lead(name)
         if not (lead.here or anywhere):
             raise _led_elsewhere(name, lead, request, "does not run")
         try:
             ask(name)
         except KeyError:
             raise self._no_flow(name) from None
-        return answers.Done(flow=name, state=self._known(name)[0].state)
+        return answers.Done(flow=name, state=self._status_and_lead(name)[0].state)
 
-    def _informed(
+    def _status_and_time(
         self, request: Request, response: Response, name: str
     ) -> tuple[FlowStatus, float]:
         """The flow's status, and the time now. Refuses if another instance runs the flow and no
         cycle is known here: an empty answer would be wrong."""
-        status, lead = self._known(name)
+        status, lead = self._status_and_lead(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
             raise _led_elsewhere(name, lead, request, "knows of no cycle of")
@@ -358,7 +358,7 @@ class _Routes:
     def _steps(self, status: FlowStatus) -> StepOf:
         return partial(next_step, self._board.config, status.name)
 
-    def _known(self, name: str) -> tuple[FlowStatus, Lead]:
+    def _status_and_lead(self, name: str) -> tuple[FlowStatus, Lead]:
         status = self._board.status(name)
         try:
             lead = self._controls.lead(name)
@@ -369,7 +369,7 @@ class _Routes:
         return status, lead
 
     def _settings(self, name: str) -> FlowSettings:
-        self._known(name)
+        self._status_and_lead(name)
         try:
             return self._controls.settings(name)
         except TsoffsetError as error:

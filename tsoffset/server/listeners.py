@@ -75,7 +75,7 @@ def serve(
     """
     with ExitStack() as stack:
         certificate = ListenerCertificate(settings)
-        listeners = [_bound(url, certificate, stack) for url in settings.listeners]
+        listeners = [_bind(url, certificate, stack) for url in settings.listeners]
         if not listeners:
             yield ()
             return
@@ -189,7 +189,7 @@ class ListenerCertificate:
         return found.st_mtime_ns, found.st_ino
 
 
-def _bound(url: str, certificate: ListenerCertificate, stack: ExitStack) -> BoundListener:
+def _bind(url: str, certificate: ListenerCertificate, stack: ExitStack) -> BoundListener:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 0
     tls = certificate.context(url) if parts.scheme == "https" else None
@@ -203,7 +203,7 @@ def _bound(url: str, certificate: ListenerCertificate, stack: ExitStack) -> Boun
         made.bind(address)
         made.listen()
     except OSError as error:
-        raise ListenerError(f"listen on {url}: {_why(error)}") from None
+        raise ListenerError(f"listen on {url}: {_bind_problem(error)}") from None
     made.setblocking(False)
     return BoundListener(made, host, tls)
 
@@ -217,7 +217,7 @@ _STEPS = {
 }
 
 
-def _why(error: OSError) -> str:
+def _bind_problem(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         return (
             f"the host name cannot be resolved ({error.strerror}); set `listeners` to a host name"

@@ -78,15 +78,15 @@ def add_problems(app: FastAPI) -> None:
     """Answer every error with a problem."""
 
     @app.exception_handler(Refused)
-    def refused(_request: Request, error: Refused) -> Response:
+    def answer_refused(_request: Request, error: Refused) -> Response:
         return error.response()
 
     @app.exception_handler(Unchanged)
-    def unchanged(_request: Request, error: Unchanged) -> Response:
+    def answer_unchanged(_request: Request, error: Unchanged) -> Response:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"etag": str(error)})
 
     @app.exception_handler(RequestValidationError)
-    def malformed(_request: Request, error: RequestValidationError) -> Response:
+    def answer_malformed(_request: Request, error: RequestValidationError) -> Response:
         told = []
         for one in error.errors():
             kind, *parts = map(str, one["loc"])
@@ -106,7 +106,7 @@ def add_problems(app: FastAPI) -> None:
         return Refused(status, status.description, "see /docs for all paths", **headers).response()
 
     @app.exception_handler(Exception)
-    def unforeseen(_request: Request, _error: Exception) -> Response:
+    def answer_unforeseen(_request: Request, _error: Exception) -> Response:
         return Refused(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "internal error in tsoffset",

@@ -44,13 +44,13 @@ class Remotes:
         self._token, self._now, self._fresh_seconds = settings.read_token, now, fresh_seconds
         self._lock = threading.Lock()
         self._known = [
-            RemoteAnswer(url=_shown(url), answer=None, answered_at=None, error=None)
+            RemoteAnswer(url=_public_address(url), answer=None, answered_at=None, error=None)
             for url in settings.remote_urls
         ]
         # When each may be requested again, by the monotonic clock; infinity while a request runs.
         self._due = [0.0] * len(self._known)
 
-    def known(self) -> tuple[RemoteAnswer, ...]:
+    def known_answers(self) -> tuple[RemoteAnswer, ...]:
         """What is known now. Returns at once, and requests outdated ones in the background."""
         with self._lock:
             for index, due in enumerate(self._due):
@@ -74,7 +74,7 @@ class Remotes:
             self._known[index] = after
 
 
-def _shown(url: str) -> str:
+def _public_address(url: str) -> str:
     """The address without user, password, query and fragment, which may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.cache_update import describe_topics
-from tsoffset.cycle.schema import joined
+from tsoffset.cycle.schema import concat_rows
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
@@ -187,7 +187,7 @@ class _Cycle:
     # --- steps ------------------------------------------------------------------------------
 
     @property
-    def _remembered(self) -> CachedTables:
+    def _cached_tables(self) -> CachedTables:
         return CachedTables(self.cache.pairs, self.cache.partitions)
 
     def _in_tasks(self, *, commit: bool) -> StepsInTask:
@@ -206,7 +206,7 @@ class _Cycle:
             return None
         self.notify("sync groups", 0, 1)
         done = self._in_tasks(commit=False).whole(
-            groups, self._remembered, packing.PAIRS_HERE, packing.POSITIONS_HERE
+            groups, self._cached_tables, packing.PAIRS_HERE, packing.POSITIONS_HERE
         )
         self.notify("sync groups", 1, 1)
         return done
@@ -243,12 +243,12 @@ class _Cycle:
         """The cycle of these groups, in one task or in many."""
         name = self.flow.name
         if not groups:
-            return after_read(name, steps, CachedTables(), ReadGroups.nothing())
+            return after_read(name, steps, CachedTables(), ReadGroups.none())
         if not packing.fits(len(groups), self.cache.rows, packing.PAIRS_IN_ONE_TASK):
-            return cycle_tables(name, steps, groups, self._remembered)
-        done = steps.whole(groups, self._remembered)
+            return cycle_tables(name, steps, groups, self._cached_tables)
+        done = steps.whole(groups, self._cached_tables)
         if isinstance(done, ReadGroups):
-            done = after_read(name, steps, self._remembered, done)
+            done = after_read(name, steps, self._cached_tables, done)
         return done
 
     # --- result -----------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class _Cycle:
         failures = rows_table(failed_row(self.flow.name, failure) for failure in start.failures)
         return CycleResult(
             flow=self.flow.name,
-            rows=Rows(joined([failures, rows])),
+            rows=Rows(concat_rows([failures, rows])),
             warnings=(*start.warnings, *self._warnings(rows)),
             unreachable=False,
             seconds=self.seconds,

@@ -145,13 +145,13 @@ def is_alive(session: SparkSession) -> bool:
     """False if the session's Java has ended or does not answer, so a new session is needed. A Java
     process that does not answer is killed, so that no later step waits for it."""
 
-    def asked() -> bool:
+    def is_running() -> bool:
         try:
             return not session.sparkContext._jsc.sc().isStopped()
         except (AttributeError, *SPARK_ERRORS):
             return False
 
-    answer = in_time(asked)
+    answer = in_time(is_running)
     gateway = session.sparkContext._gateway if answer is None else None
     # It has no process if spark-submit has started Java.
     if gateway is not None and gateway.proc is not None:

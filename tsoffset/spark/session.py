@@ -151,7 +151,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
     over = threading.Event()
     context = session.sparkContext
 
-    def little() -> list[bytes]:
+    def small_job() -> list[bytes]:
         # A lambda, which a worker gets by value: it does not import this module.
         return context.parallelize([b""], 1).mapPartitions(lambda rows: rows).collect()
 
@@ -160,7 +160,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
             jobs = Jobs(session, "keep workers", None)
             # If Spark has died, or has canceled all jobs, the next cycle reports it.
             with suppress(CycleFailed):
-                jobs.run(partial(jobs.collect, "keep workers", little), HUNG_WORKER_SECONDS)
+                jobs.run(partial(jobs.collect, "keep workers", small_job), HUNG_WORKER_SECONDS)
 
     keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
     keeping.start()

@@ -58,7 +58,7 @@ class Sessions:
         such a failure, if another flow takes too long to start a session, and if another flow still
         uses a session that failed often.
         """
-        session = self._taken()
+        session = self._take()
         gave_up = False
         try:
             yield session
@@ -80,7 +80,7 @@ class Sessions:
         with self._lock:
             self._failures = 0
 
-    def _taken(self) -> SparkSession:
+    def _take(self) -> SparkSession:
         if not self._lock.acquire(timeout=_STARTS_WITHIN_SECONDS):
             raise CycleFailed(
                 f"start Spark: it has been starting for {_STARTS_WITHIN_SECONDS:.0f} s, for "

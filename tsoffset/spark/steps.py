@@ -97,7 +97,7 @@ class SparkSteps:
         # The results of its commits have to fit into `spark.driver.maxResultSize`.
         work = (groups, cache, self._most_rows)
         found: CycleTables | ReadGroups
-        (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
+        (found,) = self._run("sync groups", self._commit_steps(0), "whole", [work], [0])
         return found
 
     def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
@@ -163,13 +163,13 @@ class SparkSteps:
         ends = accumulate(rows)
         of_tasks = (work[end - size : end] for size, end in zip(rows, ends, strict=True))
         parts = ((own, semi_join(topics, own, ["target_topic"])) for own in of_tasks)
-        done = self._run("settle", self._committing(len(work)), "decide_and_commit", parts, rows)
+        done = self._run("settle", self._commit_steps(len(work)), "decide_and_commit", parts, rows)
         cost = Cost()
         for _, its_cost in done:
             cost = cost.in_parallel(its_cost)
         return pl.concat([one for one, _ in done]), cost
 
-    def _committing(self, pairs: int) -> StepsInTask:
+    def _commit_steps(self, pairs: int) -> StepsInTask:
         until = time.time() + COMMIT_SECONDS + COMMIT_SECONDS_A_PAIR * pairs
         return replace(self._steps, until=until)
 

@@ -27,9 +27,9 @@ from tsoffset.group_sync.cycle import (
     ReadTables,
     StepsHere,
     after_read,
+    failed_translations,
     read_groups,
     unread,
-    untranslated,
 )
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import (
@@ -84,7 +84,7 @@ class StepsInTask:
     def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
         """As `Steps.log_ranges`; after an error, no log is known."""
         try:
-            with self._here(Stage.READ_COMMITS) as here:
+            with self._steps_here(Stage.READ_COMMITS) as here:
                 return here.log_ranges(partitions)
         except BROKEN:
             log.exception("logs_broke", flow=self.task.flow)
@@ -95,7 +95,7 @@ class StepsInTask:
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """As `Steps.source_logs`; after an error, nothing is known."""
         try:
-            with self._here(Stage.READ_COMMITS) as here:
+            with self._steps_here(Stage.READ_COMMITS) as here:
                 return here.source_logs(topics, epochs)
         except BROKEN:
             log.exception("logs_broke", flow=self.task.flow)
@@ -103,16 +103,18 @@ class StepsInTask:
 
     def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
         try:
-            with self._here(Stage.READ_COMMITS) as here:
+            with self._steps_here(Stage.READ_COMMITS) as here:
                 return here.read(groups, cached, ranges)
         except BROKEN as error:
             names = ", ".join(groups["group"].head(3))
-            failed = self._broken("read_broke", f"read committed offsets of {names}", error)
+            failed = self._internal_failure(
+                "read_broke", f"read committed offsets of {names}", error
+            )
             return unread(groups, cached, failed)
 
     def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
         try:
-            with self._here(Stage.TRANSLATE) as here:
+            with self._steps_here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
                 found, learned, sources, targets, cost = here.translate(offsets, partitions)
                 requests = (Traffic.of(here.source) - before).requests
@@ -120,18 +122,20 @@ class StepsInTask:
         except BROKEN as error:
             topic, number = offsets.row(0)[:2]
             what = f"translate offsets of {topic}-{number}"
-            failed = self._broken("translation_broke", what, error)
+            failed = self._internal_failure("translation_broke", what, error)
             kept = semi_join(partitions, offsets, PARTITION)
             topics = empty(SOURCE_TOPICS), empty(TARGET_TOPICS)
-            return untranslated(offsets, failed), kept, *topics, Cost()
+            return failed_translations(offsets, failed), kept, *topics, Cost()
 
     def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
         try:
-            with self._here(Stage.SETTLE) as here:
+            with self._steps_here(Stage.SETTLE) as here:
                 return here.decide_and_commit(work, topics)
         except BROKEN as error:
             what = f"commit offsets of group {work['group'][0]} and others"
-            return failed_results(work, self._broken("settling_broke", what, error)), Cost()
+            return failed_results(
+                work, self._internal_failure("settling_broke", what, error)
+            ), Cost()
 
     def whole(
         self,
@@ -148,7 +152,7 @@ class StepsInTask:
         return after_read(self.task.flow, self, cache, found)
 
     @contextmanager
-    def _here(self, stage: Stage) -> Iterator[StepsHere]:
+    def _steps_here(self, stage: Stage) -> Iterator[StepsHere]:
         resolved = self._resolve()
         flow, connect = resolved.flow, self.task.connect
         with self.spent.on(stage), ExitStack() as leases:
@@ -177,7 +181,7 @@ class StepsInTask:
             _resolved[key] = settings
         return settings
 
-    def _broken(self, event: str, what: str, error: BaseException) -> Failed:
+    def _internal_failure(self, event: str, what: str, error: BaseException) -> Failed:
         log.exception(event, flow=self.task.flow)
         cause = hide_secrets(f"{type(error).__name__}: {error}")
         return Failed(

@@ -30,13 +30,13 @@ def raise_on_interrupt() -> Iterator[None]:
         return
     other_errors = sys.unraisablehook
 
-    def dropped(args: "sys.UnraisableHookArgs") -> None:
+    def handle_unraisable(args: "sys.UnraisableHookArgs") -> None:
         if isinstance(args.exc_value, KeyboardInterrupt):
             _interrupt_again()
         else:
             other_errors(args)
 
-    sys.unraisablehook = dropped
+    sys.unraisablehook = handle_unraisable
     signal.signal(signal.SIGINT, _raise)
     try:
         yield

@@ -74,13 +74,13 @@ class Output:
 
     def rows(self, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         if self.format is Format.JSON:
-            self.encoded(
+            self.write_encoded(
                 names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
             )
         else:
-            self.encoded(names, map(csv_line, rows))
+            self.write_encoded(names, map(csv_line, rows))
 
-    def encoded(self, names: Sequence[str] | None, text: Iterable[str]) -> None:
+    def write_encoded(self, names: Sequence[str] | None, text: Iterable[str]) -> None:
         """Write pieces of text that are JSON lines or CSV already. CSV gets one header of `names`,
         if there are any."""
         if self.format is Format.CSV and names is not None and not self._begun:
@@ -140,16 +140,16 @@ class Readiness:
 
     def in_words(self) -> str:
         missing = self.not_in_place.total()
-        words = f"{self.groups - missing} of {counted(self.groups, 'group')} ready"
+        words = f"{self.groups - missing} of {plural(self.groups, 'group')} ready"
         if self.groups > missing:
-            words += f", re-reading at most {counted(self.reread, 'record')}"
+            words += f", re-reading at most {plural(self.reread, 'record')}"
         if missing:
             words += f"; {missing} not ready{by_name(self.not_in_place)}"
             if self.reread_others:
-                words += f", re-reading at most {counted(self.reread_others, 'record')}"
+                words += f", re-reading at most {plural(self.reread_others, 'record')}"
         if self.unusable:
             words += (
-                f"; {counted(self.unusable, 'group-partition')} without a usable offset on the "
+                f"; {plural(self.unusable, 'group-partition')} without a usable offset on the "
                 "target"
             )
         return words
@@ -198,11 +198,11 @@ class Tally:
         elif self.outcomes[OutcomeKind.WOULD_COMMIT]:
             ready = f"now {self.now.in_words()}. After a sync: {ready}"
         if self.unproven:
-            ready += f"; an unknown number for {counted(self.unproven, 'unproven row')}"
+            ready += f"; an unknown number for {plural(self.unproven, 'unproven row')}"
         return f"{', '.join(words)}; {ready}"
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -216,7 +216,7 @@ def in_utc(timestamp_ms: float, timespec: str = "seconds") -> str:
     return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def few(names: Sequence[str], most: int = 5) -> str:
+def abridge(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from tsoffset.printable import printable
 from tsoffset.terminal.next_step import SuggestedCommand
-from tsoffset.terminal.output import counted
-from tsoffset.terminal.tables import elided, wrapped
+from tsoffset.terminal.output import plural
+from tsoffset.terminal.tables import elide, wrap
 
 _MESSAGES_PER_NAME = 3
 _LONG_NAME = 48
@@ -24,7 +24,7 @@ def head(text: str) -> Text:
 
 
 def total(text: str, width: int | None) -> Iterator[Text]:
-    return wrapped(printable(text), width, "", "  ", style="bold")
+    return wrap(printable(text), width, "", "  ", style="bold")
 
 
 class RowMessage(NamedTuple):
@@ -43,11 +43,11 @@ def notes(messages: Iterable[RowMessage], noun: str, width: int | None) -> Itera
             found.setdefault(name, Counter())[message] += 1
             steps.setdefault((name, message), step)
     for name, counts in found.items():
-        yield head(f"{name} ({counted(counts.total(), noun)})")
+        yield head(f"{name} ({plural(counts.total(), noun)})")
         shown = list(counts.items())[:_MESSAGES_PER_NAME]
         for at, (message, number) in enumerate(shown, start=1):
-            times = f" ({counted(number, noun)})" if number > 1 and len(counts) > 1 else ""
-            yield from wrapped(f"{printable(message)}{times}", width)
+            times = f" ({plural(number, noun)})" if number > 1 and len(counts) > 1 else ""
+            yield from wrap(f"{printable(message)}{times}", width)
             step = steps[name, message]
             following = {steps[name, other] for other, _ in shown[at : at + 1]}
             # The next message of a group may have the same command.
@@ -55,7 +55,7 @@ def notes(messages: Iterable[RowMessage], noun: str, width: int | None) -> Itera
                 # Not wrapped, so that it can be pasted.
                 yield Text(f"    {step.when}: {printable(step.command)}")
         if len(counts) > _MESSAGES_PER_NAME:
-            more = counted(len(counts) - _MESSAGES_PER_NAME, "more message")
+            more = plural(len(counts) - _MESSAGES_PER_NAME, "more message")
             yield Text(f"  {more}; see them all with --format json", "dim")
     if found:
         yield Text()
@@ -78,7 +78,7 @@ def items(
     middle. If that column would be too narrow, the sentences are below the name, indented by
     `below` and after the `arrow`; a single sentence that fits stays on the name's line."""
     longest = sys.maxsize if width is None else _LONG_NAME
-    heads = [Text.assemble(one.label, elided(printable(one.name), longest)) for one in members]
+    heads = [Text.assemble(one.label, elide(printable(one.name), longest)) for one in members]
     column = max((head.cell_len for head in heads), default=0) + 2
     beside = width is None or width - column >= _ROOM
     for one, short in zip(members, heads, strict=True):
@@ -103,5 +103,5 @@ def _lines(one: Item, width: int | None, indent: str, arrow: str = "") -> list[T
     return [
         line
         for sentence in one.sentences
-        for line in wrapped(lead + printable(sentence), width, indent, hanging, style=one.style)
+        for line in wrap(lead + printable(sentence), width, indent, hanging, style=one.style)
     ]

@@ -128,7 +128,7 @@ def _why_not_rank(why_not: str) -> tuple[int, int]:
     )
 
 
-def encoded(rows: pa.Table, format: Format) -> Iterator[str]:
+def encode_rows(rows: pa.Table, format: Format) -> Iterator[str]:
     """The rows as JSON lines or as lines of CSV without a header, many of them in each text.
 
     Not for Format.TABLE.
@@ -144,7 +144,7 @@ def encoded(rows: pa.Table, format: Format) -> Iterator[str]:
     for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
         parts: list[str | pa.Array] = []
         for text, column in zip(before, rows.slice(start, _ROWS_AT_ONCE).columns, strict=True):
-            parts += (text, _escaped(column, escape))
+            parts += (text, _escape(column, escape))
         lines = pc.binary_join_element_wise(
             *parts, end, "", null_handling="replace", null_replacement=null
         )
@@ -152,7 +152,7 @@ def encoded(rows: pa.Table, format: Format) -> Iterator[str]:
         yield str(lines.buffers()[2], "utf-8")
 
 
-def _escaped(column: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Array:
+def _escape(column: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Array:
     """The column as text; text is escaped, each distinct value once."""
     plain = column.cast(pa.string()).combine_chunks()
     if pa.types.is_integer(column.type):

@@ -93,9 +93,9 @@ class _Shape(Generic[R]):
         return " ".join(_cell(column.value(row)).text for column in self.heads) or None
 
     def cells(self, row: R) -> list[Cell]:
-        return [self._joined(row, *columns) for columns in self.columns]
+        return [self._join_cells(row, *columns) for columns in self.columns]
 
-    def _joined(self, row: R, first: Column[R], *folded: Column[R]) -> Cell:
+    def _join_cells(self, row: R, first: Column[R], *folded: Column[R]) -> Cell:
         value = first.narrow if self.narrowed and first.narrow else first.value
         cell = _cell(value(row))
         for column in folded:
@@ -114,12 +114,12 @@ def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) ->
         widths = [max(cell_len(cell.text) for cell in cells) for cells in zip(*lines, strict=True)]
         if width is None:
             break
-        widths = _shortened(shape, widths, width, _LONG_NAME)
+        widths = _shrink(shape, widths, width, _LONG_NAME)
         if _total(shape, widths) <= width:
             break
     if width is not None:
-        widths = _shortened(shape, widths, width, _SHORTEST_NAME)
-    return _drawn(shape, lines, widths, rows)
+        widths = _shrink(shape, widths, width, _SHORTEST_NAME)
+    return _draw(shape, lines, widths, rows)
 
 
 def partition_name(topic: str | None, partition: int | None) -> str | None:
@@ -127,7 +127,7 @@ def partition_name(topic: str | None, partition: int | None) -> str | None:
     return topic if topic is None or partition is None else f"{topic}-{partition}"
 
 
-def elided(text: str, width: int) -> str:
+def elide(text: str, width: int) -> str:
     """The text, or its beginning and end with `…` between, in at most `width` characters."""
     if cell_len(text) <= width:
         return text
@@ -136,7 +136,7 @@ def elided(text: str, width: int) -> str:
     return head + _ELLIPSIS + set_cell_size(text[::-1], tail)[::-1]
 
 
-def wrapped(
+def wrap(
     text: str, width: int | None, indent: str = "  ", hanging: str | None = None, *, style: str = ""
 ) -> Iterator[Text]:
     """The text with an `indent`, wrapped on a terminal; further lines have the indent `hanging`, if
@@ -170,7 +170,7 @@ def _total(shape: _Shape[R], widths: Sequence[int]) -> int:
     return len(shape.indent) + sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _shortened(shape: _Shape[R], widths: Sequence[int], width: int, shortest: int) -> list[int]:
+def _shrink(shape: _Shape[R], widths: Sequence[int], width: int, shortest: int) -> list[int]:
     """The widths. Columns of names are narrowed until the table fits, but not below `shortest`."""
     found = list(widths)
     least = [
@@ -184,7 +184,7 @@ def _shortened(shape: _Shape[R], widths: Sequence[int], width: int, shortest: in
     return found
 
 
-def _drawn(
+def _draw(
     shape: _Shape[R], lines: Sequence[Sequence[Cell]], widths: Sequence[int], rows: Sequence[R]
 ) -> Iterator[Text]:
     columns = [column for column, *_ in shape.columns]
@@ -205,7 +205,7 @@ def _line(
     spans: list[Span] = []
     length = len(indent)
     for at, (column, cell) in enumerate(zip(columns, cells, strict=True)):
-        shown = elided(cell.text, widths[at]) if column.elastic else cell.text
+        shown = elide(cell.text, widths[at]) if column.elastic else cell.text
         padding = " " * (widths[at] - cell_len(shown))
         before = _GAP if at else ""
         after = ""

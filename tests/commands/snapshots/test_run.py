@@ -105,7 +105,7 @@ def test_a_group_goes_back_from_an_open_transaction(ahead):
 def test_no_group_goes_back_in_a_topic_made_anew(ahead, monkeypatch, alias):
     """After the translation: its offset lies in the new log, too, after records that the group has
     not read. Or before it: the offset that was read on the source is one of the old log."""
-    translated = OpenFlow.translated
+    translated = OpenFlow.translate
 
     def meanwhile(*given: Any) -> Any:
         found = translated(*given) if alias == "B" else []
@@ -117,7 +117,7 @@ def test_no_group_goes_back_in_a_topic_made_anew(ahead, monkeypatch, alias):
             ahead["B"].log("A.orders").append(messages("new orders", range(100)))
         return found or translated(*given)
 
-    monkeypatch.setattr(OpenFlow, "translated", meanwhile)
+    monkeypatch.setattr(OpenFlow, "translate", meanwhile)
     failed = (OutcomeKind.FAILED, FailureKind.NO_LEADER)
     assert rewound(ahead) == {"billing": failed, "shipping": failed}
     standing = ahead.standing("billing", "A.orders")

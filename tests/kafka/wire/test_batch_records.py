@@ -13,8 +13,8 @@ from kafka.record.memory_records import MemoryRecords
 from tests.kafka.wire.test_records import END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
 from tests.producing import CODECS
 from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords, RawBatch
+from tsoffset.kafka.wire.digested_records import DigestedRecords
 from tsoffset.kafka.wire.records import fetched_range
-from tsoffset.kafka.wire.settled_records import SettledRecords
 from tsoffset.records import FetchedRange, Record, UnreadableRecords, content_digest, header_digests
 
 CONTENT = st.none() | st.binary(max_size=300)
@@ -176,7 +176,7 @@ def test_bytes_are_let_go_once_all_is_looked_at():
     found = read(batch(sent(3)) + batch(sent(4), 3))
     assert all(isinstance(part, BatchRecords) for part in found.records._parts)
     first = tuple(found.records)
-    assert all(isinstance(part, SettledRecords) for part in found.records._parts)
+    assert all(isinstance(part, DigestedRecords) for part in found.records._parts)
     assert tuple(found.records) == first
     assert [found.records[number] for number in range(7)] == list(first)
 
@@ -186,7 +186,7 @@ def test_bytes_of_large_records_are_never_kept():
     small = [(1, None, b"v" * (RECORD_BYTES - 20), [])] * 4
     large = [(1, None, b"v" * (RECORD_BYTES + 20), [])] * 4
     assert isinstance(read(batch(small)).records._parts[0], BatchRecords)
-    assert isinstance(read(batch(large)).records._parts[0], SettledRecords)
+    assert isinstance(read(batch(large)).records._parts[0], DigestedRecords)
 
 
 @pytest.mark.parametrize("at", [RECORDS_AT, RECORDS_AT + 4, -1])

@@ -11,7 +11,7 @@ from tsoffset.errors import ClusterUnreachable, EmbeddedError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.java import java_version
 from tsoffset.model import ClusterDescription
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import plural
 
 _OLDEST, _OLDEST_NAME = (2, 8), "2.8"
 
@@ -22,7 +22,7 @@ def connection(
     at = Scope(flow, settings.alias)
     versions = Counter(one.version for one in description.brokers if one.version is not None)
     found = f"cluster id {description.cluster_id or 'unknown'}"
-    found += f", {counted(len(description.brokers), 'broker')}"
+    found += f", {plural(len(description.brokers), 'broker')}"
     if versions:
         found += ", Kafka " + ", ".join(
             f"{one} ({number})" for one, number in sorted(versions.items())

@@ -10,7 +10,7 @@ from tsoffset.cycle.cleanup_policy import Configs, is_compacted, needs_cleanup_p
 from tsoffset.cycle.source_commits import renaming_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, Operation, Resource
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 _UNLIMITED = float("inf")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -43,12 +43,12 @@ def compared_configs(
     at = target.at
     proving = [pair for pair in pairs if _uses_first_copy(flow, pair.topic)]
     yield from _proofs(at, proving, lacks_max_timestamp=lacks_max_timestamp)
-    originals = _failed((pair.topic.source, pair.original) for pair in pairs)
+    originals = _failures((pair.topic.source, pair.original) for pair in pairs)
     only_check = "only `check` needs it, for retention"
     yield from _unread(source.at.ok, "retention", source, originals, only_check)
     unknown = {pair.topic.target: pair.copy for pair in proving if is_compacted(pair.copy) is None}
     yield from _unread(at.warning, "proof", target, unknown, _NO_PROOF)
-    copies = _failed((pair.topic.target, pair.copy) for pair in pairs)
+    copies = _failures((pair.topic.target, pair.copy) for pair in pairs)
     others = {topic: why for topic, why in copies.items() if topic not in unknown}
     yield from _unread(at.ok, "retention", target, others, "retention is not compared")
     narrower = [*_retention(flow, at, pairs), *_compaction(flow, at, pairs)]
@@ -56,7 +56,7 @@ def compared_configs(
     if pairs and not (originals or copies or narrower):
         yield at.ok(
             "retention",
-            f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}",
+            f"at least as long as on {flow.source.alias} in {plural(len(pairs), 'topic')}",
         )
 
 
@@ -80,12 +80,12 @@ def _proofs(
     if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
         yield at.ok(
             "proof",
-            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be"
+            f"{plural(len(deleting), 'topic')} not compacted: the proof by first copy can be"
             " used, which gives the best offsets to groups that are far behind",
         )
     if not compacted:
         return
-    found = f"{counted(len(compacted), 'topic')} compacted ({few(compacted)}): {_NO_PROOF}"
+    found = f"{plural(len(compacted), 'topic')} compacted ({abridge(compacted)}): {_NO_PROOF}"
     if lacks_max_timestamp:
         yield at.warning(
             "proof",
@@ -97,7 +97,7 @@ def _proofs(
         yield at.ok("proof", found)
 
 
-def _failed(configs: Iterable[tuple[str, Configs]]) -> dict[str, Failed]:
+def _failures(configs: Iterable[tuple[str, Configs]]) -> dict[str, Failed]:
     return {topic: why for topic, why in configs if isinstance(why, Failed)}
 
 
@@ -109,19 +109,19 @@ def _unread(
     consequence: str,
 ) -> Iterator[Finding]:
     """Report topics whose configuration is not known, and the right that is missing."""
-    failed = _failed(unknown.items())
+    failed = _failures(unknown.items())
     refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
         yield say(
             subject,
-            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({few(refused)}):"
+            f"DESCRIBE_CONFIGS is missing on {plural(len(refused), 'topic')} ({abridge(refused)}):"
             f" {consequence}",
             granting.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
     if others := [topic for topic in unknown if topic not in refused]:
         messages = [failed[topic].message for topic in others if topic in failed]
         cause, step = cause_and_step(messages[0]) if messages else ("", None)
-        found = f"configuration of {counted(len(others), 'topic')} ({few(others)}) is not known"
+        found = f"configuration of {plural(len(others), 'topic')} ({abridge(others)}) is not known"
         yield say(subject, f"{found}{cause and f' ({cause})'}: {consequence}", step)
 
 
@@ -136,7 +136,7 @@ def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) -> 
         if shorter:
             yield at.warning(
                 key,
-                f"shorter than on {flow.source.alias} ({few(shorter)}): groups that are further"
+                f"shorter than on {flow.source.alias} ({abridge(shorter)}): groups that are further"
                 " behind resume at the first record that the target topic still has",
                 f"set {key} of the target topics as on {flow.source.alias} (kafka-configs --alter"
                 f" --entity-type topics --add-config {key}=...)",
@@ -162,7 +162,7 @@ def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[TopicConfigs]) ->
     if compacted:
         yield at.warning(
             "cleanup.policy",
-            f"{few(compacted)} compacted, but the source topic is not: compaction removes"
+            f"{abridge(compacted)} compacted, but the source topic is not: compaction removes"
             " records that groups have not read yet",
             f"set cleanup.policy of the target topics as on {flow.source.alias}",
         )

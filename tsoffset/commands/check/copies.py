@@ -8,7 +8,7 @@ from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
 from tsoffset.rule.reasons import rewritten
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 
 def sampled_copies(
@@ -48,7 +48,7 @@ def sampled_copies(
         elif sampled.looked_for and sampled.diverged is None:
             yield at.warning(
                 f"topic {sampled.topic.target}",
-                f"no copy found of {counted(sampled.looked_for, 'sampled record')} of"
+                f"no copy found of {plural(sampled.looked_for, 'sampled record')} of"
                 f" {sampled.topic.source}: not mirrored yet, deleted on the target, or copied with"
                 " another timestamp or with several changes",
                 f"check that the replicator copies {sampled.topic.source} from"
@@ -72,7 +72,7 @@ def _different(
         return
     changed = " and ".join(f"{part}s" for part in CONTENT if part in parts)
     number = sum(bool(copy.differs) for copy in sampled.copies)
-    of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
+    of_all = f"{number} of {plural(len(sampled.copies), 'sampled record')}"
     subject, what = f"topic {sampled.topic.target}", f"{changed} differ from the source's in"
     if not parts & flow.translation.match:
         yield at.ok(subject, f"{what} {of_all}, and translation.match ignores them")
@@ -135,12 +135,12 @@ def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> 
     if moved:
         yield at.error(
             "offsets",
-            f"copies have other offsets than their source records in {few(moved)}: the"
+            f"copies have other offsets than their source records in {abridge(moved)}: the"
             " replicator does not keep offsets, and the groups are skipped (DIVERGED)",
             f"remove {flow.name}.translation.expect",
         )
     elif found := sum(len(sampled.copies) for sampled in samples):
-        yield at.ok("offsets", f"equal on both clusters in {counted(found, 'sampled record')}")
+        yield at.ok("offsets", f"equal on both clusters in {plural(found, 'sampled record')}")
 
 
 def _summary(
@@ -149,7 +149,7 @@ def _summary(
     if not copies:
         return
     same = sum(not copy.differs for copy in copies)
-    words = f"equal in timestamp, key and value: {same} of {counted(len(copies), 'sampled record')}"
+    words = f"equal in timestamp, key and value: {same} of {plural(len(copies), 'sampled record')}"
     if missing:
         words += f"; no copy found of {missing} more"
     if topics > MOST_TOPICS:

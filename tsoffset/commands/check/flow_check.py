@@ -36,7 +36,7 @@ from tsoffset.flow.settings import ClusterSettings, FlowSettings, reverse_of
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import ClusterDescription, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Output, counted
+from tsoffset.terminal.output import Output, plural
 from tsoffset.terminal.report import Item, head, items, total
 
 
@@ -115,14 +115,16 @@ class _FlowCheck:
         """All findings. If a cluster becomes unreachable, the part that needs it ends there."""
         flow = self.flow
         yield from clusters.settings_of(flow)
-        source = yield from self._reached(self._source)
-        target = yield from self._reached(self._target)
+        source = yield from self._check_connection(self._source)
+        target = yield from self._check_connection(self._target)
         if source is not None and target is not None:
             yield from clusters.same_cluster(flow, source, target)
         if source is not None:
             yield from self._part(flow.source, self._of_source(target))
 
-    def _reached(self, one: _Connected) -> Generator[Finding, None, ClusterDescription | None]:
+    def _check_connection(
+        self, one: _Connected
+    ) -> Generator[Finding, None, ClusterDescription | None]:
         alias, answer = one.settings.alias, one.description
         if isinstance(answer, ClusterUnreachable):
             yield self._unreachable(alias, answer)
@@ -236,7 +238,7 @@ def finding_lines(findings: Sequence[Finding], width: int | None) -> Iterator[Te
     counts = Counter(finding.severity for finding in findings)
     errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
     yield from total(
-        f"check: {counted(errors, 'error')}, {counted(warnings, 'warning')}, "
+        f"check: {plural(errors, 'error')}, {plural(warnings, 'warning')}, "
         f"{counts[Severity.OK]} ok",
         width,
     )

@@ -11,7 +11,7 @@ from tsoffset.commands.check.survey import (
     SyncedTopic,
     TargetSurvey,
     passing_groups,
-    renamed,
+    target_name,
 )
 from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.flow.policy import internal_topics
@@ -28,7 +28,7 @@ from tsoffset.model import (
     TopicDescription,
 )
 from tsoffset.replicators.checkpoints import read_checkpoints
-from tsoffset.terminal.output import by_name, counted, few
+from tsoffset.terminal.output import abridge, by_name, plural
 
 
 def source_groups(
@@ -47,7 +47,7 @@ def source_groups(
         if one.enabled and one.source.alias == flow.source.alias:
             left -= set(selected_groups(one, left)[0])
     if left:
-        found += f"; selected by no flow: {few(sorted(left))}"
+        found += f"; selected by no flow: {abridge(sorted(left))}"
     if passing:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
@@ -71,10 +71,10 @@ def source_groups(
             failed[offsets.kind][group] = offsets
     for of_kind in failed.values():
         first = next(iter(of_kind.values()))
-        yield at.failure(f"{counted(len(of_kind), 'group')} ({few([*of_kind])})", first)
+        yield at.failure(f"{plural(len(of_kind), 'group')} ({abridge([*of_kind])})", first)
     for group, offsets in commits:
         for partition, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
-            if isinstance(commit, Failed) and renamed(flow, partition.topic) is not None:
+            if isinstance(commit, Failed) and target_name(flow, partition.topic) is not None:
                 yield at.failure(f"group {group}, {partition}", commit)
 
 
@@ -96,7 +96,7 @@ def target_groups(
     if other:
         yield at.warning(
             "groups",
-            f"{counted(len(other), 'group')} of another type than on the source: {few(other)}"
+            f"{plural(len(other), 'group')} of another type than on the source: {abridge(other)}"
             " (UNSUPPORTED_GROUP)",
             "rename them, or delete them on the target",
         )
@@ -104,7 +104,7 @@ def target_groups(
     if active:
         yield at.ok(
             "groups",
-            f"{counted(len(active), 'group')} have active members on the target ({few(active)})"
+            f"{plural(len(active), 'group')} have active members on the target ({abridge(active)})"
             " and are skipped (GROUP_ACTIVE)",
             "stop their consumers on the target if these groups should be synced",
         )
@@ -116,7 +116,7 @@ def competing_flows(
     competing: FlowSettings,
     competing_topics: Iterable[str],
 ) -> Iterator[Finding]:
-    written = {renamed(competing, topic) for topic in competing_topics}
+    written = {target_name(competing, topic) for topic in competing_topics}
     shared = sorted(
         topic.target
         for topic in synced
@@ -125,7 +125,7 @@ def competing_flows(
     if shared:
         yield Scope(flow.name, flow.target.alias).warning(
             f"flow {competing.name}",
-            f"also writes {counted(len(shared), 'topic')} ({few(shared)}): a group with"
+            f"also writes {plural(len(shared), 'topic')} ({abridge(shared)}): a group with"
             " committed offsets on both sources is skipped (SEVERAL_SOURCES)",
             "select each topic or group in one flow only, or use target names that differ",
         )
@@ -138,7 +138,7 @@ def replication_loop(
     if looped:
         yield Scope(flow.name).warning(
             f"flow {reverse.name}",
-            f"copies {counted(len(looped), 'topic')} ({few(looped)}) back under the same name: a"
+            f"copies {plural(len(looped), 'topic')} ({abridge(looped)}) back under the same name: a"
             " replicator in both directions copies each record endlessly",
             LOOP_REMEDY,
         )
@@ -168,7 +168,7 @@ def skipped_commits(
     found: list[tuple[str, Reason]] = []
     for group, offsets in survey.commits.items():
         for partition, commit in () if isinstance(offsets, Failed) else offsets.items():
-            topic, log = renamed(flow, partition.topic), survey.logs.get(partition)
+            topic, log = target_name(flow, partition.topic), survey.logs.get(partition)
             if topic is None or not isinstance(commit, CommittedOffset):
                 continue
             copy = target.get(topic)
@@ -185,8 +185,8 @@ def skipped_commits(
         groups = sorted({group for group, _ in found})
         yield Scope(flow.name, flow.source.alias).ok(
             "auto.offset.reset",
-            f"{counted(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
-            f" the target the consumers of {few(groups)} start at their auto.offset.reset",
+            f"{plural(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
+            f" the target the consumers of {abridge(groups)} start at their auto.offset.reset",
             "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
             " Kafka's default, skips them",
         )
@@ -222,8 +222,8 @@ def other_committer(flow: FlowSettings, seen: Mapping[str, int], now_ms: int) ->
         return
     newest_ms = max(0, now_ms - max(moving.values()))
     writes = (
-        f"MirrorMaker 2 writes checkpoints of {counted(len(moving), 'group')} of this flow "
-        f"({few(sorted(moving))}), the newest {duration(newest_ms)} ago"
+        f"MirrorMaker 2 writes checkpoints of {plural(len(moving), 'group')} of this flow "
+        f"({abridge(sorted(moving))}), the newest {duration(newest_ms)} ago"
     )
     at = Scope(flow.name, flow.target.alias)
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)

@@ -12,7 +12,7 @@ from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, LogRange, ReadFrom, TimedOffset, TopicPartition, Youngest
-from tsoffset.terminal.output import few
+from tsoffset.terminal.output import abridge
 
 _NO_LIMIT = str(2**63 - 1)
 # Tolerance for the clocks of producers.
@@ -77,7 +77,7 @@ def compared_times(
         yield Scope(flow.name, flow.source.alias).warning(
             "clock",
             f"newest records have timestamps up to {duration(max(ahead.values()))} ahead of this"
-            f" host's clock ({few([*ahead])})",
+            f" host's clock ({abridge([*ahead])})",
             "synchronize producers, brokers and this host by NTP, unless these timestamps are"
             " intended",
         )
@@ -99,6 +99,6 @@ def compared_times(
             yield Scope(flow.name, flow.target.alias).warning(
                 setting,
                 f"records on {flow.source.alias} have timestamps further {words} the clock than"
-                f" the target topics accept ({few(refused)}): the replicator cannot write them",
+                f" the target topics accept ({abridge(refused)}): the replicator cannot write them",
                 f"raise {setting} of the target topics",
             )

@@ -22,7 +22,7 @@ from tsoffset.model import (
     Rights,
     Side,
 )
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 _NAMES_IN_A_COMMAND = 5
 _SEPARATED = re.compile(r".*[._-]")
@@ -102,7 +102,7 @@ def source_rights(
         (Resource.TOPIC, rights.topics, survey.unseen_topics),
         (Resource.GROUP, rights.groups, survey.unseen_groups),
     ):
-        yield from _hidden(granting, resource, answers, unseen, complete=complete)
+        yield from _hidden_names(granting, resource, answers, unseen, complete=complete)
     if not topics.only:
         yield from _partial_listing(granting, Resource.TOPIC, rights.topics)
     if not (groups.only or sees_all):
@@ -116,12 +116,12 @@ def missing_rights(
     at, has, complete = granting.at, [], True
     for resource, answers in ((Resource.TOPIC, topics), (Resource.GROUP, groups)):
         operations, subject = NEEDED[side, resource], f"rights on {resource}s"
-        if found := lacking(answers, operations):
+        if found := missing_operations(answers, operations):
             missing = frozenset[Operation]().union(*found.values())
             yield at.error(
                 subject,
-                f"{_listed(missing)} missing on {counted(len(found), resource)} "
-                f"({few(list(found))}){granting.to_principal}",
+                f"{_names_of(missing)} missing on {plural(len(found), resource)} "
+                f"({abridge(list(found))}){granting.to_principal}",
                 granting.remedy(resource, list(found), missing),
             )
         failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
@@ -131,18 +131,17 @@ def missing_rights(
         if unknown:
             yield at.ok(
                 subject,
-                f"not known for {counted(unknown, resource)}: brokers report rights since Kafka"
-                " 2.3",
-                f"check that this principal has {_listed(operations)} on them",
+                f"not known for {plural(unknown, resource)}: brokers report rights since Kafka 2.3",
+                f"check that this principal has {_names_of(operations)} on them",
             )
         complete = complete and not (found or failures or unknown)
         if answers:
-            has.append(f"{_listed(operations)} on {counted(len(answers), resource)}")
+            has.append(f"{_names_of(operations)} on {plural(len(answers), resource)}")
     if has and complete:
         yield at.ok("rights", "; ".join(has) + granting.to_principal)
 
 
-def lacking(
+def missing_operations(
     answers: Mapping[str, Allowed], operations: Collection[Operation]
 ) -> dict[str, frozenset[Operation]]:
     """The names on which some operations are not allowed, with these operations."""
@@ -153,7 +152,7 @@ def lacking(
     }
 
 
-def _hidden(
+def _hidden_names(
     granting: Granting,
     resource: Resource,
     answers: Mapping[str, Allowed],
@@ -170,7 +169,7 @@ def _hidden(
         also = ", and which committed offsets they have" if resource is Resource.TOPIC else ""
         yield at.error(
             f"{key} hidden by rights",
-            f"{key} names {few(hidden)}, which this principal may not describe, so it is not"
+            f"{key} names {abridge(hidden)}, which this principal may not describe, so it is not"
             f" known whether they exist{also}",
             granting.remedy(resource, hidden, NEEDED[Side.SOURCE, resource]),
         )
@@ -183,7 +182,7 @@ def _hidden(
     if absent and complete:
         yield at.warning(
             f"{key} that do not exist",
-            f"{key} names {few(absent)}",
+            f"{key} names {abridge(absent)}",
             f"correct {key}, unless they will be created later",
         )
 
@@ -213,5 +212,5 @@ def unnoticed_groups(granting: Granting, rights: Rights) -> Iterator[Finding]:
         )
 
 
-def _listed(operations: Iterable[Operation]) -> str:
+def _names_of(operations: Iterable[Operation]) -> str:
     return " and ".join(operation.name for operation in sorted(operations))

@@ -92,7 +92,7 @@ def sample_topics(
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
     samples = _samples(flow, source, target, found)
     if flow.translation.expect is not None:
-        for sample, answer in _translated(flow, source, target, samples):
+        for sample, answer in _translate_samples(flow, source, target, samples):
             outcome = answer.translation.outcome
             if isinstance(outcome, Skipped) and outcome.reason is Reason.DIVERGED:
                 sample.topic.diverged = outcome.message
@@ -185,7 +185,7 @@ def _read(
     }
 
 
-def _translated(
+def _translate_samples(
     flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
 ) -> Iterator[tuple[_Sample, TranslatedPosition]]:
     """The samples, each with what the rule says of its offset."""
@@ -212,7 +212,9 @@ def _find(
     left = [one for one in samples if one.copy is None and (whole or one.is_unique(match))]
     settings = TranslationSettings(match=match | {"timestamp"}, scan_bytes=_SCAN_BYTES)
     found: dict[_Sample, ReadFrom] = {}
-    for sample, answer in _translated(replace(flow, translation=settings), source, target, left):
+    for sample, answer in _translate_samples(
+        replace(flow, translation=settings), source, target, left
+    ):
         sample.topic.stamped_by_target |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):

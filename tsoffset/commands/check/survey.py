@@ -88,7 +88,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     unseen_topics = [
         topic
         for topic in sorted(written_topics(flow.topic_filter).names)
-        if topic not in topics and renamed(flow, topic) is not None
+        if topic not in topics and target_name(flow, topic) is not None
     ]
     written = sorted(written_groups(flow.group_filter).names)
     unseen_groups = [group for group in written if group not in listings.groups]
@@ -140,11 +140,11 @@ def synced_topics(
             tuple(sorted({group for group, _ in readers})),
         )
         for source, readers in sorted(found.items())
-        if (target := renamed(flow, source)) is not None
+        if (target := target_name(flow, source)) is not None
     )
 
 
-def renamed(flow: FlowSettings, topic: str) -> str | None:
+def target_name(flow: FlowSettings, topic: str) -> str | None:
     """The target's name of a source topic; None if the flow does not select it, or if a class of
     the user's raised an error for it, which `source_topics` reports."""
     renamings, _ = renamings_of(flow, [topic])

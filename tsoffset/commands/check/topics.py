@@ -6,14 +6,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
-from tsoffset.commands.check.rights import NEEDED, lacking
-from tsoffset.commands.check.survey import SourceSurvey, Stamp, SyncedTopic, TargetSurvey, renamed
+from tsoffset.commands.check.rights import NEEDED, missing_operations
+from tsoffset.commands.check.survey import (
+    SourceSurvey,
+    Stamp,
+    SyncedTopic,
+    TargetSurvey,
+    target_name,
+)
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 
 def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
@@ -58,7 +64,7 @@ def target_topics(
     if missing and len(missing) == len(synced):
         yield _no_copies(at, flow, missing, every)
         return
-    refused = lacking(survey.rights.topics, NEEDED[Side.TARGET, Resource.TOPIC])
+    refused = missing_operations(survey.rights.topics, NEEDED[Side.TARGET, Resource.TOPIC])
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
@@ -96,13 +102,13 @@ def _no_copies(
 ) -> Finding:
     """The error of a flow without any target topic. If the target has topics under other names, it
     names the replication policy that fits."""
-    expected = few([f"{topic.target} for {topic.source}" for topic in missing])
+    expected = abridge([f"{topic.target} for {topic.source}" for topic in missing])
     words = (
-        f"none of the {counted(len(missing), 'topic')} that groups read exists on"
+        f"none of the {plural(len(missing), 'topic')} that groups read exists on"
         f" {flow.target.alias} under the name that {type(flow.policy).__name__} gives ({expected}),"
         " so no group can be synced"
     )
-    step = f"configure the replicator to copy {few([topic.source for topic in missing])}"
+    step = f"configure the replicator to copy {abridge([topic.source for topic in missing])}"
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for topic in missing:
         for name in every:
@@ -123,7 +129,8 @@ def _no_copies(
         settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
     return at.error(
         "topics",
-        f"{words}; the cluster has {few(sorted(present))}, so the replicator seems to use {policy}",
+        f"{words}; the cluster has {abridge(sorted(present))}, so the replicator seems to"
+        f" use {policy}",
         f"use the replicator's naming: {', '.join(settings)}; or {step}",
     )
 
@@ -133,7 +140,7 @@ def _is_missing(described: TopicDescription | Failed | None) -> bool:
 
 
 def _readers(topic: SyncedTopic) -> str:
-    return f"{counted(len(topic.groups), 'group')} ({few(topic.groups)})"
+    return f"{plural(len(topic.groups), 'group')} ({abridge(topic.groups)})"
 
 
 def _unavailable(
@@ -151,7 +158,7 @@ def _unavailable(
     if leaderless:
         yield at.error(
             f"topic {topic}",
-            f"no leader for partition {few(leaderless)}",
+            f"no leader for partition {abridge(leaderless)}",
             "start the brokers that hold its replicas",
         )
 
@@ -162,7 +169,7 @@ def _fewer_partitions(
     if isinstance(original, TopicDescription) and len(copy.partitions) < len(original.partitions):
         yield Scope(flow.name, flow.target.alias).warning(
             f"topic {copy.topic}",
-            f"has {counted(len(copy.partitions), 'partition')}, {original.topic} on"
+            f"has {plural(len(copy.partitions), 'partition')}, {original.topic} on"
             f" {flow.source.alias} has {len(original.partitions)}: the missing partitions are"
             " skipped (TARGET_MISSING)",
             "let the replicator add partitions, or add them with kafka-topics --alter",
@@ -181,14 +188,14 @@ def streams_applications(
 ) -> Iterator[Finding]:
     """Report Streams applications whose internal topics the target lacks under the same names.
     `every` has the names of all topics on the target."""
-    lacking = {
+    uncopied = {
         group: missing
         for group, topics in streams_topics(survey).items()
-        if (missing := [one for one in topics if renamed(flow, one) != one or one not in every])
+        if (missing := [one for one in topics if target_name(flow, one) != one or one not in every])
     }
-    if not lacking:
+    if not uncopied:
         return
-    target, topics = flow.target.alias, [topic for some in lacking.values() for topic in some]
+    target, topics = flow.target.alias, [topic for some in uncopied.values() for topic in some]
     lost = "starts with empty state stores although its offsets are translated"
     if any(map(_REPARTITION.fullmatch, topics)):
         lost += ", and does not process what waits in its repartition topics"
@@ -200,9 +207,9 @@ def streams_applications(
     )
     yield Scope(flow.name, target).warning(
         "Kafka Streams",
-        f"{counted(len(lacking), 'application')} ({few(list(lacking))}): {target} has no copy of"
-        f" {counted(len(topics), 'topic')} ({few(topics)}) under the same name, so the application"
-        f" {lost}",
+        f"{plural(len(uncopied), 'application')} ({abridge(list(uncopied))}): {target} has no copy"
+        f" of {plural(len(topics), 'topic')} ({abridge(topics)}) under the same name, so the"
+        f" application {lost}",
         f"{copy}; or exclude the group and reset the application on {target}, which computes"
         " everything again from its input topics (docs/failover.md, Kafka Streams)",
     )

@@ -46,7 +46,7 @@ from tsoffset.replicators.checkpoints import (
     committed_by_key,
     read_checkpoints,
 )
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import plural
 from tsoffset.terminal.row_columns import reread_of
 
 
@@ -90,7 +90,7 @@ def compare(
             if unreachable and flow.name in unreachable:
                 raise unreachable[flow.name]
             with open_flow(flow, connect, settings) as opened:
-                pairs = list(_compared(opened, options, at_ms, warnings))
+                pairs = list(_compare_flow(opened, options, at_ms, warnings))
         except ClusterUnreachable as error:
             failed = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield FlowComparison(flow.name, at_ms, (failed,), tuple(warnings), unreachable=True)
@@ -104,7 +104,7 @@ def _sort_key(pair: ComparedPair) -> tuple[str, str, int]:
     return pair.group or "", pair.source_topic or "", partition
 
 
-def _compared(
+def _compare_flow(
     opened: OpenFlow, options: CompareOptions, at_ms: int, warnings: list[str]
 ) -> Iterator[ComparedPair]:
     """Read, translate, compare. Adds to `warnings`. Raises ClusterUnreachable and UsageError."""
@@ -125,7 +125,7 @@ def _compared(
     else:
         checkpoints = _checkpoints_of(flow, options, target, offsets, warnings)
         commits = opened.commits(start.groups)
-    translated = opened.translated(commits)
+    translated = opened.translate(commits)
     work = commit_work(translated)
     decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
     rows = [*result_rows(flow.name, work, select(decided, COMMIT_RESULTS))]
@@ -168,14 +168,14 @@ def _checkpoints_of(
     """The checkpoints of the flow's groups. `committed` are the target groups' offsets. Adds to
     `warnings`. Raises ClusterUnreachable, and UsageError for a file without checkpoints."""
 
-    def wanted(key: CheckpointKey) -> bool:
+    def is_selected(key: CheckpointKey) -> bool:
         return bool(selected_groups(flow, [key.group])[0])
 
     if options.file is not None:
         found = Checkpoints(committed)
-        read_checkpoint_file(options.file, found, wanted)
+        read_checkpoint_file(options.file, found, is_selected)
         where = f"flow {flow.name}: {options.file}"
-        ignored, remedy = counted(found.malformed, "line"), "check that the dump is complete"
+        ignored, remedy = plural(found.malformed, "line"), "check that the dump is complete"
         if not (found.newest or found.malformed):
             warnings.append(
                 f"{where} has no checkpoint of this flow's groups, so there is nothing to compare"
@@ -183,9 +183,9 @@ def _checkpoints_of(
             )
     else:
         topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
-        found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
+        found = read_checkpoints(target, topic, wanted=is_selected, committed=committed)
         where = f"flow {flow.name}: {topic} on {target.alias}"
-        ignored = counted(found.malformed, "record")
+        ignored = plural(found.malformed, "record")
         remedy = "check which other application writes to this topic"
         if found.missing:
             warnings.append(
@@ -204,7 +204,7 @@ def _by_timestamps(
     """The answers of KIP-1292's rule for the commits, as if they were checkpoints. Raises
     ClusterUnreachable."""
     found = Checkpoints(committed)
-    for one in _with_proof(opened, "timestamps").translated(commits):
+    for one in _with_proof(opened, "timestamps").translate(commits):
         commit, position = one.commit, one.position
         if commit.target is None or commit.committed is None or position is None:
             continue

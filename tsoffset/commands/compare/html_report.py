@@ -44,7 +44,7 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_text_of,
     )
     page = files("tsoffset.commands.compare").joinpath("report.html")
     return environment.from_string(page.read_text(encoding="utf-8")).render(
@@ -58,7 +58,7 @@ def html_report(found: Sequence[FlowComparison], past: PastTotals, options: Comp
     )
 
 
-def _shown(value: Any) -> Any:
+def _text_of(value: Any) -> Any:
     """A value of the page: names without control characters, numbers with separators."""
     if value is None:
         return ""

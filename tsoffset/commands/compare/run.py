@@ -27,9 +27,9 @@ from tsoffset.config.selection import Selection
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.kafka import kafka_cluster
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted, in_utc
+from tsoffset.terminal.output import Format, Output, in_utc, plural
 from tsoffset.terminal.report import RowMessage, head, notes
-from tsoffset.terminal.tables import table, wrapped
+from tsoffset.terminal.tables import table, wrap
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ def run_compare(
     try:
         for done in count() if options.times is None else range(options.times):
             if done:
-                schedule.ended(time.monotonic())
+                schedule.advance(time.monotonic())
                 time.sleep(max(0.0, schedule.due - time.monotonic()))
             compare_once()
             if output.closed and options.html is None:
@@ -149,6 +149,6 @@ def comparison_lines(
         yield Text()
         messages = (RowMessage(pair.verdict, pair.message) for pair in pairs)
         yield from notes(messages, "group-partition", width)
-    yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
+    yield head(f"{compared.flow}: {plural(len(pairs), 'group-partition')}")
     for name, words in ComparisonTotals(pairs).in_words(other).items():
-        yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
+        yield from wrap(f"{name:13}  {words}", width, "  ", " " * 17)

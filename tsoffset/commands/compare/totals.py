@@ -8,7 +8,7 @@ from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgment import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
-from tsoffset.terminal.output import by_name, counted
+from tsoffset.terminal.output import by_name, plural
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class ComparisonTotals:
         origins = {**_ORIGINS, CommitOrigin.CHECKPOINT: f"of {other}"}
         of_target = _phrase(self.origins, origins, () if self.origins else (None,))
         if self.target_reread:
-            of_target += f"; up to {counted(self.target_reread, 'record')} re-read"
+            of_target += f"; up to {plural(self.target_reread, 'record')} re-read"
         return {other: of_other, "tsoffset": of_tsoffset, "target groups": of_target}
 
     def in_fields(self) -> dict[str, int]:
@@ -109,7 +109,7 @@ def _phrase(counts: Counter[T], words: Mapping[T, str], always: Collection[T]) -
 
 
 def _up_to(records: int, words: str = "") -> str:
-    return f" (up to {counted(records, 'record')}{words})" if records else ""
+    return f" (up to {plural(records, 'record')}{words})" if records else ""
 
 
 def sums(by: By, compared: FlowComparison) -> list[dict[str, Any]]:

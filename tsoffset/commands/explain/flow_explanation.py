@@ -26,7 +26,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.rule.inquiry import Answer, Question
-from tsoffset.terminal.output import counted, few
+from tsoffset.terminal.output import abridge, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _explanations(
     if not found and listings.failures and options.group not in listings.groups:
         row = replace(failed_row(flow.name, listings.failures[0]), group=options.group)
         return [Explanation(row, flow.commits)]
-    commits = _selected(opened, options, found, listings.share_groups)
+    commits = _select_commits(opened, options, found, listings.share_groups)
     traces = {
         Position(one.partition.topic, one.partition.partition, one.committed.offset): Trace(
             flow, one
@@ -114,7 +114,7 @@ def _explanations(
     def observe(position: Position, question: Question, answer: Answer) -> None:
         traces[position].add(question, answer)
 
-    translated = opened.translated(commits, observe)
+    translated = opened.translate(commits, observe)
     work = commit_work(translated)
     results = commit_groups(flow, opened.target, work, commit_to=None).rows
     return [
@@ -129,7 +129,7 @@ def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflig
     if listed is None and not listings.failures:
         raise _NothingToExplain(
             f"flow {flow.name}: group {group} does not exist on {alias}, which has"
-            f" {counted(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
+            f" {plural(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
         )
     type_ = GroupType.UNKNOWN if listed is None else listed.type
     listing = GroupListings({group: GroupListing(group, type_, None)})
@@ -141,7 +141,7 @@ def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflig
     return start
 
 
-def _selected(
+def _select_commits(
     opened: OpenFlow,
     options: ExplainOptions,
     found: Sequence[SourceCommit],
@@ -165,7 +165,7 @@ def _selected(
         )
     raise _NothingToExplain(
         f"{what} in {options} that the flow selects (topics, topics.exclude, replication policy);"
-        f" it has committed offsets in {few(present)}"
+        f" it has committed offsets in {abridge(present)}"
     )
 
 

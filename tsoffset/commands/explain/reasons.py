@@ -42,7 +42,7 @@ def explain_outcome(
         assert not isinstance(outcome, Translated)
         said = TranslationStatement(**trace.common, reason=reason, message=outcome.message)
         return said, statements
-    why = _why(trace, answer, _of_records(trace, answer.pairs))
+    why = _reason_of(trace, answer, _of_records(trace, answer.pairs))
     proof: dict[str, Any] = {}
     if answer.safety is not None and answer.basis in _PROVEN:
         safety = answer.safety
@@ -66,7 +66,7 @@ def explain_outcome(
 # --- a sentence for each basis --------------------------------------------------------------
 
 
-def _why(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
+def _reason_of(trace: Trace, answer: Translated, pairs: Sequence[Pair]) -> str:
     """`pairs` are the record pairs that the basis rests on."""
     basis, exact = answer.basis, answer.precision is Precision.EXACT
     if basis is Basis.BETWEEN and pairs[-1][0] < trace.offset:
@@ -261,8 +261,8 @@ def _nearest(trace: Trace) -> Iterator[Pair]:
     source = trace.source
     if source.range is None:
         return
-    before = reversed(source.known(source.start, trace.offset))
-    for records in (before, source.known(trace.offset, source.end)):
+    before = reversed(source.known_records(source.start, trace.offset))
+    for records in (before, source.known_records(trace.offset, source.end)):
         for record in records:
             if copies := trace.target.equals(source.identity(record)):
                 yield record.offset, copies[0]

@@ -22,10 +22,10 @@ from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, counted, in_utc
+from tsoffset.terminal.output import Format, Output, in_utc, plural
 from tsoffset.terminal.report import Item, head, items, total
 from tsoffset.terminal.row_columns import tally_of
-from tsoffset.terminal.tables import partition_name, wrapped
+from tsoffset.terminal.tables import partition_name, wrap
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
 _ROLES = {
@@ -44,7 +44,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
             yield Text()
         yield head(f"flow {flow}")
         if position := next(filter(None, (one.position for one in members)), None):
-            yield from wrapped(_rule(position), width, style="dim")
+            yield from wrap(_rule(position), width, style="dim")
         for one in members:
             if one is not members[0]:
                 yield Text()
@@ -58,7 +58,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
 def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     row = one.row
     if row.group is None:
-        yield from wrapped(printable(_outcome(one)), width)
+        yield from wrap(printable(_outcome(one)), width)
         return
     shown = [_item("commit", _outcome(one), _STYLES.get(row.outcome, ""))]
     if (position := one.position) is None:
@@ -101,7 +101,7 @@ def _steps(steps: Sequence[Step], width: int | None) -> Iterator[Text]:
         Item(
             Text(f"  {request.step:>{digits}}  {request.side:<6}  "),
             _question(request),
-            [_answered(request, answer)],
+            [_answer_text(request, answer)],
             "red" if answer.answer == "failed" else "",
         )
         for request, answer in steps
@@ -126,7 +126,7 @@ def _question(request: RequestStatement) -> str:
             return "record with the largest timestamp"
 
 
-def _answered(request: RequestStatement, answer: AnswerStatement) -> str:
+def _answer_text(request: RequestStatement, answer: AnswerStatement) -> str:
     match answer.answer:
         case "range":
             return f"start {answer.start}, end {answer.end}"
@@ -150,7 +150,7 @@ def _fetched_range(request: RequestStatement, answer: AnswerStatement) -> str:
     text = f"{answer.start} .. {answer.end - 1}, "
     if not answer.records:
         return text + "no data record"
-    text += counted(answer.records, "record")
+    text += plural(answer.records, "record")
     by_broker = answer.timestamp_type is TimestampType.LOG_APPEND_TIME
     stamped = "; stamped by the broker (LogAppendTime)" if by_broker else ""
     if answer.equal_offset is not None:
@@ -203,14 +203,14 @@ def _answer(one: Explanation) -> Iterator[Item]:
     if bound is not None and (count := (one.row.reread_bound or 0) - bound):
         yield _item(
             "shared",
-            f"the share group has acknowledged at most {counted(count, 'record')} after its start"
+            f"the share group has acknowledged at most {plural(count, 'record')} after its start"
             " offset, which the target delivers again",
         )
 
 
 def _precision(translation: TranslationStatement) -> str:
     bound = translation.reread_bound
-    again = f"at most {counted(bound or 0, 'record')} may be re-read"
+    again = f"at most {plural(bound or 0, 'record')} may be re-read"
     never_again = "no record is re-read"
     # Records before the target's log start are not counted as skipped.
     on_target = " on the target" if translation.basis in (Basis.LOG_START, Basis.FLOOR) else ""
@@ -260,7 +260,7 @@ def _cost(one: Explanation) -> str:
         answers = [answer for _, answer in one.steps if answer.side is side]
         read = sum(answer.bytes_read or 0 for answer in answers)
         size = f" ({_size(read)} read)" if read else ""
-        parts.append(f"{counted(len(answers), 'question')} to {alias}{size}")
+        parts.append(f"{plural(len(answers), 'question')} to {alias}{size}")
     return ", ".join(parts)
 
 

@@ -27,7 +27,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.terminal.next_step import NOT_READ_THERE, SuggestedCommand
-from tsoffset.terminal.output import few, in_utc
+from tsoffset.terminal.output import abridge, in_utc
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +117,7 @@ def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
         )
 
 
-def unverified(
+def judge_unverified(
     flow: FlowSettings, target: Cluster, known: KnownPairs, unnamed: Iterable[Failed], now: float
 ) -> tuple[list[GroupVerdict], dict[str, SuggestedCommand | None]]:
     """Judge each group that has committed offsets of the flow on the target, or had some in past
@@ -245,7 +245,7 @@ def _verdict(
         ]
     reason = next((one for one in _MESSAGES if found.get(one)), None)
     foreign = [] if reason else [partition for partition in commits if partition not in same]
-    where = few([*map(str, foreign or found.get(reason, ()))], 3)
+    where = abridge([*map(str, foreign or found.get(reason, ()))], 3)
     if foreign:
         where = f"those in {where}" if same else "them"
     since = "last committed offsets, whose age is not known"

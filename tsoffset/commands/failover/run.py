@@ -13,7 +13,7 @@ from functools import partial
 import structlog
 
 from tsoffset.commands.cycles import RunCycle, flow_cycles
-from tsoffset.commands.failover.last_known import known_pairs, unverified
+from tsoffset.commands.failover.last_known import judge_unverified, known_pairs
 from tsoffset.commands.failover.verdicts import (
     SOURCE_ACTIVE,
     FailoverVerdict,
@@ -178,7 +178,7 @@ def _judge(
         return FailoverResult((), source_error, target_error)
     with notices.progress(f"reading {flow.target.alias}"), kafka_cluster(flow.target) as target:
         known, unnamed, lists_all = known_pairs(selection.settings, flow)
-        found, resets = unverified(flow, target, known, unnamed, time.time())
+        found, resets = judge_unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
         require_match(selection, notices, Side.TARGET, must_have_groups=True)

@@ -11,10 +11,10 @@ from rich.text import Text
 from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
 from tsoffset.terminal.next_step import SuggestedCommand
-from tsoffset.terminal.output import IN_PLACE, by_name, counted
+from tsoffset.terminal.output import IN_PLACE, by_name, plural
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.row_columns import reread_of
-from tsoffset.terminal.tables import Cell, Column, table, wrapped
+from tsoffset.terminal.tables import Cell, Column, table, wrap
 
 
 class FailoverVerdict(StrEnum):
@@ -127,7 +127,7 @@ def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, 
         )
     for row in rows:
         if row.outcome not in IN_PLACE:
-            yield row.reason or row.outcome, _explained(row)
+            yield row.reason or row.outcome, _explain(row)
         elif row.reread_bound is None:
             yield (
                 UNPROVEN,
@@ -136,7 +136,7 @@ def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, 
             )
 
 
-def _explained(row: Row) -> str | None:
+def _explain(row: Row) -> str | None:
     if row.reason not in (Reason.TARGET_AHEAD, Reason.SOURCE_REWOUND):
         return row.message
     ahead = (row.current_target_offset or 0) - (row.target_offset or 0)
@@ -177,7 +177,7 @@ def failover_lines(
         yield from notes(messages, "group", width)
         yield from total(f"{flow}: {in_words(found)}", width)
     for number, step in enumerate(steps, start=1):
-        yield from wrapped(f"{number}. {step}", width, "  ", "     ")
+        yield from wrap(f"{number}. {step}", width, "  ", "     ")
 
 
 def in_words(found: Sequence[GroupVerdict]) -> str:
@@ -187,12 +187,12 @@ def in_words(found: Sequence[GroupVerdict]) -> str:
         again = sum(
             one.reread_bound or 0 for one in found if one.verdict is FailoverVerdict.BOUNDED
         )
-        words.append(f"{bounded} ready, re-reading up to {counted(again, 'record')}")
+        words.append(f"{bounded} ready, re-reading up to {plural(again, 'record')}")
     if unverified := counts[FailoverVerdict.UNVERIFIED]:
         words.append(f"{unverified} at their last committed offsets")
     reasons = Counter(one.reason or "" for one in found if one.verdict is FailoverVerdict.NOT_READY)
     words.append(f"{counts[FailoverVerdict.NOT_READY]} not ready{by_name(reasons)}")
-    return f"{counted(len(found), 'group')}: {', '.join(words)}"
+    return f"{plural(len(found), 'group')}: {', '.join(words)}"
 
 
 _AGE: Column[GroupVerdict] = Column(

@@ -51,7 +51,7 @@ def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
             connectors += _connector("", entries, file, findings)
             continue
         _require_one(file, files)
-        return _dedicated(entries, file, findings)
+        return _dedicated_setup(entries, file, findings)
     if findings.problems:
         return None
     return setup_of_connectors(InputKind.CONNECTORS, " and ".join(files), connectors, findings)
@@ -65,10 +65,10 @@ def _require_one(file: str, files: Sequence[str]) -> None:
         )
 
 
-def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup | None:
+def _dedicated_setup(entries: Sequence[Entry], file: str, findings: Findings) -> Setup | None:
     listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
     if listed is None:
-        findings.missing(
+        findings.problem_in_file(
             keys.CLUSTERS.name,
             "must list the aliases of the clusters, as in a MirrorMaker 2 file; a connector's"
             f" configuration has {_CLASS}, a Strimzi resource the kind {RESOURCE}",
@@ -137,7 +137,7 @@ def _connector(
     found = {entry.key: entry for entry in entries}
     if _CLASS not in found:
         if entries:
-            findings.missing(_CLASS, "must name the connector", file)
+            findings.problem_in_file(_CLASS, "must name the connector", file)
         return []
     simple = found[_CLASS].text.strip().rpartition(".")[2]
     role = _ROLES.get(simple) or _ROLES.get(f"{simple}Connector")

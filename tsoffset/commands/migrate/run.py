@@ -24,7 +24,7 @@ from tsoffset.errors import ConfigurationError, TsoffsetError, UsageError
 from tsoffset.printable import printable
 from tsoffset.stores import Folder, in_words
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Output, counted
+from tsoffset.terminal.output import Output, plural
 
 DEFAULT_FILE = "tsoffset.properties"
 
@@ -83,7 +83,7 @@ def run_migrate(
 def _in_words(migration: MigrationPlan) -> str:
     counts = Counter(one.heading for one in migration.omitted)
     return (
-        f"{counted(len(migration.settings), 'setting')} taken over,"
+        f"{plural(len(migration.settings), 'setting')} taken over,"
         f" {counts[Heading.CHECKPOINTS]} no longer needed,"
         f" {counts[Heading.REPLICATOR]} used by the replicator only,"
         f" {counts[Heading.REFUSED]} not taken over"
@@ -105,7 +105,7 @@ _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 def configuration_text(migration: MigrationPlan) -> str:
     """The text of the file. It copies no secret of the input, and has no date: the same input gives
     the same text."""
-    lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_omitted(migration)]
+    lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_omitted_lines(migration)]
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +147,7 @@ def _settings(migration: MigrationPlan) -> Iterator[str]:
             yield _line(setting.key, setting.text)
 
 
-def _omitted(migration: MigrationPlan) -> Iterator[str]:
+def _omitted_lines(migration: MigrationPlan) -> Iterator[str]:
     for heading in Heading:
         omitted = [one for one in migration.omitted if one.heading is heading]
         if omitted:

@@ -155,7 +155,7 @@ def setup_of_connectors(
             else:
                 of_flow.setdefault(setting.key, []).append((one, setting))
     if not of_flows and not findings.problems:
-        findings.missing(
+        findings.problem_in_file(
             "connector.class",
             "names no connector that copies or syncs; give those of MirrorSourceConnector and"
             " MirrorCheckpointConnector",
@@ -163,7 +163,7 @@ def setup_of_connectors(
         )
     settings: list[MirrorSetting] = []
     for (alias, name), by_flow in of_clusters.items():
-        chosen = {flow: _chosen(name, found, left) for flow, found in by_flow.items()}
+        chosen = {flow: _choose(name, found, left) for flow, found in by_flow.items()}
         first = next(iter(chosen.values()))
         if all(setting.text == first.text for setting in chosen.values()):
             settings.append(replace(first, key=f"{alias}.{name}"))
@@ -177,7 +177,7 @@ def setup_of_connectors(
         if keys.ENABLED.name not in of_flow:
             settings.append(MirrorSetting(entries[flow], f"{arrow}.{keys.ENABLED.name}", "true"))
         settings += (
-            replace(_chosen(name, found, left), key=f"{arrow}.{name}")
+            replace(_choose(name, found, left), key=f"{arrow}.{name}")
             for name, found in of_flow.items()
         )
     clusters = tuple(dict.fromkeys(alias for flow in of_flows for alias in flow))
@@ -185,7 +185,7 @@ def setup_of_connectors(
     return Setup(kind, file, clusters, tuple(settings), tuple(left), tuple(placed), resource)
 
 
-def _chosen(name: str, found: Sequence[_Found], omitted: list[OmittedSetting]) -> MirrorSetting:
+def _choose(name: str, found: Sequence[_Found], omitted: list[OmittedSetting]) -> MirrorSetting:
     """The setting that is used if several connectors of a flow have it: that of the connector
     that syncs groups; for the replication policy, that of the connector that copies."""
     first = ConnectorRole.SOURCE if name.startswith(POLICY_FAMILY) else None

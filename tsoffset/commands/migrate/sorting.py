@@ -61,7 +61,7 @@ class MigrationPlan:
 def migration_of(setup: Setup) -> MigrationPlan:
     """Sort all settings. Raises ConfigurationError if no configuration can be made of them, not
     even one that has to be changed."""
-    resolved, problems = _resolved(setup)
+    resolved, problems = _resolve(setup)
     settings: list[MirrorSetting] = []
     omitted = list(setup.omitted)
     marked: list[ConfigurationProblem] = []
@@ -99,7 +99,7 @@ def migration_of(setup: Setup) -> MigrationPlan:
     )
 
 
-def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
+def _resolve(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     """The settings as tsoffset reads them, and what it refuses. What a reference refers to may
     exist only where tsoffset will run, so it is no problem if it is missing here."""
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)

@@ -19,7 +19,7 @@ from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Connector, ConnectorRole, Heading, InputKind, Setup
 from tsoffset.commands.migrate.sorting import SYNC, MigrationPlan
 from tsoffset.terminal.report import head
-from tsoffset.terminal.tables import wrapped
+from tsoffset.terminal.tables import wrap
 from tsoffset.terminal.templates import rendered_lines
 
 _REFERENCE = re.compile(r"\$\{env:([^$}]++)\}")
@@ -46,7 +46,7 @@ def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Ite
     if secured:
         of = ", ".join(f"{alias}-client.properties" for alias in secured)
         sentence = "Put the client settings with which Kafka's tools connect to a cluster into"
-        yield from wrapped(f"{sentence} {of}.", width, "")
+        yield from wrap(f"{sentence} {of}.", width, "")
     for number, step in enumerate(migration_steps(migration, config), 1):
         yield Text()
         yield head(f"{number}. {step.title}")
@@ -54,7 +54,7 @@ def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Ite
             if isinstance(part, Command):
                 yield Text(f"     {part}")
             else:
-                yield from wrapped(part, width, "   ")
+                yield from wrap(part, width, "   ")
 
 
 def migration_steps(migration: MigrationPlan, config: str) -> list[Step]:

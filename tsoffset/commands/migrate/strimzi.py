@@ -57,7 +57,7 @@ def setup_of_resources(found: Sequence[YamlValue], file: str, findings: Findings
         return _setup(mirror_makers[0], file, findings)
     if not findings.problems:
         allowed = f"must have one resource of kind {RESOURCE}, and has {len(mirror_makers)}"
-        findings.missing("YAML", allowed, file)
+        findings.problem_in_file("YAML", allowed, file)
     return None
 
 
@@ -80,8 +80,8 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     clusters = {one.member_text("alias"): one for one in spec.get("clusters").items()}
     connectors: list[Connector] = []
     for at, mirror in enumerate(mirrors.items()):
-        source = mirror.get("source") or _named(mirror, "sourceCluster", clusters)
-        to = target or _named(mirror, "targetCluster", clusters)
+        source = mirror.get("source") or _cluster_named(mirror, "sourceCluster", clusters)
+        to = target or _cluster_named(mirror, "targetCluster", clusters)
         if source is not None and to is not None:
             connectors += _connectors(mirror, at, source, to, notes)
     if findings.problems:
@@ -98,7 +98,9 @@ def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     return setup_of_connectors(kind, file, connectors, findings, omitted=omitted, resource=resource)
 
 
-def _named(mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]) -> YamlValue | None:
+def _cluster_named(
+    mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]
+) -> YamlValue | None:
     member = mirror.get(field)
     if not member:
         other = "`source`" if field == "sourceCluster" else "`spec.target`"

@@ -71,7 +71,7 @@ def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[Mirr
     )
     protocol = ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT")
     yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
-    yield from _trusted(tls, notes)
+    yield from _trust_settings(tls, notes)
     if not authentication:
         return
     if kind == "tls":
@@ -97,7 +97,7 @@ def own_settings(config: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSett
         yield MirrorSetting(part.entry(text), name, referred, None if text == referred else change)
 
 
-def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
+def _trust_settings(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     listed = tls.get("trustedCertificates").items()
     if not listed:
         return  # the system's certificates

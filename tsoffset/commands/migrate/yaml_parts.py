@@ -52,7 +52,7 @@ class YamlValue:
         return MirrorSetting(self.entry(text), name, text)
 
     def refuse(self, allowed: str) -> None:
-        self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
+        self._findings.problem_in_file(self.path or "YAML", allowed, self._file, self.line)
 
     def members(self) -> dict[str, "YamlValue"]:
         """The members of a mapping by name, without those that are null."""
@@ -117,7 +117,7 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
     """The documents of the text; none if it cannot be parsed, which is reported in `findings`."""
     if len(text) > _MOST_CHARACTERS:
         why = "is larger than 1 MiB; give the KafkaMirrorMaker2 resource alone"
-        findings.missing("YAML", why, file)
+        findings.problem_in_file("YAML", why, file)
         return ()
     line = None
     try:
@@ -134,5 +134,5 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
         # From PyYAML, for `\UFFFFFFFF` and for a version with thousands of digits.
         why = "it has a number out of range, as in `\\U00110000`"
     hint = "; render a template first (helm template)" if "{{" in text else ""
-    findings.missing("YAML", f"cannot be parsed: {why}{hint}", file, line)
+    findings.problem_in_file("YAML", f"cannot be parsed: {why}{hint}", file, line)
     return ()

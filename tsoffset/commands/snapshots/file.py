@@ -113,7 +113,7 @@ class Snapshot:
     def read(cls, path: Path) -> "Snapshot":
         """Read a file. Raises UsageError if it is no complete snapshot, or of a newer version."""
         try:
-            return cls._parsed(path.read_text("utf-8"))
+            return cls._parse(path.read_text("utf-8"))
         except OSError as error:
             why = f"{error.strerror}; check that this user can read it"
         except _NoSnapshot as error:
@@ -123,7 +123,7 @@ class Snapshot:
         raise UsageError(f"read snapshot, {path}: {why}")
 
     @classmethod
-    def _parsed(cls, text: str) -> "Snapshot":
+    def _parse(cls, text: str) -> "Snapshot":
         head, *others = (
             json.loads(line, object_pairs_hook=without_repeated_keys)
             for line in text.removesuffix("\n").split("\n")

@@ -101,7 +101,7 @@ def plan(
             OutcomeKind.UNCHANGED,
         )
         if isinstance(current, Failed):
-            row = _failed(row, current)
+            row = _fail(row, current)
         elif current != CommittedOffset(commit.offset, commit.metadata):
             if listing is not None and listing.active:
                 row = _active(row)
@@ -109,7 +109,7 @@ def plan(
                 now = topics.get(commit.topic)
                 log = now if isinstance(now, Failed) else ranges.get(commit.topic_partition)
                 same_topic = snapshot.topic_ids.get(commit.topic) == now
-                row = _planned(row, commit, log, same_topic=same_topic)
+                row = _plan_row(row, commit, log, same_topic=same_topic)
         rows.append(row)
     known = {(commit.group, commit.topic_partition) for commit in commits}
     rows += (
@@ -158,27 +158,27 @@ def commit_restored(
     ]
 
 
-def _planned(
+def _plan_row(
     row: RestoredCommit, commit: Commit, log: LogRange | Failed | None, *, same_topic: bool
 ) -> RestoredCommit:
     """`log` is None if the topic does not exist."""
     cluster = row.cluster
     if log is None or (isinstance(log, Failed) and log.missing):
         why = f"{commit.topic_partition} no longer exists on {cluster}"
-        return _skipped(row, RestoreReason.TOPIC_MISSING, why)
+        return _skip(row, RestoreReason.TOPIC_MISSING, why)
     if isinstance(log, Failed):
-        return _failed(row, log)
+        return _fail(row, log)
     translates = "`tsoffset sync` translates the group's offset for it"
     if not same_topic:
         # Its offsets belong to other records now.
         why = f"topic {commit.topic} was recreated on {cluster} after the snapshot; {translates}"
-        return _skipped(row, RestoreReason.TOPIC_MADE_ANEW, why)
+        return _skip(row, RestoreReason.TOPIC_MADE_ANEW, why)
     if commit.offset > log.end:
         why = (
             f"{commit.topic_partition} now ends at {log.end} on {cluster}: it was truncated after"
             f" the snapshot, and consumers would be reset; {translates}"
         )
-        return _skipped(row, RestoreReason.PAST_LOG_END, why)
+        return _skip(row, RestoreReason.PAST_LOG_END, why)
     message = None
     if commit.offset < log.start:
         # Below the log start a consumer would be reset: with `latest` past all records.
@@ -193,7 +193,7 @@ def _planned(
 def _result(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
     if answer is None:
         return replace(row, outcome=OutcomeKind.COMMITTED)
-    return _active(row) if answer.group_active else _failed(row, answer)
+    return _active(row) if answer.group_active else _fail(row, answer)
 
 
 def _active(row: RestoredCommit) -> RestoredCommit:
@@ -201,12 +201,12 @@ def _active(row: RestoredCommit) -> RestoredCommit:
         f"group {row.group} has active members on {row.cluster}; stop its consumers, and run this"
         " command again"
     )
-    return _skipped(row, RestoreReason.GROUP_ACTIVE, why)
+    return _skip(row, RestoreReason.GROUP_ACTIVE, why)
 
 
-def _skipped(row: RestoredCommit, why: RestoreReason, message: str) -> RestoredCommit:
+def _skip(row: RestoredCommit, why: RestoreReason, message: str) -> RestoredCommit:
     return replace(row, outcome=OutcomeKind.SKIPPED, reason=why, message=message)
 
 
-def _failed(row: RestoredCommit, failed: Failed) -> RestoredCommit:
+def _fail(row: RestoredCommit, failed: Failed) -> RestoredCommit:
     return replace(row, outcome=OutcomeKind.FAILED, reason=failed.kind, message=failed.message)

@@ -16,7 +16,7 @@ from tsoffset.commands.options import confirm, only_flow
 from tsoffset.commands.scope import no_match, require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
-from tsoffset.config.selection import Selection, only_planned
+from tsoffset.config.selection import Selection, plan_only_notice
 from tsoffset.cycle.source_commits import preflight, selected_groups
 from tsoffset.daemon.pauses import is_paused
 from tsoffset.errors import UsageError
@@ -36,7 +36,7 @@ from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind, Row, Side, TopicPartition
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, by_name, counted, few
+from tsoffset.terminal.output import Format, Output, abridge, by_name, plural
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.rows import OUTCOME_STYLES
 from tsoffset.terminal.tables import Cell, Column, partition_name, table
@@ -97,8 +97,8 @@ def run_restore(
     another cluster, and ClusterUnreachable."""
     snapshot = Snapshot.read(path)
     flow = settings.flow(snapshot.flow)
-    is_group, is_topic = _matching("--groups", groups), _matching("--topics", topics)
-    in_snapshot = _matching("--groups", snapshot.groups)
+    is_group, is_topic = _matcher("--groups", groups), _matcher("--topics", topics)
+    in_snapshot = _matcher("--groups", snapshot.groups)
     for noun, wanted, matching, names in (
         ("group", groups, is_group, {commit.group for commit in snapshot.commits}),
         ("topic", topics, is_topic, {commit.topic for commit in snapshot.commits}),
@@ -109,7 +109,7 @@ def run_restore(
     snapshot = replace(snapshot, commits=tuple(wanted_commits))
     with kafka_cluster(flow.target) as target:
 
-        def planned() -> tuple[list[RestoredCommit], list[RestoredCommit]]:
+        def plan_rows() -> tuple[list[RestoredCommit], list[RestoredCommit]]:
             """All rows, and those that would be committed."""
             refuse_other_cluster(snapshot, path, target)
             listed = target.groups()
@@ -127,10 +127,10 @@ def run_restore(
             return rows, [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
 
         with notices.progress(f"reading {snapshot.cluster}"):
-            rows, moving = planned()
+            rows, moving = plan_rows()
         _warn_of_moves_forward(moving, notices)
         if not flow.commits and not dry_run:
-            notices.warning("flow_only_planned", only_planned(flow))
+            notices.warning("flow_only_planned", plan_only_notice(flow))
         elif moving and not is_paused(settings.state_dir, flow.name):
             notices.warning(
                 "flow_not_paused",
@@ -142,8 +142,8 @@ def run_restore(
             if output.format is Format.TABLE and not yes:
                 output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
             question = (
-                f"Set {counted(len(moving), 'committed offset')} of"
-                f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
+                f"Set {plural(len(moving), 'committed offset')} of"
+                f" {plural(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
                 f" what they were at {snapshot.taken_at}?"
             )
             if not confirm(question, yes=yes):
@@ -152,7 +152,7 @@ def run_restore(
             confirmed = moving
             if not yes:
                 # Groups and topics may have changed since the question was asked.
-                rows, moving = planned()
+                rows, moving = plan_rows()
             if moving == confirmed:
                 rows = commit_restored(rows, snapshot, target)
                 break
@@ -177,13 +177,13 @@ def _warn_of_moves_forward(moving: Sequence[RestoredCommit], notices: Notices) -
     offsets = sum(row.offsets_forward for row in forward)
     notices.warning(
         "restore_moves_forward",
-        f"this restore moves {few(groups)} forward in {counted(len(forward), 'partition')}, by"
-        f" {counted(offsets, 'offset')} in all: consumers skip the records in between, unless they"
+        f"this restore moves {abridge(groups)} forward in {plural(len(forward), 'partition')}, by"
+        f" {plural(offsets, 'offset')} in all: consumers skip the records in between, unless they"
         " have read them already. To restore other groups only, use --groups.",
     )
 
 
-def _matching(option: str, text: str | None) -> Callable[[str], bool]:
+def _matcher(option: str, text: str | None) -> Callable[[str], bool]:
     pattern = expression(option, text)
     return lambda name: pattern is None or matches(pattern, name)
 
@@ -223,7 +223,7 @@ def _in_words(snapshot: Snapshot) -> str:
     groups = len({commit.group for commit in snapshot.commits})
     return (
         f"{snapshot.cluster} at {snapshot.taken_at}:"
-        f" {counted(len(snapshot.commits), 'committed offset')} of {counted(groups, 'group')}"
+        f" {plural(len(snapshot.commits), 'committed offset')} of {plural(groups, 'group')}"
     )
 
 
@@ -288,14 +288,14 @@ def rewind(
         if left := len(ahead) - len(kept):
             notices.warning(
                 "rewind_left_out",
-                f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
+                f"{flow.name}: {plural(left, 'row')} not rewound, because {path} does not"
                 " have their present offsets; take a new snapshot",
             )
         moved = {group for group, _ in kept}
         offsets = sum(current - (ahead[key].target_offset or 0) for key, current in kept.items())
         question = (
-            f"{flow.name}: move {counted(len(moved), 'group')} back on {flow.target.alias}, in"
-            f" {counted(len(kept), 'partition')} by {counted(offsets, 'offset')} in all? Their"
+            f"{flow.name}: move {plural(len(moved), 'group')} back on {flow.target.alias}, in"
+            f" {plural(len(kept), 'partition')} by {plural(offsets, 'offset')} in all? Their"
             " consumers will re-read these records."
         )
         if not kept or not confirm(question, yes=yes):
@@ -313,12 +313,12 @@ def rewind(
             whys = [one.message for one in (*start.failures, *unread)] or ["they have none"]
             notices.warning(
                 "rewind_left_out",
-                f"{flow.name}: {counted(left, 'row')} not rewound, because their offsets on"
+                f"{flow.name}: {plural(left, 'row')} not rewound, because their offsets on"
                 f" {flow.source.alias} could not be read again ({whys[0]}); run this command again",
             )
         topics = target_topics(opened.target, {c.target.topic for c in commits if c.target})
         read = source_topics(opened.source, {c.partition.topic for c in commits if c.partition})
-        work = commit_work(opened.translated(commits)).with_columns(
+        work = commit_work(opened.translate(commits)).with_columns(
             rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
         )
         now = source_topics(opened.source, read["source_topic"].to_list())

@@ -19,7 +19,7 @@ from tsoffset.offset_files.reading import STANDARD, write_file
 from tsoffset.offset_files.spark_checkpoint import SparkCheckpoint, migrate
 from tsoffset.offset_files.translation import StoredTranslation, targets_of, translate_stored
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Output, counted
+from tsoffset.terminal.output import Output, plural
 from tsoffset.terminal.rows import cycle_lines
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ def run_translate(
             config = selection.configuration.path
             output.show(Row, rows, partial(cycle_lines, flow.name, rows, lambda: summary, config))
 
-    def once(document: Document | SparkCheckpoint) -> int:
+    def translate_once(document: Document | SparkCheckpoint) -> int:
         offsets = document.offsets
         try:
             with (
@@ -72,9 +72,9 @@ def run_translate(
             if isinstance(document, SparkCheckpoint):
                 migrate(document, targets_of(found), written)
             else:
-                write_file(written, document.translated(targets_of(found)))
+                write_file(written, document.render(targets_of(found)))
         what = f"{len(refused)} not accepted" if refused else _reread(found)
-        show([one.row for one in found], f"{counted(len(found), 'offset')}, {what}; {where}")
+        show([one.row for one in found], f"{plural(len(found), 'offset')}, {what}; {where}")
         log.info(
             "offsets_translated",
             flow=flow.name,
@@ -87,11 +87,11 @@ def run_translate(
         return int(bool(refused))
 
     if every_seconds is None:
-        return once(read())
+        return translate_once(read())
     while True:
         started = time.monotonic()
         try:
-            once(read())
+            translate_once(read())
         except UsageError as error:
             # The application may be writing its offsets now; the last translation stays.
             notices.error(error, trace=False)
@@ -100,7 +100,7 @@ def run_translate(
 
 def _reread(found: Sequence[StoredTranslation]) -> str:
     bound = sum(one.row.reread_bound or 0 for one in found)
-    return f"at most {counted(bound, 'record')} re-read"
+    return f"at most {plural(bound, 'record')} re-read"
 
 
 def _not_written(
@@ -125,6 +125,6 @@ def _not_written(
         )
     name = "the translation" if output == STANDARD else output
     return (
-        f"{name} is not written: {counted(len(refused), 'offset')} without an exact translation,"
+        f"{name} is not written: {plural(len(refused), 'offset')} without an exact translation,"
         f" the first {where} ({row.reason or row.precision}); {advice}."
     )

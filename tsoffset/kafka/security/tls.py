@@ -30,7 +30,7 @@ def context(tls: Tls) -> ssl.SSLContext:
 def new_context(tls: Tls) -> ssl.SSLContext:
     """The same, not shared."""
     # It finds the system's authorities where OpenSSL does not, but reads them for each connection.
-    return _made(tls, truststore.SSLContext if tls.trust is None else ssl.SSLContext)
+    return _make_context(tls, truststore.SSLContext if tls.trust is None else ssl.SSLContext)
 
 
 def _file_state(store: CertificateStore | None) -> tuple[int, ...] | None:
@@ -46,10 +46,10 @@ def _file_state(store: CertificateStore | None) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=256)
 def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
-    return _made(tls)
+    return _make_context(tls)
 
 
-def _made(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLContext:
+def _make_context(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLContext:
     made = kind(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = tls.verify_host_name
     # As in Java: a certificate in the trust store is trusted, whoever issued it.
@@ -116,7 +116,7 @@ def _openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
-def why(error: OSError, owner: str = "the broker's") -> str:
+def explain_failure(error: OSError, owner: str = "the broker's") -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 from tsoffset.flow.security import MskToken, TokenEndpoint, TokenFile, TokenLogin
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed, TokenUnavailable
-from tsoffset.kafka.security.tls import new_context, why
+from tsoffset.kafka.security.tls import explain_failure, new_context
 
 _LARGEST_ANSWER, _PIECE = 1_000_000, 65_536
 # The shortest time between two requests, and the pause after a failed one (as in Kafka).
@@ -114,8 +114,8 @@ def _from_file(path: str) -> Token:
     try:
         text = Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise LoginFailed(f"no token in {path}: {why}") from None
+        cause = getattr(error, "strerror", None) or "it is not text"
+        raise LoginFailed(f"no token in {path}: {cause}") from None
     if not text or not text.isprintable():
         raise LoginFailed(f"no token in {path}: it is {'not one line' if text else 'empty'}")
     return Token(text, _end_of(text))
@@ -224,8 +224,8 @@ def _not_asked(address: str, error: BaseException) -> LoginFailed | TokenUnavail
     while found is not None:
         for one in (found, *found.args):
             if isinstance(one, ssl.SSLCertVerificationError):
-                return LoginFailed(f"no token from {address}: {why(one, 'its')}")
+                return LoginFailed(f"no token from {address}: {explain_failure(one, 'its')}")
             if isinstance(one, OSError) and not isinstance(one, urllib3.exceptions.HTTPError):
-                told = why(one, "its")
+                told = explain_failure(one, "its")
         found = found.__cause__ or found.__context__
     return TokenUnavailable(f"no token from {address}: {told or type(error).__name__}")

@@ -5,8 +5,8 @@ never compared with anything. So a batch whose checksum was verified is kept as 
 header tells the offsets. The lengths of the records tell where each begins, and the timestamps are
 read there. Keys and values are digested record by record, on demand.
 
-A batch whose bytes take more memory than its records is not kept: it is settled at once, which is
-to say decoded to digests (`tsoffset.kafka.wire.settled_records`). A batch with a correct checksum
+A batch whose bytes take more memory than its records is not kept: it is decoded to
+digests at once (`tsoffset.kafka.wire.digested_records`). A batch with a correct checksum
 and malformed records was not written through a broker, because brokers verify records: it raises
 `UnreadableRecords` when this is noticed.
 """
@@ -19,16 +19,16 @@ from hashlib import blake2b
 from itertools import islice
 from operator import lt
 
-from tsoffset.kafka.wire.record_encoding import headers, rest_of_varint
-from tsoffset.kafka.wire.settled_records import (
+from tsoffset.kafka.wire.digested_records import (
     NO_DIGEST,
     NO_OTHERS,
     NULL_KEY,
     NULL_VALUE,
     Columns,
-    SettledRecords,
+    DigestedRecords,
     record,
 )
+from tsoffset.kafka.wire.record_encoding import headers, rest_of_varint
 from tsoffset.records import (
     DIGEST_BYTES,
     OffsetHeader,
@@ -38,7 +38,7 @@ from tsoffset.records import (
     header_digests,
 )
 
-# About the memory of a Record with two digests, several times that of a settled one.
+# About the memory of a Record with two digests, several times that of a digested one.
 RECORD_BYTES = 256
 
 # Length, attributes, timestamp, offset, null key, null value, no headers: a byte each.
@@ -123,17 +123,17 @@ class BatchRecords:
             if self.walked.timestamp.min(initial=0) >= 0:
                 return found
         else:
-            _, stamps = self._skimmed()
+            _, stamps = self._skim()
             found = stamps[self._first : self._behind]
         return [stamp if stamp >= 0 else None for stamp in found]
 
     def piece(self) -> Piece:
         """The same as columns. Raises UnreadableRecords."""
-        return self.walked or self.settled().piece()
+        return self.walked or self.to_digests().piece()
 
-    def settled(self) -> SettledRecords:
+    def to_digests(self) -> DigestedRecords:
         """All of them without their bytes. Raises UnreadableRecords."""
-        return SettledRecords(*self._decoded(self._first, self._behind))
+        return DigestedRecords(*self._decode(self._first, self._behind))
 
     def __len__(self) -> int:
         return self._behind - self._first
@@ -142,7 +142,7 @@ class BatchRecords:
         number = at + (self._first if at >= 0 else self._behind)
         if not self._first <= number < self._behind:
             raise IndexError(at)
-        offsets, stamps, digests, nulls, others = self._decoded(number, number + 1)
+        offsets, stamps, digests, nulls, others = self._decode(number, number + 1)
         key, value = digests
         return record(offsets[0], stamps[0], key, value, nulls[0], others.get(0, NO_OTHERS))
 
@@ -153,7 +153,7 @@ class BatchRecords:
             if self._is_dense:
                 self._offsets = range(self.raw.base_offset, self.raw.last_offset + 1)
             else:
-                self._offsets = array("q", self._skimmed()[0])
+                self._offsets = array("q", self._skim()[0])
         return self._offsets
 
     def _start_of(self, number: int) -> int:
@@ -183,7 +183,7 @@ class BatchRecords:
                 position += more * step
         return position
 
-    def _skimmed(self) -> tuple[Sequence[int], Sequence[int]]:
+    def _skim(self) -> tuple[Sequence[int], Sequence[int]]:
         """Offsets and timestamps of all records of the batch; their positions are kept."""
         try:
             offsets, stamps, _, ends = self._heads(0, self.raw.count)
@@ -266,7 +266,7 @@ class BatchRecords:
 
     # --- what records hold -----------------------------------------------------------------
 
-    def _decoded(self, first: int, behind: int) -> Columns:
+    def _decode(self, first: int, behind: int) -> Columns:
         content, header = self.raw.content, self._header
         digests: list[bytes] = []
         nulls = bytearray(behind - first)

@@ -8,8 +8,8 @@ from itertools import accumulate, chain, pairwise
 from typing import Any, Self
 
 from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.digested_records import DigestedRecords
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
-from tsoffset.kafka.wire.settled_records import SettledRecords
 from tsoffset.records import LazyRecords, Piece, Record, UnreadableRecords
 
 
@@ -22,7 +22,7 @@ class FetchedRecords(LazyRecords):
 
     __slots__ = ("_ends", "_offsets", "_parts")
 
-    def __init__(self, parts: Sequence[BatchRecords | SettledRecords]) -> None:
+    def __init__(self, parts: Sequence[BatchRecords | DigestedRecords]) -> None:
         self._parts = parts
         self._offsets: Sequence[int] | None = None
         # One batch is by far the most frequent case, and needs no search for the right one.
@@ -31,7 +31,7 @@ class FetchedRecords(LazyRecords):
     @property
     def offsets(self) -> Sequence[int]:
         if self._offsets is None:
-            self._offsets = _joined([part.offsets for part in self._parts])
+            self._offsets = _concatenate([part.offsets for part in self._parts])
         return self._offsets
 
     @property
@@ -63,8 +63,8 @@ class FetchedRecords(LazyRecords):
         return len(self._parts[0]) if self._parts else 0
 
     def __iter__(self) -> Iterator[Record]:
-        self._parts = settled = [part.settled() for part in self._parts]
-        return chain.from_iterable(settled)
+        self._parts = parts = [part.to_digests() for part in self._parts]
+        return chain.from_iterable(parts)
 
     def __getitem__(self, at: int) -> Record:
         if len(self._parts) == 1:
@@ -82,7 +82,7 @@ class FetchedRecords(LazyRecords):
         return tuple, (tuple(self),)
 
 
-def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+def _concatenate(parts: Sequence[Sequence[int]]) -> Sequence[int]:
     """Offsets of consecutive batches."""
     parts = [part for part in parts if part]
     if not parts:

@@ -19,13 +19,13 @@ _INT16 = Struct(">h")
 _HEAD = Struct(">ihhi")
 
 
-def framed(key: int, version: int, correlation_id: int, parts: Iterable[bytes]) -> bytes:
+def make_frame(key: int, version: int, correlation_id: int, parts: Iterable[bytes]) -> bytes:
     """A request's frame: size and header, and the parts from the client id on."""
     body = b"".join(parts)
     return _HEAD.pack(_HEAD.size - 4 + len(body), key, version, correlation_id) + body
 
 
-def unsigned(number: int) -> bytes:
+def encode_unsigned(number: int) -> bytes:
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -36,7 +36,7 @@ def unsigned(number: int) -> bytes:
 
 def encoded_count(count: int) -> bytes:
     """The number of a list's items, or of a string's bytes."""
-    return unsigned(count + 1)
+    return encode_unsigned(count + 1)
 
 
 def encoded_text(text: str) -> bytes:

@@ -230,7 +230,7 @@ class FrameStream(Generic[Q, A]):
         allowance."""
         return self.answer_bytes + 2 * self._asked_bytes
 
-    def asked(self, correlation_id: int) -> bool:
+    def has_sent(self, correlation_id: int) -> bool:
         return 0 <= correlation_id - self._first_id < _IDS
 
     def take_frame(self, frame: memoryview, correlation_id: int) -> None:
@@ -240,10 +240,10 @@ class FrameStream(Generic[Q, A]):
             raise CorrelationIdError(f"asked {asked}, answered {correlation_id}")
         question, _ = self._under_way.popleft()
         self._answered += 1
-        self.window.answered(len(frame))
+        self.window.note_answer(len(frame))
         self.rate.spend(len(frame))
         try:
-            self._take_answer(question, self._decoded(frame))
+            self._take_answer(question, self._decode(frame))
         except Exception as error:  # fails this call only; other streams continue
             self._broke = error
 
@@ -271,7 +271,7 @@ class FrameStream(Generic[Q, A]):
                 return
         self.take(question, answer)
 
-    def _decoded(self, frame: memoryview) -> A | KafkaError:
+    def _decode(self, frame: memoryview) -> A | KafkaError:
         try:
             return self.codec.decode(frame)
         except (KafkaProtocolError, KafkaTimeoutError) as error:
@@ -286,7 +286,7 @@ class FrameStream(Generic[Q, A]):
         until, rested = now + seconds, max(now, self.rest.until)
         if until > self.rest.until:
             self.rest.until, self.rest.seconds = until, seconds
-        self.window.throttled()
+        self.window.note_throttling()
         if self.deadline.may_rest(seconds):
             self.deadline.rest_until(self.rest.until)
         else:

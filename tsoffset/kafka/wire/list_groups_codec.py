@@ -16,7 +16,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     NO_TAGS,
     behind_tags,
     encoded_count,
-    framed,
+    make_frame,
     read_count,
     read_text,
     short_text,
@@ -54,7 +54,7 @@ class ListGroupsCodec(Codec[int, ListGroupsAnswer]):
         self._body = short_text(client_id) + NO_TAGS + filters + NO_TAGS
 
     def encode(self, _: int, correlation_id: int) -> bytes:
-        return framed(API_KEY, self._version, correlation_id, (self._body,))
+        return make_frame(API_KEY, self._version, correlation_id, (self._body,))
 
     def decode(self, frame: memoryview) -> ListGroupsAnswer:
         raw = bytes(frame)

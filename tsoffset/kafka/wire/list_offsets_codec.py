@@ -19,7 +19,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     check_end,
     encoded_count,
     encoded_text,
-    framed,
+    make_frame,
     read_count,
     read_rows,
     read_text,
@@ -88,7 +88,7 @@ class ListOffsetsCodec(Codec[Lookups, ListOffsetsAnswer]):
             packed = [pack(index, epoch, ms) for index, (epoch, ms, _) in partitions.items()]
             parts += (self._name(topic), self._count(len(packed)), *packed, self._tags)
         parts.append(self._end)
-        return framed(API_KEY, self._version, correlation_id, parts)
+        return make_frame(API_KEY, self._version, correlation_id, parts)
 
     def _name(self, topic: str) -> bytes:
         known = self._names.get(topic)

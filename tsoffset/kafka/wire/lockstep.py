@@ -42,7 +42,7 @@ class Walked(NamedTuple):
     body: Numbers
     end: Numbers
 
-    def encoded(self, numbers: Sequence[int]) -> list[bytes | None]:
+    def comparable_bytes(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Key, value and headers of each record as they arrived; None if key and value are null."""
         found: list[bytes | None] = [self.data[begin:end] for begin, end in self._spans(numbers)]
         return [None if it is None or it.startswith(_BOTH_NULL) else it for it in found]

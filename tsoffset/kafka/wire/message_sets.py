@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kafka.errors import CorruptRecordError
 
 from tsoffset.kafka.wire.batch_records import MOST_RECORDS
-from tsoffset.kafka.wire.unpacking import LZ4, lz4_of_format_0, unpacked
+from tsoffset.kafka.wire.unpacking import LZ4, lz4_of_format_0, unpack
 
 # Offset, length, CRC, magic, attributes; in format 1 the timestamp. The CRC covers everything after
 # it.
@@ -49,7 +49,7 @@ def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
         packed = outer.value or b""
         if magic == 0 and compression == LZ4:
             packed = lz4_of_format_0(packed)
-        found = _walk(memoryview(unpacked(packed, compression, offset)), magic)
+        found = _walk(memoryview(unpack(packed, compression, offset)), magic)
         if not found or any(message.attributes & _COMPRESSION for message in found):
             raise ValueError("packed twice, or empty")
         if any(one.offset >= other.offset for one, other in pairwise(found)):

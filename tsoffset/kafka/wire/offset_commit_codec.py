@@ -18,7 +18,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     behind_tags,
     encoded_count,
     encoded_text,
-    framed,
+    make_frame,
     read_count,
     read_rows,
     read_text,
@@ -73,7 +73,7 @@ class OffsetCommitCodec(Codec[CommitPart, OffsetCommitAnswer]):
         parts = [self._begin, encoded_text(commit.group), _NO_MEMBER, encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
-        return framed(API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
+        return make_frame(API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def decode(self, frame: memoryview) -> OffsetCommitAnswer:
         error_codes: dict[tuple[str, int], int] = {}

@@ -22,7 +22,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     behind_tags,
     encoded_count,
     encoded_text,
-    framed,
+    make_frame,
     read_count,
     read_text,
     read_unsigned,
@@ -97,7 +97,7 @@ class OffsetFetchCodec(Codec[Sequence[str], OffsetFetchAnswer]):
             for group in groups:
                 parts += (encoded_text(group), member, _ALL_TOPICS, NO_TAGS)
         parts.append(self._end)
-        return framed(API_KEY, self._version, correlation_id, parts)
+        return make_frame(API_KEY, self._version, correlation_id, parts)
 
     def decode(self, frame: memoryview) -> OffsetFetchAnswer:
         return _Reading(bytes(frame), self._deadline).answer(self._version)

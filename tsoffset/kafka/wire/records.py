@@ -14,16 +14,16 @@ from tsoffset.kafka.wire.batch_records import (
     BatchRecords,
     RawBatch,
 )
-from tsoffset.kafka.wire.fetched_records import FetchedRecords
-from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
-from tsoffset.kafka.wire.record_encoding import nullable, varint
-from tsoffset.kafka.wire.settled_records import (
+from tsoffset.kafka.wire.digested_records import (
     NO_DIGEST,
     NULL_KEY,
     NULL_VALUE,
-    SettledRecords,
+    DigestedRecords,
 )
-from tsoffset.kafka.wire.unpacking import unpacked
+from tsoffset.kafka.wire.fetched_records import FetchedRecords
+from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
+from tsoffset.kafka.wire.record_encoding import nullable, varint
+from tsoffset.kafka.wire.unpacking import unpack
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import (
     FetchedRange,
@@ -58,7 +58,7 @@ Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
 
 
-_Records = BatchRecords | SettledRecords
+_Records = BatchRecords | DigestedRecords
 
 
 class Batch(NamedTuple):
@@ -122,7 +122,7 @@ def fetched_range(
     return FetchedRange(
         start=start,
         end=end,
-        records=FetchedRecords([_within(batch, records, start, end) for batch, records in found]),
+        records=FetchedRecords([_restrict(batch, records, start, end) for batch, records in found]),
         timestamp_type=(
             TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
         ),
@@ -189,7 +189,7 @@ class _Transactions:
         return bool(batch.attributes & _TRANSACTIONAL)
 
 
-def _within(batch: Batch, records: _Records, start: int, end: int) -> _Records:
+def _restrict(batch: Batch, records: _Records, start: int, end: int) -> _Records:
     if start > batch.base_offset or batch.last_offset >= end:
         try:
             records.restrict(start, end)
@@ -198,9 +198,9 @@ def _within(batch: Batch, records: _Records, start: int, end: int) -> _Records:
     return records
 
 
-def _settled(records: BatchRecords) -> SettledRecords:
+def _to_digests(records: BatchRecords) -> DigestedRecords:
     try:
-        return records.settled()
+        return records.to_digests()
     except UnreadableRecords as error:
         raise CorruptRecordError(str(error)) from error
 
@@ -253,7 +253,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> B
         )
         records = BatchRecords(raw, header)
         # Large records take more memory than what is made of them.
-        return _settled(records) if len(content) > RECORD_BYTES * count else records
+        return _to_digests(records) if len(content) > RECORD_BYTES * count else records
 
     return Batch(base_offset, last_offset, attributes, producer_id, view, read)
 
@@ -261,7 +261,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> B
 def _unpacked_content(view: memoryview, attributes: int, offset: int) -> bytes:
     content = view[_RECORDS_FROM:].tobytes()
     compression = attributes & _COMPRESSION
-    return unpacked(content, compression, offset) if compression else content
+    return unpack(content, compression, offset) if compression else content
 
 
 def _keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
@@ -312,7 +312,7 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> Batch:
     timestamps."""
     content = messages(view, offset, magic)
     offsets = [message.offset for message in content]
-    records = SettledRecords(
+    records = DigestedRecords(
         offsets,
         [message.timestamp for message in content],
         [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],

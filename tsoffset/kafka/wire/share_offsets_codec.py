@@ -22,7 +22,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     check_end,
     encoded_count,
     encoded_text,
-    framed,
+    make_frame,
     read_count,
     read_text,
     read_unsigned,
@@ -64,7 +64,7 @@ class DescribeShareOffsetsCodec(Codec[Sequence[str], OffsetFetchAnswer]):
         parts = [self._begin, encoded_count(len(groups))]
         for group in groups:
             parts += (encoded_text(group), _ALL_TOPICS, NO_TAGS)
-        return framed(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
+        return make_frame(DESCRIBE.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def decode(self, frame: memoryview) -> OffsetFetchAnswer:
         """As in OffsetFetch, a group that does not exist has no offsets."""
@@ -124,7 +124,7 @@ class AlterShareOffsetsCodec(Codec[CommitPart, OffsetCommitAnswer]):
         parts = [self._begin, encoded_text(commit.group), encoded_count(len(topics))]
         for topic, partitions in topics.items():
             parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
-        return framed(ALTER.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
+        return make_frame(ALTER.API_KEY, self._version, correlation_id, [*parts, NO_TAGS])
 
     def decode(self, frame: memoryview) -> OffsetCommitAnswer:
         error_codes: dict[tuple[str, int], int] = {}

@@ -35,7 +35,7 @@ class _TooLarge(Exception):
     pass
 
 
-def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
+def unpack(packed: bytes, compression: int, offset: int) -> bytes:
     """The content of the batch at `offset`, compressed by the codec with the number `compression`.
 
     Raises UnsupportedCodecError for an unknown number, and CorruptRecordError if it cannot be

@@ -118,7 +118,7 @@ class Failback(Story):
         homes = {
             partition: Logs(log, log, partition[0] in COMPACTED) for partition, log in logs.items()
         }
-        resumed = self._resumed(rows, reads, homes, lambda row: row.target_topic)
+        resumed = self._resumed_groups(rows, reads, homes, lambda row: row.target_topic)
         verdicts = [group_verdict(it.name, resumed[it.name], it.metadata) for it in self._groups]
         self._narrator.say(
             f"A real consumer of each group reads {SOURCE} to the end. What it gets is "

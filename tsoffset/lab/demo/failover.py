@@ -53,7 +53,7 @@ class Failover(Story):
     def _judge(
         self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
     ) -> list[GroupResult]:
-        resumed, verdicts = self._judged(rows, reads)
+        resumed, verdicts = self._judge_groups(rows, reads)
         self._narrator.say(
             "A real consumer of each group reads from the group's offsets to the end. What it "
             "gets is compared, record by record, with what the group had processed."

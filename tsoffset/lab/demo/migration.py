@@ -248,7 +248,7 @@ class MigrationStory(Story):
     # --- by content ------------------------------------------------------------------------
 
     def _judge(self, rows: Sequence[Row], reads: dict[str, Reads]) -> list[GroupResult]:
-        resumed, verdicts = self._judged(rows, reads)
+        resumed, verdicts = self._judge_groups(rows, reads)
         self._narrator.say(
             f"A real consumer of each group reads on {TARGET} to the end. RE-READ counts records "
             "that the group had already processed, by content.",

@@ -8,7 +8,7 @@ from rich.text import Text
 from tsoffset.lab.demo.verdict import GroupResult, ResumeWay
 from tsoffset.printable import printable
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.tables import Cell, Column, table, wrapped
+from tsoffset.terminal.tables import Cell, Column, table, wrap
 
 R = TypeVar("R")
 
@@ -24,7 +24,7 @@ class Narrator:
         self._steps = 0
 
     def opening(self, title: str, sentence: str) -> None:
-        self.lines([Text(title, "bold"), *self._wrapped(sentence, "")], apart=False)
+        self.lines([Text(title, "bold"), *self._wrap(sentence, "")], apart=False)
 
     def step(self, title: str) -> None:
         self._steps += 1
@@ -32,7 +32,7 @@ class Narrator:
 
     def say(self, *sentences: str, style: str = "", apart: bool = False) -> None:
         for sentence in sentences:
-            lines = self._wrapped(sentence, _INDENT)
+            lines = self._wrap(sentence, _INDENT)
             self.lines((Text(line.plain, style) for line in lines), apart=apart)
 
     def quote(self, lines: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ class Narrator:
 
     def items(self, sentences: Iterable[str]) -> None:
         for sentence in sentences:
-            self.lines(self._wrapped(sentence, f"{_INDENT}- ", f"{_INDENT}  "), apart=False)
+            self.lines(self._wrap(sentence, f"{_INDENT}- ", f"{_INDENT}  "), apart=False)
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         self._output.lines(lines, apart=apart)
@@ -56,11 +56,11 @@ class Narrator:
     def width(self) -> int | None:
         return self._output.width
 
-    def _wrapped(self, sentence: str, first: str, others: str | None = None) -> Iterable[Text]:
-        return wrapped(printable(sentence), min(self.width or _WIDTH, _WIDTH), first, others)
+    def _wrap(self, sentence: str, first: str, others: str | None = None) -> Iterable[Text]:
+        return wrap(printable(sentence), min(self.width or _WIDTH, _WIDTH), first, others)
 
 
-def _counted(number: int, style: str) -> Cell:
+def _count_cell(number: int, style: str) -> Cell:
     return Cell(f"{number:,}", style if number else "")
 
 
@@ -70,17 +70,19 @@ def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupResult], ...
         Column("GROUP", lambda verdict: verdict.group),
         Column("COMMITTED OFFSET", lambda verdict: stands[verdict.group], elastic=True),
         Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
-        Column("RE-READ", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
+        Column("RE-READ", lambda verdict: _count_cell(verdict.count.reread, "yellow"), right=True),
         Column(
             "BOUND", lambda verdict: f"{verdict.announced:,}" if verdict.moved else None, right=True
         ),
-        Column("SKIPPED", lambda verdict: _counted(verdict.count.skipped, "bold red"), right=True),
+        Column(
+            "SKIPPED", lambda verdict: _count_cell(verdict.count.skipped, "bold red"), right=True
+        ),
     )
 
 
 WAY_COLUMNS: tuple[Column[ResumeWay], ...] = (
     Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
-    Column("RE-READ", lambda way: _counted(way.count.reread, "yellow"), right=True),
-    Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),
+    Column("RE-READ", lambda way: _count_cell(way.count.reread, "yellow"), right=True),
+    Column("SKIPPED", lambda way: _count_cell(way.count.skipped, "bold red"), right=True),
     Column("NO ANSWER", lambda way: f"{way.silent} of {way.positions}", right=True),
 )

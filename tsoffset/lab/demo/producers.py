@@ -62,7 +62,7 @@ class Source:
                 there = self.written[topic.name, partition]
                 records = list(topic.fresh(partition, len(there), end, self._start_ms))
                 for at in range(0, len(records), _FLUSH_EVERY):
-                    there += _sent(producer, topic, partition, records[at : at + _FLUSH_EVERY])
+                    there += _send(producer, topic, partition, records[at : at + _FLUSH_EVERY])
 
     def delete_head(self, topic: DemoTopic) -> None:
         partitions = {
@@ -92,7 +92,7 @@ class Source:
     ) -> list[list[DemoRecord]]:
         producer.begin_transaction()
         return [
-            _sent(producer, topic, partition, topic.fresh(partition, first, end, self._start_ms))
+            _send(producer, topic, partition, topic.fresh(partition, first, end, self._start_ms))
             for partition in range(PARTITIONS)
         ]
 
@@ -115,7 +115,7 @@ class Source:
         return KafkaProducer(**self._client, linger_ms=5, **settings)
 
 
-def _sent(
+def _send(
     producer: KafkaProducer, topic: DemoTopic, partition: int, records: Iterable[Fresh]
 ) -> list[DemoRecord]:
     """Write the records, and return them with their offsets."""

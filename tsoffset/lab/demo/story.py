@@ -251,16 +251,16 @@ class Story:
                     report("groups", len(found), len(GROUPS))
         return found
 
-    def _judged(
+    def _judge_groups(
         self, rows: Sequence[Row], reads: Mapping[str, Reads]
     ) -> tuple[dict[str, list[Resumed]], list[GroupResult]]:
         """How each group continued on the target, and the results."""
         with progress("comparing by content"):
             logs = self._aside(self._consumers.logs)
-            resumed = self._resumed(rows, reads, logs, lambda row: row.source_topic)
+            resumed = self._resumed_groups(rows, reads, logs, lambda row: row.source_topic)
             return resumed, [group_verdict(it.name, resumed[it.name], it.metadata) for it in GROUPS]
 
-    def _resumed(
+    def _resumed_groups(
         self,
         rows: Sequence[Row],
         reads: Mapping[str, Reads],

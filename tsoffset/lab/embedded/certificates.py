@@ -57,7 +57,7 @@ class Authority:
     def __init__(self, name: str = "tsoffset embedded authority") -> None:
         """Create the authority, valid as long as its certificates."""
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _named(name)
+        self._name = _x509_name(name)
         usage = x509.KeyUsage(
             digital_signature=True,
             content_commitment=False,
@@ -85,7 +85,7 @@ class Authority:
         use = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         own, issuer = self._key.public_key(), x509.AuthorityKeyIdentifier
         builder = (
-            _builder(_named(name), self._name, key.public_key(), valid_for)
+            _builder(_x509_name(name), self._name, key.public_key(), valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
             .add_extension(issuer.from_issuer_public_key(own), critical=False)
@@ -108,7 +108,7 @@ class Authority:
         )
 
 
-def _named(name: str) -> x509.Name:
+def _x509_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 

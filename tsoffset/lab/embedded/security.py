@@ -66,9 +66,9 @@ class BrokerSecurity:
             "sasl.mechanism.controller.protocol": "PLAIN",
         }
         for name in (ADMIN_LISTENER.name, "CONTROLLER"):
-            found |= _prefixed(name, _sasl({"PLAIN": admin}))
+            found |= _with_prefix(name, _sasl({"PLAIN": admin}))
         for listener in self.listeners:
-            found |= _prefixed(listener.name, self._of_listener(listener))
+            found |= _with_prefix(listener.name, self._of_listener(listener))
         return found
 
     def scram_users(self) -> list[str]:
@@ -173,6 +173,6 @@ def _store(kind: str, path: Path) -> dict[str, str]:
     return {f"ssl.{kind}.type": "PEM", f"ssl.{kind}.location": str(path)}
 
 
-def _prefixed(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
+def _with_prefix(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
     prefix = f"listener.name.{listener.lower()}."
     return {prefix + name: value for name, value in properties.items()}

@@ -190,7 +190,7 @@ class MemoryCluster(Cluster):
         return self._alias
 
     def describe(self) -> ClusterDescription:
-        self._asked(Verb.DESCRIBE, ())
+        self._record_request(Verb.DESCRIBE, ())
         brokers = tuple(Broker(node, "memory", node + 1, _VERSION) for node in range(self._brokers))
         return ClusterDescription(str(uuid5(NAMESPACE_OID, self.alias)), brokers)
 
@@ -198,15 +198,15 @@ class MemoryCluster(Cluster):
         self, names: Collection[str] | None = None
     ) -> Mapping[str, TopicDescription | Failed]:
         wanted = tuple(self._visible_topics() if names is None else names)
-        self._asked(Verb.TOPICS, wanted)
-        return {name: self._described(name) for name in wanted}
+        self._record_request(Verb.TOPICS, wanted)
+        return {name: self._describe(name) for name in wanted}
 
     def groups(self) -> GroupListings:
         """All groups, and the brokers that were made to fail.
 
         If there is a topic `__consumer_offsets`, the leader of a group's partition coordinates it.
         """
-        self._asked(Verb.GROUPS, ())
+        self._record_request(Verb.GROUPS, ())
         failed = {}
         for node in range(self._brokers):
             if fault := self._faults.on(Verb.GROUPS, broker=node):
@@ -232,7 +232,7 @@ class MemoryCluster(Cluster):
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """Without retries."""
-        self._asked(Verb.COMMITTED, tuple(groups))
+        self._record_request(Verb.COMMITTED, tuple(groups))
         return CommittedColumns.of(
             {name: self._offsets(name, name in share_groups, require_stable) for name in groups}
         )
@@ -288,7 +288,7 @@ class MemoryCluster(Cluster):
     def epoch_ends(
         self, requests: Collection[LeaderEpoch]
     ) -> Mapping[LeaderEpoch, int | Failed | None]:
-        self._asked(Verb.EPOCH_ENDS, tuple(requests))
+        self._record_request(Verb.EPOCH_ENDS, tuple(requests))
         found: dict[LeaderEpoch, int | Failed | None] = {}
         for one in requests:
             state = self._readable(Verb.EPOCH_ENDS, one.partition)
@@ -304,7 +304,7 @@ class MemoryCluster(Cluster):
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         sent = [name for name in commits if may_send is None or may_send(name)]
         items = [(name, one, offset) for name in sent for one, offset in commits[name].items()]
-        self._asked(Verb.COMMIT, tuple(items))
+        self._record_request(Verb.COMMIT, tuple(items))
         answers: dict[str, dict[TopicPartition, Failed | None]] = {
             name: dict.fromkeys(of, not_sent(name, self.alias)) for name, of in commits.items()
         }
@@ -314,7 +314,7 @@ class MemoryCluster(Cluster):
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
         """Those of `allowed`."""
-        self._asked(Verb.RIGHTS, (*topics, *groups))
+        self._record_request(Verb.RIGHTS, (*topics, *groups))
         return Rights(
             "User:memory",
             self.allowed.on(Resource.CLUSTER),
@@ -324,7 +324,7 @@ class MemoryCluster(Cluster):
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
         """The configurations given to `create_topic`."""
-        self._asked(Verb.TOPIC_CONFIGS, tuple(topics))
+        self._record_request(Verb.TOPIC_CONFIGS, tuple(topics))
         return {name: self._configs(name) for name in topics}
 
     def close(self) -> None:
@@ -332,7 +332,7 @@ class MemoryCluster(Cluster):
 
     # --- answers for one item -------------------------------------------------------------
 
-    def _asked(
+    def _record_request(
         self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None
     ) -> None:
         if self.unreachable:
@@ -370,7 +370,7 @@ class MemoryCluster(Cluster):
             retry_seconds=RETRY_SECONDS,
         )
 
-    def _described(self, name: str) -> TopicDescription | Failed:
+    def _describe(self, name: str) -> TopicDescription | Failed:
         if fault := self._faults.on(Verb.TOPICS, topic=name):
             return fault.failed
         if refusal := self._refusal(Verb.TOPICS, Resource.TOPIC, name, Operation.DESCRIBE):
@@ -449,7 +449,7 @@ class MemoryCluster(Cluster):
         isolation: Isolation,
         answer: Callable[[_Asked, PartitionLog], _Answer],
     ) -> dict[_Asked, _Answer | Failed]:
-        self._asked(verb, tuple(requests), isolation)
+        self._record_request(verb, tuple(requests), isolation)
         found: dict[_Asked, _Answer | Failed] = {}
         for one in requests:
             state = self._readable(verb, one if isinstance(one, TopicPartition) else one.partition)

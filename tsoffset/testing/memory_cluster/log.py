@@ -202,7 +202,7 @@ class PartitionLog:
         left = max_bytes - first.size
         fetched = first.fetched_range(isolation)
         if left > 0:
-            fetched = self._widened(fetched, index, left, end, isolation)
+            fetched = self._widen(fetched, index, left, end, isolation)
         if first.base_offset < self._start or offset < first.base_offset:
             start = max(self._start, min(offset, first.base_offset))
             records = tuple(record for record in fetched.records if record.offset >= start)
@@ -262,7 +262,7 @@ class PartitionLog:
                     return TimedOffset(offset, timestamp) if readable else None
         return None
 
-    def _widened(
+    def _widen(
         self, fetched: FetchedRange, index: int, left: int, end: int, isolation: Isolation
     ) -> FetchedRange:
         fetched_ranges = [fetched]

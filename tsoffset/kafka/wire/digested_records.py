@@ -22,12 +22,12 @@ Others = tuple[frozenset[bytes], int | None]
 """The digests of a record's headers, and the offset that one of them tells."""
 
 Columns = tuple[Sequence[int], Sequence[int], Sequence[bytes], Sequence[int], Mapping[int, Others]]
-"""Data records as they are decoded: what `SettledRecords` takes."""
+"""Data records as they are decoded: what `DigestedRecords` takes."""
 
 NO_OTHERS: Others = (frozenset(), None)
 
 
-class SettledRecords:
+class DigestedRecords:
     """Data records in order, in little memory.
 
     `stamps` are negative for a record without a timestamp; `digests` alternate key and value;
@@ -82,7 +82,7 @@ class SettledRecords:
             DecodedContents(self),
         )
 
-    def settled(self) -> "SettledRecords":
+    def to_digests(self) -> "DigestedRecords":
         return self
 
     def __len__(self) -> int:
