@@ -31,7 +31,7 @@ _POINT_COLUMNS = tuple(_COLUMNS.get(field.name, field.name) for field in fields(
 def last_known(directory: str | Path, flow: str) -> tuple[pa.Table, float] | None:
     """The group-partitions (PAIRS_KNOWN) of the flow's last recorded cycle, of any process, and the
     end of that cycle (seconds since 1970 UTC); None if there is none. Files that cannot be read are
-    left out and logged."""
+    skipped and logged."""
     root = store_at(directory)
     try:
         for day in reversed(days(root, HistoryTable.PAIRS, flow)):
@@ -59,7 +59,7 @@ def points(
     instance: str,
 ) -> Sequence[CyclePoint]:
     """As `PastCycles.points`. `recent` are the last points of `instance`, oldest first; they are
-    used instead of its files. Files that cannot be read are left out and logged."""
+    used instead of its files. Files that cannot be read are skipped and logged."""
     begin = recent[0].at if recent else float("inf")
     found = {("", point.at): point for point in recent if since <= point.at < until}
     try:

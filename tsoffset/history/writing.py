@@ -62,7 +62,7 @@ class HistoryWriter:
 
     def points(self, flow: str, since: float, until: float, limit: int) -> Sequence[CyclePoint]:
         """As `PastCycles.points`, also of other processes. Reads files only for cycles that this
-        process does not have in memory; files that cannot be read are left out and logged."""
+        process does not have in memory; files that cannot be read are skipped and logged."""
         recent = self._recent.points(flow, float("-inf"), float("inf"), POINTS_KEPT)
         return points(self._root, flow, since, until, limit, recent, self._instance.id)
 

@@ -150,7 +150,7 @@ def how_long(
 ) -> dict[int, Holds]:
     """For how long each exact translation is valid, by source offset.
 
-    Translations that are not exact, or that resume at an unreadable record, are left out. A pair
+    Translations that are not exact, or that resume at an unreadable record, are missing. A pair
     (o, q) makes a translation valid for good if its source offset is o or before, its target offset
     is q or before, and its source offset is above `holds_for_good_from`.
     """

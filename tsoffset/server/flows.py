@@ -80,7 +80,7 @@ def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRo
 
 
 def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resumption]:
-    """Where the consumers of a group would resume; rows without a partition are left out."""
+    """Where the consumers of a group would resume; rows without a partition are omitted."""
     rows = rows.append_column("offset", on_target(rows)).filter(pc.is_valid(rows["source_topic"]))
     return [
         answers.Resumption.model_validate(

@@ -42,7 +42,7 @@ class Column(Generic[R]):
     """One column: its title, and its value for a row; None is shown as `-`.
 
     An `elastic` column holds names, which may lose their middle on a terminal. From the given step
-    of narrowing on, a column that `drops` is left out, one that `folds` is appended to the column
+    of narrowing on, a column that `drops` is omitted, one that `folds` is appended to the column
     before it, and one that `heads` becomes a heading over the rows that share its value. `short`
     and `narrow` replace title and value from step 1 on. A column that drops at step 0 is shown only
     if all others fit beside it.
@@ -99,7 +99,7 @@ class _Shape(Generic[R]):
         value = first.narrow if self.narrowed and first.narrow else first.value
         cell = _cell(value(row))
         for column in folded:
-            # Empty values and zeros are left out.
+            # Empty values and zeros are omitted.
             if behind := column.value(row):
                 cell = Cell(f"{cell.text} {_cell(behind).text}", cell.style)
         return cell

@@ -87,7 +87,7 @@ class _Sample:
 def sample_topics(
     flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SyncedTopic]
 ) -> list[SampledTopic]:
-    """Sample the topics, at most MOST_TOPICS. What cannot be read is left out, since other
+    """Sample the topics, at most MOST_TOPICS. What cannot be read is omitted, since other
     findings report it. Raises ClusterUnreachable."""
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
     samples = _samples(flow, source, target, found)
@@ -206,7 +206,7 @@ def _find(
     match: frozenset[str],
 ) -> None:
     """Run the rule for the samples without a copy, and keep the copies that it proves by timestamp
-    and `match`. A sample that a nearby record equals in these parts is left out, because the copy
+    and `match`. A sample that a nearby record equals in these parts is omitted, because the copy
     could belong to either record."""
     whole = len(match) == len(CONTENT)
     left = [one for one in samples if one.copy is None and (whole or one.is_unique(match))]

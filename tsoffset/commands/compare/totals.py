@@ -102,7 +102,7 @@ class ComparisonTotals:
 
 
 def _phrase(counts: Counter[T], words: Mapping[T, str], always: Collection[T]) -> str:
-    """The counts by name. Zeros are left out, except those of `always`."""
+    """The counts by name. Zeros are omitted, except those of `always`."""
     return ", ".join(
         f"{counts[one]} {name}" for one, name in words.items() if counts[one] or one in always
     )

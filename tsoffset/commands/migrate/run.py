@@ -1,5 +1,5 @@
 """Runs `tsoffset migrate`, and writes the configuration for tsoffset, with comments on what has
-changed and was left out."""
+changed and was omitted."""
 
 import os
 import re
@@ -157,7 +157,7 @@ def _omitted_lines(migration: MigrationPlan) -> Iterator[str]:
 
 
 def _omission(one: OmittedSetting, file: str) -> str:
-    """A setting with its line, its value unless it may be a secret, and why it is left out. Any
+    """A setting with its line, its value unless it may be a secret, and why it is omitted. Any
     unknown key may hold a secret."""
     entry = one.entry
     line = "" if entry.line is None else f"line {entry.line}: "

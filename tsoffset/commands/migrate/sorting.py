@@ -1,4 +1,4 @@
-"""Decides for each setting: taken over, changed, or left out with a reason.
+"""Decides for each setting: taken over, changed, or omitted with a reason.
 
 The tables and the reader of `tsoffset.config` decide what is known, so tsoffset accepts the result.
 """
@@ -129,7 +129,7 @@ def _not_loaded(setting: MirrorSetting, scoped: ScopedKey) -> str:
 
 
 def _omission(setting: MirrorSetting, scoped: ScopedKey) -> OmittedSetting | None:
-    """The setting if it is left out, with the reason; None if it is taken over."""
+    """The setting if it is omitted, with the reason; None if it is taken over."""
     found = find_key(scoped, setting.text, dedicated=True)
     if isinstance(found, Key):
         return None

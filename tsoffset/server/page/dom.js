@@ -4,7 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const HANDLERS = ["onclick", "oninput", "onchange", "onkeydown", "onsubmit"];
 
-/** An element; `null`, `false` and `undefined` among attributes and children are left out. */
+/** An element; `null`, `false` and `undefined` among attributes and children are ignored. */
 export function h(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
