@@ -30,7 +30,7 @@ from benchmarks.estates import FLOW, REMOTE, TOPIC, settings, two_brokers
 from benchmarks.measures import cpu_seconds, rounded
 from benchmarks.results import Result, options, run, said, shown
 from tests.copies import CopiedPartition
-from tests.daemons import Daemon, named
+from tests.daemons import DaemonProcess, named
 from tests.producing import Contents, numbered
 from tests.soak.soaking import configuration
 from tests.traffic import GroupPartition, Link, Traffic
@@ -141,7 +141,7 @@ def _at_interval(interval: float, seconds: float, groups: int, partitions: int) 
         mirror = running.enter_context(MirrorMaker(_mirroring(link, interval), folder / "mirror"))
         mirror.wait_for_topic(target, REMOTE, partitions)
         file = configuration(folder, source, target, interval)
-        daemon = running.enter_context(Daemon("-c", str(file), folder=folder))
+        daemon = running.enter_context(DaemonProcess("-c", str(file), folder=folder))
         began = time.monotonic()
         daemon.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
         time.sleep(max(0.0, began + WARM_SECONDS - time.monotonic()))

@@ -14,7 +14,7 @@ from tests.waiting import TIMEOUT_SECONDS, wait_until
 SECONDS = 300
 
 
-class Daemon:
+class DaemonProcess:
     """`tsoffset run` with its log, and the processes that it started; `through` is a command that
     becomes it."""
 
@@ -50,7 +50,7 @@ class Daemon:
         wait_until(lambda: not any(map(runs, self.children)), f"{self.children} have ended")
         return self.process.returncode
 
-    def __enter__(self) -> "Daemon":
+    def __enter__(self) -> "DaemonProcess":
         return self
 
     def __exit__(self, *_: object) -> None:

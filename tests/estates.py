@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from tests.memory_flows import flow
-from tests.serving import READ_TOKEN, TOKEN, Daemon, row
+from tests.serving import READ_TOKEN, TOKEN, ServedFlows, row
 from tsoffset.daemon.status import FlowState, Instance
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Skipped, TopicPartition
@@ -120,9 +120,9 @@ def _untranslated(made: Row) -> Row:
     return replace(made, target_offset=None, current_target_offset=None, reread_bound=None)
 
 
-def daemon_of(*names: str, settings: ServerSettings | None = None) -> Daemon:
+def daemon_of(*names: str, settings: ServerSettings | None = None) -> ServedFlows:
     """A daemon with these flows, none of which has had a cycle; its clock stands at the present."""
-    daemon = Daemon(settings or ServerSettings(listeners=("http://127.0.0.1:0",)))
+    daemon = ServedFlows(settings or ServerSettings(listeners=("http://127.0.0.1:0",)))
     daemon.now = time.time()
     daemon.board.instance = Instance("0123456789ab", "kafka-ops-1", 4711, daemon.now - 86_400)
     daemon.board.set_flows([])
@@ -130,7 +130,7 @@ def daemon_of(*names: str, settings: ServerSettings | None = None) -> Daemon:
     return daemon
 
 
-def rich(settings: ServerSettings | None = None) -> Daemon:
+def rich(settings: ServerSettings | None = None) -> ServedFlows:
     """Three flows after 60 cycles, of which some came to nothing; one cannot reach its
     source, and one is paused. Another instance is at work, and a list was changed."""
     daemon = daemon_of(HOME, BACK, EDGE, settings=settings)

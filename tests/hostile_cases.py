@@ -55,7 +55,7 @@ _BOMB = 40 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HostileCase:
     """One thing that a broker does, where asked for `api`.
 
     `source` and `target` are the result of the group `HIT` if a broker of that cluster does it,
@@ -393,19 +393,19 @@ _WELL = "committed"
 _OLD = "failed UNSUPPORTED_VERSION"
 
 
-def both(api: int, outcome: str, lies: Mapping[str, Lie]) -> list[Case]:
+def both(api: int, outcome: str, lies: Mapping[str, Lie]) -> list[HostileCase]:
     """Cases that come to the same whichever side the broker is of."""
-    return [Case(api, does, lie, outcome, outcome) for does, lie in lies.items()]
+    return [HostileCase(api, does, lie, outcome, outcome) for does, lie in lies.items()]
 
 
 connect, api_versions, metadata, coordinator, groups, offsets, lookup, fetch = (
-    bound(Case, api)
+    bound(HostileCase, api)
     for api in (
         *(CONNECT, API_VERSIONS, METADATA, FIND_COORDINATOR),
         *(LIST_GROUPS, OFFSET_FETCH, LIST_OFFSETS, FETCH),
     )
 )
-commit = bound(Case, OFFSET_COMMIT, source=None, target=_WELL)
+commit = bound(HostileCase, OFFSET_COMMIT, source=None, target=_WELL)
 
 CASES = (
     # --- connections

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.random_logs import NOW_MS, TIMESTAMPS, Kind, write
-from tests.replicator import Life, Replicator, clean, lose_later_equals, trim
+from tests.replicator import Replicator, ReplicatorHistory, clean, lose_later_equals, trim
 from tsoffset.model import Basis, Isolation, LeaderEpoch, Proof, TopicPartition, Translated
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
@@ -39,7 +39,7 @@ class World:
     source_cluster: MemoryCluster
     target_cluster: MemoryCluster
     kind: Kind
-    life: Life = field(default_factory=Life)
+    life: ReplicatorHistory = field(default_factory=ReplicatorHistory)
     written: dict[int, Message] = field(default_factory=dict)
     replicator: Replicator | None = None
     suffix: str = ""

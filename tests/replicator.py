@@ -16,7 +16,7 @@ from tsoffset.testing.memory_cluster import Message, PartitionLog
 
 
 @dataclass
-class Life:
+class ReplicatorHistory:
     """What a replicator has done.
 
     `runs` are its lives: what each copied, as (offset, offset of the copy), in order. It stands
@@ -51,7 +51,7 @@ class Replicator:
         kind: Kind,
         source: PartitionLog,
         target: PartitionLog,
-        life: Life,
+        life: ReplicatorHistory,
         header: OffsetHeader,
         rng: random.Random,
         look: Callable[[], None],
@@ -248,7 +248,7 @@ class Replicator:
     def begin(self, source: PartitionLog, target: PartitionLog) -> None:
         """Start over at the beginning of the source, on another target."""
         self.source, self.target = source, target
-        self.life = Life(stands=source.start, reached=source.start)
+        self.life = ReplicatorHistory(stands=source.start, reached=source.start)
 
     def go_back(self, by: int) -> None:
         self.life.stands = max(self.source.start, self.life.stands - by)
@@ -295,7 +295,11 @@ class Replicator:
 
 
 def clean(
-    kind: Kind, source: PartitionLog, target: PartitionLog, life: Life, rng: random.Random
+    kind: Kind,
+    source: PartitionLog,
+    target: PartitionLog,
+    life: ReplicatorHistory,
+    rng: random.Random,
 ) -> None:
     """Log compaction, on the sides that have it."""
     source.clock.now_ms += 5 * kind.records
@@ -321,7 +325,7 @@ def _compact(log: PartitionLog, before: int, kind: Kind, rng: random.Random) -> 
         log.remove(gone, keep_empty_batches=rng.random() < 0.3)
 
 
-def _before_the_repeats(target: PartitionLog, kind: Kind, life: Life) -> int:
+def _before_the_repeats(target: PartitionLog, kind: Kind, life: ReplicatorHistory) -> int:
     """The lowest first copy of what is being repeated: as if one segment held all from there."""
     firsts: dict[int, int] = {}
     for run in life.runs:

@@ -93,7 +93,7 @@ class Controls:
     sync_now = partialmethod(_ask, "sync")
 
 
-class Daemon:
+class ServedFlows:
     """Flows A->B and B->A, and what is served of them; `seconds` is what each cycle takes."""
 
     seconds = 1.0

@@ -20,7 +20,7 @@ from itertools import islice
 
 from tests.random_logs import NOW_MS, Kind
 from tests.replication_model import SOURCE, TARGET, Failback, World
-from tests.replicator import Life
+from tests.replicator import ReplicatorHistory
 from tests.translating import Asked, Way, silence_logs, translated_together
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Failed, Outcome, TopicPartition, Translated
@@ -330,7 +330,7 @@ def _world(log: SmallLog, suffix: str, clusters: tuple[MemoryCluster, MemoryClus
     failback = log.name == "failback"
     copies = [(origin, at) for at, origin in enumerate(log.walk.copies)]
     left_out = set() if log.left_out is None else {log.left_out}
-    life = Life([copies], log.walk.reached, log.walk.reached, left_out)
+    life = ReplicatorHistory([copies], log.walk.reached, log.walk.reached, left_out)
     kind = Kind(failback=failback)
     world = (Failback if failback else World)(*clusters, kind, life, suffix=suffix)
     sides = (log.original, list(log.records)), (log.replica, log.copied)

@@ -28,7 +28,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass(slots=True)
-class World:
+class SparkWorld:
     """Clusters in a folder and what runs a flow between them."""
 
     folder: Path

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.configured import nowhere, properties_file
-from tests.daemons import Daemon, named
+from tests.daemons import DaemonProcess, named
 from tests.invoking import run_process, start
 from tests.producing import Contents, numbered
 from tsoffset.model import Row
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 SMALL = "spark.master = local[1]\nlisteners = http://127.0.0.1:0\n"
 
 
-class Mirrored:
+class MirroredTopic:
     """A topic of 100 records on A, copied to B from record 40 on, and a group at record 60."""
 
     def __init__(self, source: Contents, target: Contents, unique: Callable[[str], str]) -> None:
@@ -48,8 +48,8 @@ class Mirrored:
 
 
 @pytest.fixture
-def mirrored(source, target, unique) -> Mirrored:
-    return Mirrored(source, target, unique)
+def mirrored(source, target, unique) -> MirroredTopic:
+    return MirroredTopic(source, target, unique)
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def test_state_saves_the_next_process_the_work(mirrored, tmp_path):
     for number in range(2):
         log = tmp_path / f"run-{number}"
         log.mkdir()
-        with Daemon("-c", file, folder=log) as daemon:
+        with DaemonProcess("-c", file, folder=log) as daemon:
             daemon.wait_for(lambda events: bool(named(events, "cycle_finished", "A->B")))
             assert daemon.end() == 0
             finished = named(daemon.events(), "cycle_finished", "A->B")[0]
@@ -161,7 +161,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(mirrored, tmp_path):
         committed = {(f"A.{mirrored.topic}", 0): (offset, metadata)}
         daemon.wait_for(lambda _: mirrored.committed() == committed)
 
-    with Daemon("-c", file, folder=tmp_path) as daemon:
+    with DaemonProcess("-c", file, folder=tmp_path) as daemon:
         wait_for_commit(20, "kept")
         mirrored.source.commit_offsets(mirrored.group, {(mirrored.topic, 0): 80})
         wait_for_commit(40, "")
@@ -182,7 +182,7 @@ def test_sigterm_ends_a_cycle_that_hangs(mirrored, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         file = mirrored.configuration(tmp_path, "admin.timeout.ms = 600000\n", source=address)
-        with Daemon("-c", file, folder=tmp_path) as daemon:
+        with DaemonProcess("-c", file, folder=tmp_path) as daemon:
             daemon.wait_for(lambda events: bool(named(events, "cycle_started", "A->B")))
             assert daemon.children
             assert daemon.end() == 0

@@ -13,7 +13,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.serving import Daemon
+from tests.serving import ServedFlows
 from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
 from tsoffset.errors import CycleFailed
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_read_may_exclude_a_group(file, monkeypatch, error
 @contextmanager
 def running(*told: str) -> Iterator[str]:
     """A daemon that has taken these changes up; its address as a line of the file."""
-    daemon = Daemon(ServerSettings(("http://127.0.0.1:0",)))
+    daemon = ServedFlows(ServerSettings(("http://127.0.0.1:0",)))
     daemon.board.update("A->B", lists=told)
     with daemon.serve() as (address,):
         yield f"listeners = {address}"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
-from tests.rule.test_translate import Mirror
+from tests.rule.test_translate import MemoryMirror
 from tsoffset.cycle.rounds import translate_partitions, translate_with_cache
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Precision, TopicPartition, Translated
@@ -21,7 +21,7 @@ def work(*offsets: int) -> PartitionWork:
 def test_few_waits_however_many_positions(begins, positions):
     """The ends of both logs, the lowest position's copy and where the mirror begins are asked for
     while the logs' ranges still are; the images of the others as soon as two pairs tell where."""
-    mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=begins)
+    mirrored = MemoryMirror().write(range(1_000), batch_size=10).copy(start=begins)
     offsets = sorted({1_000, *(110 + 800 * n // positions for n in range(positions - 1))})
     clusters = mirrored.source_cluster, mirrored.target_cluster
     for position in translate_partitions(flow(), *clusters, [work(*offsets)]):
@@ -35,7 +35,7 @@ def test_few_waits_however_many_positions(begins, positions):
 @pytest.mark.parametrize("committed", [0, 3, 120, 999, 1_000, 1_001])
 def test_what_is_asked_before_its_turn_changes_no_answer(committed):
     """Whoever listens is told of each question of a translator, so nothing is foreseen then."""
-    mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=95)
+    mirrored = MemoryMirror().write(range(1_000), batch_size=10).copy(start=95)
     mirrored.source.delete_records(5)
     clusters = mirrored.source_cluster, mirrored.target_cluster
     [foreseen] = translate_partitions(flow(), *clusters, [work(committed)])
@@ -47,7 +47,7 @@ def test_the_ends_are_asked_for_in_their_order():
     """What is on the target by the time its end is told was on the source before."""
     told: list[str] = []
 
-    mirrored = Mirror().write(range(50)).copy()
+    mirrored = MemoryMirror().write(range(50)).copy()
     clusters = mirrored.source_cluster, mirrored.target_cluster
     for one in clusters:
         after_each(one, "log_ranges", lambda _, alias=one.alias: told.append(alias))

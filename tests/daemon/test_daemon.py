@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
-from tests.daemon.test_flow_loop import Estate, events
+from tests.daemon.test_flow_loop import OneGroupFlow, events
 from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.overrides_files import OverridesFiles
@@ -126,7 +126,7 @@ def often(monkeypatch) -> None:
 def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path):
     """If the source is unreachable at the start, the offsets that a failover would use are known
     from the history; a history that cannot be read does not stop the process."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.cycle()
 
     def known(flow):

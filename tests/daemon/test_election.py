@@ -20,7 +20,7 @@ AWAY = Failed(FailureKind.UNREACHABLE, "stay in group g, cluster B: away; wait",
 REFUSED = Failed(FailureKind.AUTHORIZATION, "join group g, cluster B: not allowed; grant READ")
 
 
-class Coordinator:
+class ScriptedMembership:
     """A membership whose answers are those that a test says, each after `seconds`; what it was
     told is in `said`. With `others` in the group it is we who say who leads."""
 
@@ -55,8 +55,8 @@ def time() -> StillTime:
 
 
 @pytest.fixture
-def coordinator(time) -> Coordinator:
-    return Coordinator(time)
+def coordinator(time) -> ScriptedMembership:
+    return ScriptedMembership(time)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ class Coordinator:
         return MemberState.MEMBER
 
 
-class World:
+class ElectionWorld:
     """Instances that start, hang, are cut off, suspended and ended by chance; their coordinator,
     and the network between them."""
 
@@ -112,7 +112,7 @@ class World:
         self.coordinator = Coordinator(self.time)
         self.troubled = True
         self.numbers = count()
-        self.places = [Place(self) for _ in range(3)]
+        self.hosts = [Host(self) for _ in range(3)]
 
     def wait(self, steps: int) -> None:
         for _ in range(steps):
@@ -123,21 +123,21 @@ class World:
     def check(self) -> None:
         assert len(self.leading()) <= 1
 
-    def leading(self) -> list["Place"]:
-        return [place for place in self.places if place.election.leads()]
+    def leading(self) -> list["Host"]:
+        return [host for host in self.hosts if host.election.leads()]
 
     def go_on(self, steps: int) -> None:
         for _ in range(steps):
-            for place in self.chance.sample(self.places, len(self.places)):
-                place.step_if_due()
+            for host in self.chance.sample(self.hosts, len(self.hosts)):
+                host.step_if_due()
                 self.check()
             self.wait(1)
 
 
-class Place:
+class Host:
     """Where an instance runs, one after the other."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ElectionWorld) -> None:
         self.world = world
         self.begin()
 
@@ -173,7 +173,7 @@ class Place:
 class Line:
     """A membership whose requests, or the answers to them, may be lost or late."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ElectionWorld) -> None:
         self.world = world
         self.name, self.generation = "", -1
         self.cut_until = 0.0
@@ -233,7 +233,7 @@ class Line:
 @given(st.integers(0, 2**32))
 def test_two_never_lead_and_one_does_once_all_is_well(seed):
     """Whoever is late, cut off, suspended, ended or new. After that one leads, and stays."""
-    world = World(Random(seed))
+    world = ElectionWorld(Random(seed))
     world.go_on(300)
     world.troubled = False
     world.go_on(120)

@@ -55,7 +55,7 @@ def selection_of(*flows: FlowSettings) -> Selection:
     )
 
 
-class Estate:
+class OneGroupFlow:
     """A flow A->B with one group, and the log of its cycles."""
 
     def __init__(self, **changes: Any) -> None:
@@ -93,7 +93,7 @@ def events(logs: list[dict[str, Any]]) -> list[str]:
 def test_a_cycle_is_logged_with_its_counts():
     """`cycle_started` and `cycle_finished`, the latter with the numbers of rows and the seconds
     between both, not those of Spark's part alone."""
-    estate = Estate()
+    estate = OneGroupFlow()
     logs = estate.cycle()
     again = estate.cycle()
     assert events(logs) == ["cycle_started", "cycle_finished"]
@@ -109,7 +109,7 @@ def test_a_cycle_is_logged_with_its_counts():
 )
 def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error):
     """Whatever a cycle raises, `run` goes on in the same session. A panic is no Exception."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.backend.next_error = error
     failed = estate.cycle()
     good = estate.cycle()
@@ -120,7 +120,7 @@ def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error):
 
 def test_rows_that_nobody_has_to_look_at_are_not_told():
     """What failed is told, and a skip that an operator has to end; what passes is not."""
-    estate = Estate()
+    estate = OneGroupFlow()
     reasons = (Reason.NOT_MIRRORED, Reason.DIVERGED, FailureKind.TIMEOUT)
     estate.backend.also = [
         Row(
@@ -139,7 +139,7 @@ def test_rows_that_nobody_has_to_look_at_are_not_told():
 
 def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
     """Of each cluster once, though their rows have no group. Such a cycle is not complete."""
-    estate = Estate()
+    estate = OneGroupFlow()
     told = []
     for cluster in estate.backend.clusters.values():
         cluster.group("billing")
@@ -158,7 +158,7 @@ def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
 
 def test_a_flow_that_syncs_nothing_says_so():
     """A user that may not see the groups any more gets an empty list, and no error."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.cycle()
     estate.backend.clusters["A"].delete_group("billing")
     (warning,) = [event for event in estate.cycle() if event["log_level"] == "warning"]
@@ -169,7 +169,7 @@ def test_a_flow_that_syncs_nothing_says_so():
 def test_what_was_told_is_not_told_again_until_it_comes_back():
     """A failure that lasts is one line, and one more if it returns after it had gone. Each cycle
     still ends."""
-    estate = Estate()
+    estate = OneGroupFlow()
     told = []
     for away in (True, True, False, True):
         estate.target.unreachable = away
@@ -181,7 +181,7 @@ def test_what_was_told_is_not_told_again_until_it_comes_back():
 
 def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():
     """What a canceled cycle raises is expected, and no error in the log."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.loop.stop()
     estate.backend.next_error = CycleFailed("canceled")
     logs = estate.cycle()
@@ -192,7 +192,7 @@ def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():
 def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out():
     """An operator learns that the interval cannot be kept; status counts what was left out. The
     first cycle, which starts Spark's workers and knows nothing, is no reason to say so."""
-    estate = Estate(sync_interval_seconds=1)
+    estate = OneGroupFlow(sync_interval_seconds=1)
     assert "cycles_left_out" not in events(estate.cycle())
     assert estate.status.late == 0
     for _ in range(2):
@@ -205,7 +205,7 @@ def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out():
 
 def test_a_flow_that_is_well_runs():
     """`starting` before the first cycle, `running` after it, with its rows and their freshness."""
-    estate = Estate()
+    estate = OneGroupFlow()
     assert (estate.status.state, estate.board.ready) == (FlowState.STARTING, False)
     estate.cycle()
     assert (estate.status.state, estate.board.ready) == (FlowState.RUNNING, True)
@@ -216,7 +216,7 @@ def test_a_flow_that_is_well_runs():
 
 def test_what_is_known_outlives_a_cluster_that_is_away():
     """The flow has failed, with the sentence that says why; its pairs are those of before."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.cycle()
     before = estate.status
     estate.target.unreachable = True
@@ -230,7 +230,7 @@ def test_what_is_known_outlives_a_cluster_that_is_away():
 
 def test_a_cycle_without_rows_is_a_failure_and_one_over_its_limit_is_told_apart():
     """`failed` where Spark gave up, `degraded` where the limit ended it; both say why."""
-    estate = Estate()
+    estate = OneGroupFlow()
     estate.backend.next_error = CycleFailed("Spark gave up")
     estate.cycle()
     assert (estate.status.state, estate.status.messages) == (FlowState.FAILED, ("Spark gave up",))

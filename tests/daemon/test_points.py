@@ -1,6 +1,6 @@
 """Points of past cycles."""
 
-from tests.serving import AT, FLOW, Daemon, row, skipped
+from tests.serving import AT, FLOW, ServedFlows, row, skipped
 from tsoffset.daemon.points import RecentCycles
 from tsoffset.daemon.status import FlowState
 from tsoffset.model import OutcomeKind
@@ -8,7 +8,7 @@ from tsoffset.model import OutcomeKind
 
 def test_a_point_says_what_a_cycle_came_to():
     """Rows by outcome, and the oldest that a failover would use."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([row("a"), row("b")])
     daemon.now += 60
     daemon.cycle([row("a", outcome=OutcomeKind.UNCHANGED), skipped("b")])
@@ -20,7 +20,7 @@ def test_a_point_says_what_a_cycle_came_to():
 
 def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten():
     """since <= at < until, at most `limit` of them, each flow its own."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     recent = daemon.recent = RecentCycles(kept=5)
     for _ in range(8):
         daemon.cycle([row("a")])

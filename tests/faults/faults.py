@@ -15,20 +15,20 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.faults.stage import THREE, Stage, elect_preferred, set_names
+from tests.faults.stage import THREE, FaultTestbed, elect_preferred, set_names
 from tests.processes import own_mounts, stopped
 from tests.producing import numbered
 from tests.waiting import wait_until
 from tsoffset.lab.embedded import EmbeddedBroker
 
-Fault = Callable[[Stage], AbstractContextManager[None]]
+Fault = Callable[[FaultTestbed], AbstractContextManager[None]]
 
 
 # --- clusters -----------------------------------------------------------------------------------
 
 
 @contextmanager
-def source_down(stage: Stage) -> Iterator[None]:
+def source_down(stage: FaultTestbed) -> Iterator[None]:
     """All three nodes of the source are killed at once, and started again."""
     for node in stage.a.nodes:
         node.kill()
@@ -43,7 +43,7 @@ def source_down(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def target_down(stage: Stage) -> Iterator[None]:
+def target_down(stage: FaultTestbed) -> Iterator[None]:
     """The target's only broker is killed, and started again: its coordinator loads then."""
     stage.singles["B"].kill()
     try:
@@ -53,7 +53,7 @@ def target_down(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def node_down(stage: Stage) -> Iterator[None]:
+def node_down(stage: FaultTestbed) -> Iterator[None]:
     """One of the source's three nodes, which leads and coordinates, is killed."""
     stage.leads(2)
     stage.a.nodes[1].kill()
@@ -65,7 +65,7 @@ def node_down(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def node_hung(stage: Stage) -> Iterator[None]:
+def node_hung(stage: FaultTestbed) -> Iterator[None]:
     """One of the source's three nodes stands still with its connections open."""
     stage.leads(2)
     with _hung(stage.a.nodes[1]):
@@ -73,7 +73,7 @@ def node_hung(stage: Stage) -> Iterator[None]:
     stage.leads(2)
 
 
-def target_hung(stage: Stage) -> AbstractContextManager[None]:
+def target_hung(stage: FaultTestbed) -> AbstractContextManager[None]:
     """The target's only broker stands still with its connections open."""
     return _hung(stage.singles["B"])
 
@@ -104,7 +104,7 @@ def _all_the_time(
 
 
 @contextmanager
-def _moving(stage: Stage, topic: str, partitions: int) -> Iterator[None]:
+def _moving(stage: FaultTestbed, topic: str, partitions: int) -> Iterator[None]:
     """Each partition is led by one node after the other, without a pause, while the block lasts."""
     admin = stage.contents["A"].admin
     orders = cycle([[2, 3, 1], [3, 1, 2], [1, 2, 3]])
@@ -127,7 +127,7 @@ coordinators_move: Fault = partial(_moving, topic="__consumer_offsets", partitio
 
 
 @contextmanager
-def topics_deleted(stage: Stage) -> Iterator[None]:
+def topics_deleted(stage: FaultTestbed) -> Iterator[None]:
     """A topic in which groups have committed offsets is deleted on the source, and then its copy,
     repeatedly and in the middle of cycles."""
     source, target = stage.contents["A"], stage.contents["B"]
@@ -152,7 +152,7 @@ def topics_deleted(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def open_transaction(stage: Stage) -> Iterator[None]:
+def open_transaction(stage: FaultTestbed) -> Iterator[None]:
     """Somebody has committed for a group of the target, in a transaction that stays open."""
     group, link = "billing-open", stage.traffic[THREE].links[0]
     stage.contents["A"].commit_offsets(group, {(link.topic, 0): 1})
@@ -171,7 +171,7 @@ def open_transaction(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def _nameless(stage: Stage, *, answers: bool) -> Iterator[None]:
+def _nameless(stage: FaultTestbed, *, answers: bool) -> Iterator[None]:
     """Brokers' names are not known any more, and all connections to them end."""
     if not own_mounts():
         pytest.skip("a process cannot have a resolv.conf of its own here")
@@ -208,7 +208,7 @@ def _no_such_name(server: socket.socket, answers: bool) -> None:
 
 
 @contextmanager
-def all_workers_killed(stage: Stage) -> Iterator[None]:
+def all_workers_killed(stage: FaultTestbed) -> Iterator[None]:
     """All of Spark's Python is killed at once, what starts workers with them."""
     for worker in stage.workers():
         with suppress(ProcessLookupError):
@@ -217,7 +217,7 @@ def all_workers_killed(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def python_hung(stage: Stage) -> Iterator[None]:
+def python_hung(stage: FaultTestbed) -> Iterator[None]:
     """All of Spark's Python stands still, what starts workers with them."""
     with ExitStack() as still:
         for worker in stage.workers():
@@ -226,19 +226,19 @@ def python_hung(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def java_killed(stage: Stage) -> Iterator[None]:
+def java_killed(stage: FaultTestbed) -> Iterator[None]:
     """Spark's Java is killed."""
     os.kill(stage.java, signal.SIGKILL)
     yield
 
 
-def java_hung(stage: Stage) -> AbstractContextManager[None]:
+def java_hung(stage: FaultTestbed) -> AbstractContextManager[None]:
     """Spark's Java stands still."""
     return stopped(stage.java)
 
 
 @contextmanager
-def disk_full(stage: Stage) -> Iterator[None]:
+def disk_full(stage: FaultTestbed) -> Iterator[None]:
     """There is no room left where the state is kept."""
     if not own_mounts():
         pytest.skip("a process cannot have a disk of its own here")

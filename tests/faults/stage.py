@@ -13,7 +13,7 @@ from urllib.request import urlopen
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from tests.daemons import SECONDS, Daemon
+from tests.daemons import SECONDS, DaemonProcess
 from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, own_mounts, runs
@@ -50,7 +50,7 @@ Events = list[dict[str, Any]]
 
 
 @dataclass
-class Stage:
+class FaultTestbed:
     """All that a fault can befall. `a` has three nodes; `proxies` are those of B and C."""
 
     folder: Path
@@ -59,7 +59,7 @@ class Stage:
     proxies: Mapping[str, Proxy]
     contents: Mapping[str, Contents]
     traffic: Mapping[str, Traffic]
-    daemon: Daemon
+    daemon: DaemonProcess
     api: str
     at_first: Sample | None = None
 
@@ -158,7 +158,7 @@ def seconds_between(first: Mapping[str, Any], last: Mapping[str, Any]) -> float:
 
 
 @contextmanager
-def staged(folder: Path) -> Iterator[Stage]:
+def staged(folder: Path) -> Iterator[FaultTestbed]:
     """All of it, running, with both flows synced once; ended with the block."""
     with ExitStack() as running:
         proxies = {name: running.enter_context(Proxy()) for name in "BC"}
@@ -191,9 +191,11 @@ def staged(folder: Path) -> Iterator[Stage]:
         }
         port = free_port()
         file, through = _configuration(folder, bootstrap, proxies, port)
-        daemon = running.enter_context(Daemon("-c", str(file), folder=folder, through=through))
+        daemon = running.enter_context(
+            DaemonProcess("-c", str(file), folder=folder, through=through)
+        )
         api = f"http://{HOST}:{port}/api/v1"
-        stage = Stage(folder, a, singles, proxies, contents, traffic, daemon, api)
+        stage = FaultTestbed(folder, a, singles, proxies, contents, traffic, daemon, api)
         stage.wait_for(lambda events: all(any(map(good, ended(events, f))) for f in traffic))
         stage.wait_for(lambda _: all(one.seen for one in traffic.values()))
         stage.rest()

@@ -15,7 +15,7 @@ from tests.faults.stage import (
     SINGLE,
     THREE,
     Events,
-    Stage,
+    FaultTestbed,
     bad,
     ended,
     good,
@@ -32,13 +32,13 @@ Says = Callable[[Events], bool]
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory) -> Iterator[Stage]:
+def stage(tmp_path_factory) -> Iterator[FaultTestbed]:
     with staged(tmp_path_factory.mktemp("faults")) as made:
         yield made
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FaultCase:
     """A fault, the flows that it affects, and the log's words for it; None if their cycles need not
     fail. `shown` is false if the flow's state does not change."""
 
@@ -61,24 +61,24 @@ def event(name: str, words: str = "") -> Says:
 AWAY = failed_row("UNREACHABLE", "TIMEOUT")
 LIMIT = event("cycle_failed", "stopped at its time limit")
 CASES = {
-    "target_down": Case(faults.target_down, AWAY),
-    "java_killed": Case(faults.java_killed, event("session_replaced"), BOTH, False),
-    "source_down": Case(faults.source_down, AWAY),
-    "target_hung": Case(faults.target_hung, AWAY),
-    "node_hung": Case(faults.node_hung, None),
-    "node_down": Case(faults.node_down, None),
-    "leaders_move": Case(faults.leaders_move, None),
-    "coordinators_move": Case(faults.coordinators_move, None),
-    "topics_deleted": Case(faults.topics_deleted, None),
-    "open_transaction": Case(faults.open_transaction, failed_row("COORDINATOR")),
-    "source_cut": Case(lambda stage: stage.proxies["C"].cutting(), AWAY, (SINGLE,)),
-    "target_black_hole": Case(lambda stage: stage.proxies["B"].black_hole(), AWAY),
-    "names_fail": Case(faults.names_fail, AWAY),
-    "names_hang": Case(faults.names_hang, AWAY),
-    "all_workers_killed": Case(faults.all_workers_killed, None, BOTH),
-    "python_hung": Case(faults.python_hung, LIMIT, BOTH),
-    "java_hung": Case(faults.java_hung, event("session_replaced"), BOTH, False),
-    "disk_full": Case(faults.disk_full, event("state_not_written"), shown=False),
+    "target_down": FaultCase(faults.target_down, AWAY),
+    "java_killed": FaultCase(faults.java_killed, event("session_replaced"), BOTH, False),
+    "source_down": FaultCase(faults.source_down, AWAY),
+    "target_hung": FaultCase(faults.target_hung, AWAY),
+    "node_hung": FaultCase(faults.node_hung, None),
+    "node_down": FaultCase(faults.node_down, None),
+    "leaders_move": FaultCase(faults.leaders_move, None),
+    "coordinators_move": FaultCase(faults.coordinators_move, None),
+    "topics_deleted": FaultCase(faults.topics_deleted, None),
+    "open_transaction": FaultCase(faults.open_transaction, failed_row("COORDINATOR")),
+    "source_cut": FaultCase(lambda stage: stage.proxies["C"].cutting(), AWAY, (SINGLE,)),
+    "target_black_hole": FaultCase(lambda stage: stage.proxies["B"].black_hole(), AWAY),
+    "names_fail": FaultCase(faults.names_fail, AWAY),
+    "names_hang": FaultCase(faults.names_hang, AWAY),
+    "all_workers_killed": FaultCase(faults.all_workers_killed, None, BOTH),
+    "python_hung": FaultCase(faults.python_hung, LIMIT, BOTH),
+    "java_hung": FaultCase(faults.java_hung, event("session_replaced"), BOTH, False),
+    "disk_full": FaultCase(faults.disk_full, event("state_not_written"), shown=False),
 }
 # For each of these there is a harder one of the same kind among the others, or a test without a
 # daemon: they take minutes.
@@ -130,7 +130,7 @@ def test_a_flow_outlives(stage, name, record_property):
     )
 
 
-def _is_shown(stage: Stage, flows: Sequence[str]) -> bool:
+def _is_shown(stage: FaultTestbed, flows: Sequence[str]) -> bool:
     return any(stage.state_of(flow) in (FlowState.FAILED, FlowState.DEGRADED) for flow in flows)
 
 

@@ -54,7 +54,7 @@ _UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FuzzTarget:
     """What is fed, and inputs from which to begin."""
 
     feed: Callable[[bytes], None]
@@ -261,7 +261,7 @@ _CONNECTOR = b"""{"name": "x", "config": {"source.cluster.alias": "A",
 "enabled": true, "topics": "${file:/nowhere:key}"}}"""
 
 TARGETS = {
-    "batches": Target(
+    "batches": FuzzTarget(
         batches,
         (
             *(b"\5" + bytes(batch(sent(3), 5, codec)) for codec in CODECS),
@@ -273,15 +273,15 @@ TARGETS = {
             ),
         ),
     ),
-    "records": Target(records, (b"\3" + bytes(batch(sent(3)))[RECORDS_AT:],)),
-    "packed": Target(
+    "records": FuzzTarget(records, (b"\3" + bytes(batch(sent(3)))[RECORDS_AT:],)),
+    "packed": FuzzTarget(
         packed,
         tuple(
             bytes((number,)) + bytes(batch(sent(20), 0, codec))[RECORDS_AT:]
             for codec, number in CODECS.items()
         ),
     ),
-    "answers": Target(
+    "answers": FuzzTarget(
         answers,
         tuple(
             bytes((kind,)) + seed
@@ -289,11 +289,11 @@ TARGETS = {
             for seed in (ANSWERS[name].written(version), bytes(60))
         ),
     ),
-    "checkpoints": Target(
+    "checkpoints": FuzzTarget(
         checkpoints,
         (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),
     ),
-    "checkpoint_lines": Target(
+    "checkpoint_lines": FuzzTarget(
         checkpoint_lines,
         (
             b"Checkpoint{consumerGroupId=g, topicPartition=t-1, upstreamOffset=5, "
@@ -302,7 +302,7 @@ TARGETS = {
             b'{"group": "g", "theirs": null}',
         ),
     ),
-    "offset_files": Target(
+    "offset_files": FuzzTarget(
         offset_files,
         (
             b'\0{"orders":{"0":23,"1":-1},\n"p":{"0":7}}',
@@ -315,10 +315,10 @@ TARGETS = {
             b'\0{"orders":{"' + b"1" * 5_000 + b'":23}}',
         ),
     ),
-    "heartbeats": Target(heartbeats, (struct.pack(">hq", 0, 9),)),
-    "properties": Target(properties, (_PROPERTIES,)),
-    "connector": Target(connector, (_CONNECTOR,)),
-    "migrated": Target(
+    "heartbeats": FuzzTarget(heartbeats, (struct.pack(">hq", 0, 9),)),
+    "properties": FuzzTarget(properties, (_PROPERTIES,)),
+    "connector": FuzzTarget(connector, (_CONNECTOR,)),
+    "migrated": FuzzTarget(
         migrated,
         (
             b"\0" + _PROPERTIES,
@@ -327,5 +327,7 @@ TARGETS = {
             *(b"\2" + path.read_bytes() for path in sorted(INPUTS.glob("*.yaml"))),
         ),
     ),
-    "jaas": Target(jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)),
+    "jaas": FuzzTarget(
+        jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)
+    ),
 }

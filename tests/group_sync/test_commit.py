@@ -50,7 +50,7 @@ def passing(kind: FailureKind = FailureKind.COORDINATOR, seconds: float = 2.5) -
     return Failed(kind, f"made to fail with {kind}; ask again", retry_seconds=seconds)
 
 
-class Target(MemoryCluster):
+class OrderedTarget(MemoryCluster):
     """The cluster `inner`, of which each test orders what happens meanwhile."""
 
     def __init__(self, inner, clock):
@@ -114,8 +114,8 @@ def estate() -> Estate:
 
 
 @pytest.fixture
-def target(estate) -> Target:
-    return Target(estate["B"], estate.time)
+def target(estate) -> OrderedTarget:
+    return OrderedTarget(estate["B"], estate.time)
 
 
 def sync(estate, target):
@@ -194,7 +194,7 @@ def test_a_partition_in_a_transaction_holds_no_other_of_its_group():
     estate = mirrored_estate(partitions=2)
     for number in range(2):
         estate.commit("billing", "orders", 40, partition=number)
-    target = Target(estate["B"], estate.time)
+    target = OrderedTarget(estate["B"], estate.time)
     target.group("billing").pending[COPY] = CommittedOffset(90)
     rows = sync(estate, target)
     assert [verdict(row) for row in rows] == [failed(FailureKind.COORDINATOR), COMMITTED]
@@ -330,7 +330,7 @@ def test_metadata_that_is_left_out_is_not_sent_over_another_commit():
     """The second commit of such a group, too, is decided on what it has then."""
     estate = mirrored_estate(max_metadata_length=20)
     estate.commit("billing", "orders", 40, metadata="x" * 21)
-    target = Target(estate["B"], estate.time)
+    target = OrderedTarget(estate["B"], estate.time)
     target.after_commits = [target.move("billing", 70)]
     assert verdict(row_of(sync(estate, target), "billing")) == skipped(Reason.TARGET_AHEAD)
     assert estate.standing("billing", "A.orders") == CommittedOffset(70)
@@ -342,7 +342,7 @@ def test_many_groups_are_read_and_committed_in_parts():
     estate = mirrored_estate()
     for number in range(1_200):
         estate.commit(f"g{number:04}", "orders", 40)
-    target = Target(estate["B"], estate.time)
+    target = OrderedTarget(estate["B"], estate.time)
     target.seconds_a_commit = 0.01
     done = settled(estate, target)
     assert {row.outcome for row in done.rows} == {OutcomeKind.COMMITTED}
@@ -357,7 +357,7 @@ def test_parts_become_smaller_where_they_take_too_long():
     estate = mirrored_estate()
     for number in range(600):
         estate.commit(f"g{number:03}", "orders", 40)
-    target = Target(estate["B"], estate.time)
+    target = OrderedTarget(estate["B"], estate.time)
     target.seconds_a_group = FRESH_SECONDS / 200
     rows = sync(estate, target)
     assert {row.outcome for row in rows} == {OutcomeKind.COMMITTED}

@@ -46,7 +46,7 @@ NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 
 
 @dataclass(frozen=True)
-class Case:
+class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
     offset of its last commit, and the target offset that it became."""
 
@@ -81,7 +81,7 @@ class Case:
         )
 
 
-def rows_for(cases: Sequence[Case], floor: str = "none") -> list[Row]:
+def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
     """The rows of these cases, each decided as one of many."""
     last = [case.last_commit or (None, None) for case in cases]
     work = commit_work(case.translated for case in cases).with_columns(
@@ -108,7 +108,7 @@ def row_for(
     floor: str = "none",
     **changes: Any,
 ) -> Row:
-    return rows_for([Case(outcome, current, **changes)], floor)[0]
+    return rows_for([PlanCase(outcome, current, **changes)], floor)[0]
 
 
 # --- the rule, case by case -------------------------------------------------------------
@@ -124,52 +124,52 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
     ("case", "expected"),
     [
         # Commit p only where there is no commit D or p > D, with a data record between them.
-        *((Case(current=current), WOULD_COMMIT) for current in (None, 0, 9, 10, 47)),
-        *((Case(current=current), UNCHANGED) for current in range(48, 53)),
-        *((Case(current=current), AHEAD) for current in (53, 99, 100)),
-        (Case(current=101), PAST_END),
+        *((PlanCase(current=current), WOULD_COMMIT) for current in (None, 0, 9, 10, 47)),
+        *((PlanCase(current=current), UNCHANGED) for current in range(48, 53)),
+        *((PlanCase(current=current), AHEAD) for current in (53, 99, 100)),
+        (PlanCase(current=101), PAST_END),
         # A group cannot resume below the target's log start: an offset there is replaced.
-        (Case(TO_START, LOG.start), UNCHANGED),
-        (Case(TO_START, LOG.start - 1), WOULD_COMMIT),
-        (Case(TO_START, 0), WOULD_COMMIT),
+        (PlanCase(TO_START, LOG.start), UNCHANGED),
+        (PlanCase(TO_START, LOG.start - 1), WOULD_COMMIT),
+        (PlanCase(TO_START, 0), WOULD_COMMIT),
         # A commit that retention has passed since is not replaced by p, which is gone too.
-        (Case(current=150, log=LogRange(160, 200)), AHEAD),
+        (PlanCase(current=150, log=LogRange(160, 200)), AHEAD),
         # Where the target's range is not known a group is not said to be past it.
-        (Case(current=101, log=None), AHEAD),
+        (PlanCase(current=101, log=None), AHEAD),
         # Without D nothing is committed; the translation is still shown.
-        (Case(current=UNREADABLE), AWAY),
+        (PlanCase(current=UNREADABLE), AWAY),
         # GROUP_ACTIVE is the last reason: only where there was something to commit.
-        (Case(active=True), ACTIVE),
-        (Case(current=20, active=True), ACTIVE),
-        (Case(current=50, active=True), UNCHANGED),
-        (Case(current=80, active=True), AHEAD),
-        (Case(current=101, active=True), PAST_END),
+        (PlanCase(active=True), ACTIVE),
+        (PlanCase(current=20, active=True), ACTIVE),
+        (PlanCase(current=50, active=True), UNCHANGED),
+        (PlanCase(current=80, active=True), AHEAD),
+        (PlanCase(current=101, active=True), PAST_END),
         # SOURCE_REWOUND: C lies below the C of our last commit while D is still that commit.
-        (Case(current=80, last_commit=(90, 80)), REWOUND),
-        (Case(current=80, source_offset=89, last_commit=(90, 80)), REWOUND),
-        (Case(current=80, source_offset=90, last_commit=(90, 80)), AHEAD),
-        (Case(current=80, source_offset=91, last_commit=(90, 80)), AHEAD),
-        (Case(current=81, last_commit=(90, 80)), AHEAD),
-        (Case(current=79, last_commit=(90, 80)), AHEAD),
-        (Case(current=101, last_commit=(90, 101)), PAST_END),
+        (PlanCase(current=80, last_commit=(90, 80)), REWOUND),
+        (PlanCase(current=80, source_offset=89, last_commit=(90, 80)), REWOUND),
+        (PlanCase(current=80, source_offset=90, last_commit=(90, 80)), AHEAD),
+        (PlanCase(current=80, source_offset=91, last_commit=(90, 80)), AHEAD),
+        (PlanCase(current=81, last_commit=(90, 80)), AHEAD),
+        (PlanCase(current=79, last_commit=(90, 80)), AHEAD),
+        (PlanCase(current=101, last_commit=(90, 101)), PAST_END),
         # It matters only where the target is ahead.
-        (Case(current=20, last_commit=(90, 20)), WOULD_COMMIT),
-        (Case(current=48, last_commit=(90, 48)), UNCHANGED),
+        (PlanCase(current=20, last_commit=(90, 20)), WOULD_COMMIT),
+        (PlanCase(current=48, last_commit=(90, 48)), UNCHANGED),
         # A group goes back only from the commit that was named, without members, to one that its
         # log still has: below the log's start its consumers would be reset.
-        (Case(current=80, rewind_from=80), WOULD_COMMIT),
-        (Case(current=80, rewind_from=80, last_commit=(90, 80)), WOULD_COMMIT),
-        (Case(current=100, rewind_from=100), WOULD_COMMIT),
-        (Case(current=80, rewind_from=80, active=True), ACTIVE),
-        (Case(current=81, rewind_from=80), AHEAD),
-        (Case(current=79, rewind_from=80), AHEAD),
-        (Case(current=80, rewind_from=80, log=LogRange(10, 79)), PAST_END),
-        (Case(current=80, rewind_from=80, log=LogRange(50, 100)), WOULD_COMMIT),
-        (Case(current=80, rewind_from=80, log=LogRange(51, 100)), AHEAD),
-        (Case(current=80, rewind_from=80, log=None), AHEAD),
-        (Case(current=50, rewind_from=80), UNCHANGED),
-        (Case(current=20, rewind_from=80), WOULD_COMMIT),
-        (Case(rewind_from=80), WOULD_COMMIT),
+        (PlanCase(current=80, rewind_from=80), WOULD_COMMIT),
+        (PlanCase(current=80, rewind_from=80, last_commit=(90, 80)), WOULD_COMMIT),
+        (PlanCase(current=100, rewind_from=100), WOULD_COMMIT),
+        (PlanCase(current=80, rewind_from=80, active=True), ACTIVE),
+        (PlanCase(current=81, rewind_from=80), AHEAD),
+        (PlanCase(current=79, rewind_from=80), AHEAD),
+        (PlanCase(current=80, rewind_from=80, log=LogRange(10, 79)), PAST_END),
+        (PlanCase(current=80, rewind_from=80, log=LogRange(50, 100)), WOULD_COMMIT),
+        (PlanCase(current=80, rewind_from=80, log=LogRange(51, 100)), AHEAD),
+        (PlanCase(current=80, rewind_from=80, log=None), AHEAD),
+        (PlanCase(current=50, rewind_from=80), UNCHANGED),
+        (PlanCase(current=20, rewind_from=80), WOULD_COMMIT),
+        (PlanCase(rewind_from=80), WOULD_COMMIT),
     ],
 )
 def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
@@ -184,9 +184,9 @@ def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
 @pytest.mark.parametrize(
     ("case", "step"),
     [
-        (Case(current=101), "delete that offset"),
-        (Case(current=80, last_commit=(90, 80)), "--allow-rewind"),
-        (Case(active=True), "stop them"),
+        (PlanCase(current=101), "delete that offset"),
+        (PlanCase(current=80, last_commit=(90, 80)), "--allow-rewind"),
+        (PlanCase(active=True), "stop them"),
     ],
 )
 def test_warnings_of_the_commit_rule_come_with_a_remedy(case, step):
@@ -205,7 +205,7 @@ def test_the_floor_answers_where_nothing_is_proven(outcome, current):
     assert verdict(row) == WOULD_COMMIT
     assert (row.target_offset, row.precision, row.reread_bound) == (10, Precision.BOUNDED, 60)
     assert verdict(row_for(outcome, current, floor="none")) == skipped(outcome.reason)
-    floor = Case(outcome).translated.answer(row)
+    floor = PlanCase(outcome).translated.answer(row)
     assert (floor.target_offset, floor.basis) == (10, Basis.FLOOR)
 
 
@@ -213,16 +213,19 @@ def test_the_floor_answers_where_nothing_is_proven(outcome, current):
     ("case", "expected"),
     [
         # A group that has a commit on the target stays there.
-        *((Case(NO_PROOF, current), skipped(Reason.NO_PROOF)) for current in (10, 50, 100, 101)),
+        *(
+            (PlanCase(NO_PROOF, current), skipped(Reason.NO_PROOF))
+            for current in (10, 50, 100, 101)
+        ),
         # What could not be read is not taken for absent.
-        (Case(NO_PROOF, log=None), skipped(Reason.NO_PROOF)),
-        (Case(NO_PROOF, UNREADABLE), skipped(Reason.NO_PROOF)),
-        (Case(UNREADABLE), AWAY),
+        (PlanCase(NO_PROOF, log=None), skipped(Reason.NO_PROOF)),
+        (PlanCase(NO_PROOF, UNREADABLE), skipped(Reason.NO_PROOF)),
+        (PlanCase(UNREADABLE), AWAY),
         # An active group is not moved to the floor either.
-        (Case(NOT_MIRRORED, active=True), ACTIVE),
+        (PlanCase(NOT_MIRRORED, active=True), ACTIVE),
         # Other skips say that the position itself is wrong, or that a person must look.
         *(
-            (Case(Skipped(reason, "why")), skipped(reason))
+            (PlanCase(Skipped(reason, "why")), skipped(reason))
             for reason in sorted(set(Reason) - {Reason.NO_PROOF, Reason.NOT_MIRRORED})
         ),
     ],
@@ -292,7 +295,7 @@ ranges = st.one_of(
     st.none(), st.tuples(offsets, offsets).map(lambda two: LogRange(min(two), max(two)))
 )
 cases = st.builds(
-    Case,
+    PlanCase,
     st.one_of(translateds(), skips, failures),
     st.one_of(st.none(), offsets, failures),
     source_offset=offsets,
@@ -313,7 +316,7 @@ def test_each_row_is_decided_as_if_it_were_alone(cases, floor):
     assert rows_for(cases, floor) == alone
 
 
-def expected_verdict(case: Case, floor: str) -> tuple[OutcomeKind, object]:
+def expected_verdict(case: PlanCase, floor: str) -> tuple[OutcomeKind, object]:
     """The rule, for one case."""
     outcome, current, log = case.known_verdict or case.outcome, case.current, case.log
     if (

@@ -44,7 +44,7 @@ TOPICS = {"orders": 2, "payments": 1, "twice": 1, "TWICE": 1, "shared": 1, "unsy
 NO = Failed(FailureKind.AUTHORIZATION, "made to fail")
 
 
-class Life:
+class RandomEstate:
     """An estate in which another flow writes `shared`, and what happens to it by chance."""
 
     def __init__(self, seed: int) -> None:
@@ -257,7 +257,7 @@ def of_group(group: str, rows: list[Row], every: list[Row]) -> list[Row]:
 
 
 def judge(seed: int) -> None:
-    life, chance = Life(seed), random.Random(seed)
+    life, chance = RandomEstate(seed), random.Random(seed)
     life.sync(life.cache, commit=True)
     for _ in range(8):
         life.happen()
@@ -305,7 +305,7 @@ def test_random_lives_meet_what_makes_commits_special():
     reasons: set[object] = set()
     settled = rows = 0
     for seed in range(40):
-        life = Life(seed)
+        life = RandomEstate(seed)
         for _ in range(8):
             found = life.sync(life.cache, commit=True)
             reasons |= {row.reason for row in found}

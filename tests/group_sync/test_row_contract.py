@@ -195,7 +195,7 @@ def test_consumer_lag_is_the_source_log_end_less_the_committed_offset(isolation)
 
 
 @dataclass(frozen=True)
-class Case:
+class RowCase:
     """A cycle in which the group `g` has one row with this outcome and reason."""
 
     estate: Estate
@@ -238,29 +238,29 @@ def at(
     return estate
 
 
-def share_group_on_target(case: Case) -> Case:
+def share_group_on_target(case: RowCase) -> RowCase:
     case.estate["B"].group("g", GroupType.SHARE)
     return case
 
 
-def several_sources(*, mirrored: bool = True) -> Case:
+def several_sources(*, mirrored: bool = True) -> RowCase:
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):
         estate.write("orders", on=alias, content=alias)
         if mirrored:
             estate.mirror("orders", "orders", source=alias)
         estate.commit("g", "orders", 40, on=alias)
-    return Case(estate, identity_flow("A", "B"), [identity_flow("C", "B")])
+    return RowCase(estate, identity_flow("A", "B"), [identity_flow("C", "B")])
 
 
-def target_missing() -> Case:
+def target_missing() -> RowCase:
     estate = Estate()
     estate.write("orders")
     estate.commit("g", "orders", 40)
-    return Case(estate)
+    return RowCase(estate)
 
 
-def rewritten(*, trimmed_to: int = 0, unmirrored_partition: bool = False) -> Case:
+def rewritten(*, trimmed_to: int = 0, unmirrored_partition: bool = False) -> RowCase:
     """B stamps records itself; another group makes the cycle read its log."""
     estate = Estate()
     estate.write("orders", partitions=2 if unmirrored_partition else 1)
@@ -270,29 +270,29 @@ def rewritten(*, trimmed_to: int = 0, unmirrored_partition: bool = False) -> Cas
     partition = int(unmirrored_partition)
     estate.commit("g", "orders", 40, partition=partition)
     estate.commit("other", "orders", 70)
-    return Case(estate, partition=partition)
+    return RowCase(estate, partition=partition)
 
 
-def trimmed_source() -> Case:
+def trimmed_source() -> RowCase:
     estate = at(40)
     estate["A"].log("orders").delete_records(41)
-    return Case(estate)
+    return RowCase(estate)
 
 
-def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> Case:
+def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> RowCase:
     """So far from the source's beginning that the target's log start is of no use."""
     estate = Estate()
     estate.write("orders", 700, stamped=False)
     estate.mirror("orders", up_to=mirrored_to)
     estate.commit("g", "orders", offset)
-    return Case(estate)
+    return RowCase(estate)
 
 
-def not_mirrored() -> Case:
-    return Case(at(40, up_to=0, first_offset=0))
+def not_mirrored() -> RowCase:
+    return RowCase(at(40, up_to=0, first_offset=0))
 
 
-def no_proof(*, there: int | None = None, active: bool = False) -> Case:
+def no_proof(*, there: int | None = None, active: bool = False) -> RowCase:
     """The target's topic has records of the same times, but no copy. So far from the source's
     beginning its log start is of no use."""
     estate = Estate()
@@ -306,53 +306,53 @@ def no_proof(*, there: int | None = None, active: bool = False) -> Case:
         estate.commit("g", "A.orders", there, on="B")
     if active:
         estate["B"].group("g").state = "Stable"
-    return Case(estate)
+    return RowCase(estate)
 
 
-def diverged(*, there: int | None = None) -> Case:
+def diverged(*, there: int | None = None) -> RowCase:
     """The mirror is said to keep offsets, and its records lie at others."""
-    return Case(at(40, there=there), flow(translation=TranslationSettings(expect=SAME_OFFSETS)))
+    return RowCase(at(40, there=there), flow(translation=TranslationSettings(expect=SAME_OFFSETS)))
 
 
-def failing(kind: FailureKind) -> Case:
+def failing(kind: FailureKind) -> RowCase:
     estate = at(40)
     estate["A"].fail(Failed(kind, "made to fail"), verb=Verb.READ)
-    return Case(estate)
+    return RowCase(estate)
 
 
-def floor(case: Case) -> Case:
+def floor(case: RowCase) -> RowCase:
     return replace(case, settings=flow(translation=with_floor()))
 
 
-def unproven() -> Case:
-    return Case(at(40), flow(translation=TranslationSettings(proof="timestamps")))
+def unproven() -> RowCase:
+    return RowCase(at(40), flow(translation=TranslationSettings(proof="timestamps")))
 
 
 # Field by field: s(ource_offset), t(imestamp), p(recision and target_offset), c(urrent).
-REASONS: dict[Reason, tuple[str, Callable[[], Case]]] = {
-    Reason.UNSUPPORTED_GROUP: ("s", lambda: share_group_on_target(Case(at(40)))),
+REASONS: dict[Reason, tuple[str, Callable[[], RowCase]]] = {
+    Reason.UNSUPPORTED_GROUP: ("s", lambda: share_group_on_target(RowCase(at(40)))),
     Reason.SEVERAL_SOURCES: ("s", several_sources),
     Reason.TARGET_MISSING: ("s", target_missing),
     Reason.TARGET_REWRITES_TIMESTAMPS: ("st", rewritten),
     Reason.EXPIRED: ("s", trimmed_source),
-    Reason.PAST_LOG_END: ("s", lambda: Case(at(101))),
+    Reason.PAST_LOG_END: ("s", lambda: RowCase(at(101))),
     Reason.NO_TIMESTAMP: ("s", unstamped),
     Reason.NOT_MIRRORED: ("st", not_mirrored),
     Reason.NO_PROOF: ("st", no_proof),
     Reason.DIVERGED: ("st", diverged),
-    Reason.TARGET_PAST_LOG_END: ("stpc", lambda: Case(at(40, there=111))),
-    Reason.SOURCE_REWOUND: ("stpc", lambda: Case(at(40, there=70), last_commit=(60, 70))),
-    Reason.TARGET_AHEAD: ("stpc", lambda: Case(at(40, there=70))),
-    Reason.GROUP_ACTIVE: ("stp", lambda: Case(at(40, active=True))),
+    Reason.TARGET_PAST_LOG_END: ("stpc", lambda: RowCase(at(40, there=111))),
+    Reason.SOURCE_REWOUND: ("stpc", lambda: RowCase(at(40, there=70), last_commit=(60, 70))),
+    Reason.TARGET_AHEAD: ("stpc", lambda: RowCase(at(40, there=70))),
+    Reason.GROUP_ACTIVE: ("stp", lambda: RowCase(at(40, active=True))),
 }
-FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = [
-    ("committed", lambda: Case(at(40)), COMMITTED, "stp"),
-    ("committed over", lambda: Case(at(40, there=45)), COMMITTED, "stpc"),
-    ("unchanged", lambda: Case(at(40, there=50)), UNCHANGED, "stpc"),
-    ("frontier", lambda: Case(at(40, up_to=30)), COMMITTED, "stp"),
+FIELDS: list[tuple[str, Callable[[], RowCase], tuple[OutcomeKind, object], str]] = [
+    ("committed", lambda: RowCase(at(40)), COMMITTED, "stp"),
+    ("committed over", lambda: RowCase(at(40, there=45)), COMMITTED, "stpc"),
+    ("unchanged", lambda: RowCase(at(40, there=50)), UNCHANGED, "stpc"),
+    ("frontier", lambda: RowCase(at(40, up_to=30)), COMMITTED, "stp"),
     ("unproven", unproven, COMMITTED, "stp"),
     ("floor", lambda: floor(not_mirrored()), COMMITTED, "stp"),
-    ("share", lambda: Case(at(40, type=GroupType.SHARE)), COMMITTED, "stp"),
+    ("share", lambda: RowCase(at(40, type=GroupType.SHARE)), COMMITTED, "stp"),
     ("no proof, there", lambda: no_proof(there=3), skipped(Reason.NO_PROOF), "stc"),
     *((reason, case, skipped(reason), present) for reason, (present, case) in REASONS.items()),
     *((kind, lambda kind=kind: failing(kind), failed(kind), "s") for kind in FailureKind),
@@ -398,7 +398,7 @@ def test_a_row_has_what_was_known_when_it_failed(fault, group):
 
 # --- the order of reasons ---------------------------------------------------------------
 
-PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
+PAIRS: dict[tuple[Reason, Reason], Callable[[], RowCase]] = {
     (Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES): (
         lambda: share_group_on_target(several_sources())
     ),
@@ -413,22 +413,22 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.NO_PROOF, Reason.TARGET_PAST_LOG_END): lambda: no_proof(there=101),
     (Reason.DIVERGED, Reason.TARGET_PAST_LOG_END): lambda: diverged(there=111),
     (Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND): (
-        lambda: Case(at(40, there=111), last_commit=(60, 111))
+        lambda: RowCase(at(40, there=111), last_commit=(60, 111))
     ),
     (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD): REASONS[Reason.SOURCE_REWOUND][1],
-    (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: Case(at(40, there=70, active=True)),
+    (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: RowCase(at(40, there=70, active=True)),
     # Not neighbors in the list, but adjacent if the reasons between them cannot apply.
     (Reason.TARGET_MISSING, Reason.EXPIRED): lambda: _expired(target_missing()),
     (Reason.EXPIRED, Reason.NO_TIMESTAMP): lambda: _expired(unstamped()),
     (Reason.EXPIRED, Reason.NOT_MIRRORED): lambda: _expired(not_mirrored()),
     (Reason.NO_PROOF, Reason.GROUP_ACTIVE): lambda: no_proof(active=True),
     (Reason.SOURCE_REWOUND, Reason.GROUP_ACTIVE): (
-        lambda: Case(at(40, there=70, active=True), last_commit=(60, 70))
+        lambda: RowCase(at(40, there=70, active=True), last_commit=(60, 70))
     ),
 }
 
 
-def _expired(case: Case) -> Case:
+def _expired(case: RowCase) -> RowCase:
     log = case.estate["A"].log("orders")
     log.delete_records(log.end)
     return case

@@ -19,7 +19,7 @@ from tests.hostile_cases import (
     PAGE,
     QUIET,
     VICTIM,
-    Case,
+    HostileCase,
     many_bombs,
     silent,
     table,
@@ -111,7 +111,7 @@ def estate() -> Estate:
     return made
 
 
-Play = Callable[[Case, str], list[Row]]
+Play = Callable[[HostileCase, str], list[Row]]
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def play(estate, clusters) -> Iterator[Play]:
         yield run
 
 
-def deadline_ms(case: Case, side: str) -> int:
+def deadline_ms(case: HostileCase, side: str) -> int:
     hangs = case.lie is silent or any(word in getattr(case, side) for word in TIME_IS_UP)
     return SHORT_MS if hangs else LONG_MS
 
@@ -158,7 +158,7 @@ def settings_of(alias: str, address: str, deadline: int) -> ClusterSettings:
     )
 
 
-def verdicts(play: Play, case: Case, side: str) -> tuple[set[str], list[Row]]:
+def verdicts(play: Play, case: HostileCase, side: str) -> tuple[set[str], list[Row]]:
     """The result of the group that the case is about, and all rows."""
     try:
         rows = play(case, side)

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 from tests import serving
 from tests.invoking import ROOT
 from tests.memory_flows import flow
-from tests.serving import AT, FLOW, Daemon, series_of
+from tests.serving import AT, FLOW, ServedFlows, series_of
 from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import FlowState
 from tsoffset.daemon.summary import OUTCOMES
@@ -60,7 +60,7 @@ def row(
     )
 
 
-class World(Daemon):
+class MetricsWorld(ServedFlows):
     """The flow A->B, with cycles of two seconds that a test makes up."""
 
     seconds = 2.0
@@ -85,7 +85,7 @@ class World(Daemon):
         return self.samples().get((f"tsoffset_{name}", frozenset({"flow": FLOW, **labels}.items())))
 
 
-def busy_cycle(world: World) -> None:
+def busy_cycle(world: MetricsWorld) -> None:
     """One of which every metric has something to tell."""
     spent = Spent()
     spent.seconds[Stage.TRANSLATE] += 1.5
@@ -102,7 +102,7 @@ def busy_cycle(world: World) -> None:
 def test_what_is_told_is_what_the_table_declares(accept):
     """After a cycle every metric of the table is there, with its type, labels and meaning, and
     no other but those of any process. In both formats."""
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     text, _ = world.metrics.render(accept)
     parsed = parsed_openmetrics if accept else parsed_text
@@ -121,7 +121,7 @@ def test_what_is_told_is_what_the_table_declares(accept):
 
 def test_format_is_the_one_that_is_asked_for():
     """OpenMetrics to who takes it, the text format to all others, whatever they ask for."""
-    metrics = World().metrics
+    metrics = MetricsWorld().metrics
     for accept in (None, "", "*/*", "text/html", "text/plain;version=x.y;escaping=none"):
         assert metrics.render(accept)[1] == "text/plain; version=0.0.4; charset=utf-8"
     for accept in (OPENMETRICS, "application/openmetrics-text; version=abc"):
@@ -161,7 +161,7 @@ def row_of_the_table(metrics: list[Declared]) -> str:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")
 def test_prometheus_finds_nothing_to_improve():
     """`promtool check metrics`: names, units and help are as Prometheus advises."""
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     text, _ = world.metrics.render()
     found = subprocess.run(
@@ -175,7 +175,7 @@ def test_prometheus_finds_nothing_to_improve():
 
 def test_before_the_first_cycle_counters_are_zero():
     """So that the first failure is an increase; nothing has succeeded since the start."""
-    world = World()
+    world = MetricsWorld()
     for result in RESULTS:
         assert world.value("cycles_total", result=result) == 0
     assert world.value("flow_state", state="starting") == 1
@@ -187,7 +187,7 @@ def test_before_the_first_cycle_counters_are_zero():
 def test_time_without_success_begins_when_the_flow_does():
     """Not at the start of the process for a flow that was added later, nor at an own success before
     another instance led the flow: both would raise an alert about hours that were not lost."""
-    world = World()
+    world = MetricsWorld()
     world.board.set_flows([])
     world.now += 1_000
     world.board.set_flows([flow()])
@@ -208,7 +208,7 @@ def test_time_without_success_begins_when_the_flow_does():
 def test_cycles_are_counted_by_what_they_came_to():
     """All rows well, some failed, a cluster away, too long, nothing at all; the last success
     stays."""
-    world = World()
+    world = MetricsWorld()
     world.cycle([row("a")])
     world.now += 50
     world.cycle([row("a", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT)])
@@ -232,7 +232,7 @@ def test_cycles_are_counted_by_what_they_came_to():
 
 def test_what_cycles_cost_adds_up():
     """By side, by where positions were answered, and by stage; what no stage took is other."""
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     busy_cycle(world)
     assert world.value("positions_total", answer="remembered") == 6
@@ -252,7 +252,7 @@ def test_what_cycles_cost_adds_up():
 def test_rows_and_groups_are_told_by_outcome_and_reason():
     """Rows as the log counts them; a group once, by the worst of its pairs, in the order that the
     documentation says."""
-    world = World()
+    world = MetricsWorld()
     no_proof = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.NO_PROOF}
     world.cycle(
         [
@@ -290,7 +290,7 @@ def test_rows_and_groups_are_told_by_outcome_and_reason():
 def test_lag_is_told_of_flow_topic_and_group():
     """Records as of the last cycle, seconds up to now; a pair of which something is not known is
     counted apart, and leaves the others' sums as they are."""
-    world = World()
+    world = MetricsWorld()
     active = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.GROUP_ACTIVE}
     world.cycle([row("a"), row("a", partition=1), row("b", "users")])
     world.now += 30
@@ -324,7 +324,7 @@ def test_lag_is_told_of_flow_topic_and_group():
 def test_instance_on_standby_tells_nothing_of_pairs():
     """What it knew when it had the lead grows old; the one that has it tells what is. So
     it is after a takeover, until a cycle has reached both clusters."""
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     world.board.update(FLOW, state=FlowState.STANDBY)
     assert world.value("flow_state", state="standby") == 1
@@ -342,7 +342,7 @@ def test_instance_on_standby_tells_nothing_of_pairs():
 
 def test_replication_lag_is_told_of_flow_and_topic():
     """Its sum, its bound, and the partitions of which nothing is proven."""
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     for level, labels in {"flow": {}, "topic": {"topic": "orders"}}.items():
         assert world.value(f"{level}_replication_lag_records", **labels) == 5
@@ -356,7 +356,7 @@ def test_replication_lag_is_told_of_flow_and_topic():
 def test_a_lag_that_nobody_knows_any_more_is_absent():
     """With the source away: no lag in records once two intervals have passed, but since when it is
     not known, what it was, and what consumers have read since at their last rate; ages grow on."""
-    world = World()
+    world = MetricsWorld()
     moved = replace(row("a", there=80, outcome=OutcomeKind.WOULD_COMMIT), source_offset=160)
     world.cycle([row("a")])
     world.now += 60
@@ -386,7 +386,7 @@ def test_a_lag_that_nobody_knows_any_more_is_absent():
 def test_series_are_bounded_whatever_the_groups_and_topics():
     """The first by name have series of their own, the same in every process; it is told how many
     have none, and the sums have all."""
-    world = World(groups_max=2, topics_max=1)
+    world = MetricsWorld(groups_max=2, topics_max=1)
     behind = {"outcome": OutcomeKind.WOULD_COMMIT, "there": 80}
     world.cycle([row(f"g{number}", f"t{number}", **behind) for number in (4, 2, 0, 3, 1)])
     named = {labels for name, labels in world.samples() if name == "tsoffset_group_pairs"}
@@ -401,14 +401,14 @@ def test_series_are_bounded_whatever_the_groups_and_topics():
 def test_names_of_any_kind_are_told_as_they_are():
     """Quotes, backslashes, line ends, other scripts: no name ends a line or becomes another."""
     names = ['a"b', "a\\b", "a\nb", "a\\nb", "größe", "グループ", "{x}", "#", " ", "\x01"]
-    world = World()
+    world = MetricsWorld()
     world.cycle([row(name) for name in names])
     for name in names:
         assert world.value("group_pairs", group=name) == 1, name
 
 
 def test_flow_that_is_gone_has_no_series_any_more():
-    world = World()
+    world = MetricsWorld()
     busy_cycle(world)
     world.board.set_flows([flow("B", "A")])
     told = {value for _, labels in world.samples() for key, value in labels if key == "flow"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark_worlds import World, mirrored, spread
+from tests.spark_worlds import SparkWorld, mirrored, spread
 from tsoffset.spark.session import spark_session
 
 
@@ -17,9 +17,9 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def world(session, tmp_path) -> World:
+def world(session, tmp_path) -> SparkWorld:
     """Flows between `mirrored` clusters, until others are stored."""
-    world = World(tmp_path, session)
+    world = SparkWorld(tmp_path, session)
     world.store(*mirrored())
     return world
 

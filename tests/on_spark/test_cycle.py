@@ -302,7 +302,7 @@ def test_cycle_whose_workers_all_die_fails(world):
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
 
 
-class Stop(Exception):
+class CycleStopped(Exception):
     """What a program's signal handler raises."""
 
 
@@ -311,7 +311,7 @@ def stop_on_signal() -> Iterator[Callable[[], None]]:
     """A way for another thread to interrupt this one."""
 
     def stop(_number, _frame):
-        raise Stop
+        raise CycleStopped
 
     before = signal.signal(signal.SIGUSR1, stop)
     yield lambda: os.kill(os.getpid(), signal.SIGUSR1)
@@ -329,7 +329,7 @@ def test_interrupted_cycle_ends_its_tasks(world, stop_on_signal):
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(Stop):
+    with pytest.raises(CycleStopped):
         world.cycle()
     thread.join()
     held = shared.processes(world.folder, "A", "held")

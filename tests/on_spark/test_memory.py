@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests import stored_clusters as shared
-from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
+from tests.spark_worlds import PARTITIONS, RECORDS, SparkWorld, by_place, mirrored
 from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.model import CommittedOffset, TopicPartition
 from tsoffset.spark.flow import CycleResult
@@ -17,7 +17,7 @@ from tsoffset.testing.memory_cluster import MemoryCluster, Message
 pytestmark = pytest.mark.spark
 
 
-def looked(world: World) -> int:
+def looked(world: SparkWorld) -> int:
     """Fetches and time lookups so far."""
     return sum(
         len(world.asked(alias, verb)) for alias in "AB" for verb in ("read", "first_at_times")

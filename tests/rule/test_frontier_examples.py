@@ -13,7 +13,7 @@ import pytest
 
 from tests.random_logs import Kind
 from tests.replication_model import HEADER, NOW_MS, SOURCE, TARGET, Failback, World
-from tests.replicator import Life
+from tests.replicator import ReplicatorHistory
 from tests.translating import questions_since_last_time, translated_of
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
@@ -143,10 +143,10 @@ class Logs:
         if self.failback:
             originals = {name: offset for offset, name in self.target_names.items()}
             run = [(originals[it], at) for at, it in self.names.items() if it in originals]
-            return Failback(*clusters, Kind(failback=True), Life([run]), written)
+            return Failback(*clusters, Kind(failback=True), ReplicatorHistory([run]), written)
         run = [(origin, at) for at, origin in self.copies.items()]
         stands = run[-1][0] + 1 if run else 0
-        return World(*clusters, Kind(), Life([run], stands), written)
+        return World(*clusters, Kind(), ReplicatorHistory([run], stands), written)
 
     def assert_passes_nothing(self, committed: int, outcome: Outcome) -> None:
         """The answer is none, or lies within the log and passes nothing that the group has to

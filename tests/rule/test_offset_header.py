@@ -16,7 +16,7 @@ def written(header: OffsetHeader, offset: int) -> bytes:
     return b"%d" % offset if header.text else offset.to_bytes(8, "big")
 
 
-class Mirror:
+class HeaderMirror:
     """Records that nothing tells apart but the header that the replicator adds."""
 
     def __init__(self, header: OffsetHeader) -> None:
@@ -29,7 +29,7 @@ class Mirror:
         self.target = self.target_cluster.log(TARGET.topic)
         self.source.append([Message(NOW_MS, b"k", b"v")] * 60, batch_size=5)
 
-    def copy(self, start: int, end: int) -> "Mirror":
+    def copy(self, start: int, end: int) -> "HeaderMirror":
         """Copy a part of the log."""
         for offset in range(start, end):
             value = written(self.header, offset)
@@ -47,7 +47,7 @@ class Mirror:
 def test_a_header_tells_records_apart_that_nothing_else_does(header, committed):
     """Sixty records of one timestamp, key and value, of which every third was left out: each
     position resumes at the first copy of what the group has yet to read."""
-    mirror = Mirror(header)
+    mirror = HeaderMirror(header)
     for start in range(0, 60, 3):
         mirror.copy(start, start + 2)
     outcome = mirror.outcome(committed)
@@ -63,7 +63,7 @@ def test_a_header_tells_records_apart_that_nothing_else_does(header, committed):
 
 def test_the_first_copy_of_a_repeat_counts_by_its_header():
     """0..49 and 20..24 again: behind the second copy of 22 the records 25..49 would not come."""
-    mirror = Mirror(BINARY).copy(0, 50).copy(20, 25)
+    mirror = HeaderMirror(BINARY).copy(0, 50).copy(20, 25)
     outcome = mirror.outcome(22)
     assert isinstance(outcome, Translated)
     assert outcome.target_offset == 22
@@ -71,7 +71,7 @@ def test_the_first_copy_of_a_repeat_counts_by_its_header():
 
 def test_records_without_the_header_are_nobodys_copies():
     """Records of others lie between the copies; they are passed over."""
-    mirror = Mirror(BINARY).copy(0, 20)
+    mirror = HeaderMirror(BINARY).copy(0, 20)
     mirror.target.append([Message(NOW_MS, b"k", b"v")] * 7)
     mirror.copy(20, 60)
     outcome = mirror.outcome(33)

@@ -54,7 +54,7 @@ def append(log: PartitionLog, content: str, count: int, end: str = "") -> None:
         getattr(transaction, end)()
 
 
-class Mirrored:
+class SameOffsetMirror:
     """A topic on A and its mirror on B, written alike until somebody writes to one of them."""
 
     def __init__(self) -> None:
@@ -67,13 +67,13 @@ class Mirrored:
     def both(self) -> tuple[PartitionLog, PartitionLog]:
         return self.source, self.target
 
-    def write(self, count: int, content: str = "alike") -> "Mirrored":
+    def write(self, count: int, content: str = "alike") -> "SameOffsetMirror":
         """Append the same records to both."""
         for log in self.both:
             append(log, content, count)
         return self
 
-    def transact(self, count: int, end: str = "commit") -> "Mirrored":
+    def transact(self, count: int, end: str = "commit") -> "SameOffsetMirror":
         """Append a transaction with its marker to both, as a mirror of bytes does."""
         for log in self.both:
             append(log, "in a transaction", count, end)
@@ -91,30 +91,30 @@ class Mirrored:
             return row.reason
         return row.target_offset, row.precision, row.reread_bound
 
-    def alone(self, side: str, count: int, content: str) -> "Mirrored":
+    def alone(self, side: str, count: int, content: str) -> "SameOffsetMirror":
         """Append to one of them."""
         append(self.source if side == "source" else self.target, content, count)
         return self
 
-    def trim(self, side: str, before: int) -> "Mirrored":
+    def trim(self, side: str, before: int) -> "SameOffsetMirror":
         (self.source if side == "source" else self.target).delete_records(before)
         return self
 
-    def copy_anew(self) -> "Mirrored":
+    def copy_anew(self) -> "SameOffsetMirror":
         """Copy what the source has to the offsets from 0 on."""
         self.target.append([message for _, message in self.source.messages()])
         return self
 
-    def stamp(self, side: str) -> "Mirrored":
+    def stamp(self, side: str) -> "SameOffsetMirror":
         """Let the broker write timestamps from now on."""
         log = self.source if side == "source" else self.target
         log.timestamp_type = TimestampType.LOG_APPEND_TIME
         return self
 
 
-def diverged(source: int = 30, target: int = 30) -> Mirrored:
+def diverged(source: int = 30, target: int = 30) -> SameOffsetMirror:
     """Alike up to offset 50, then written to on each side alone."""
-    mirrored = Mirrored().write(50).alone("source", source, "after the election")
+    mirrored = SameOffsetMirror().write(50).alone("source", source, "after the election")
     return mirrored.alone("target", target, "what the source has lost")
 
 
@@ -125,30 +125,42 @@ def diverged(source: int = 30, target: int = 30) -> Mirrored:
     ("mirrored", "expected"),
     [
         # A commit translates to itself, whatever lies before and behind it, at both ends too.
-        (Mirrored().write(100), {offset: (offset, EXACT, 0) for offset in (0, 1, 37, 99, 100)}),
+        (
+            SameOffsetMirror().write(100),
+            {offset: (offset, EXACT, 0) for offset in (0, 1, 37, 99, 100)},
+        ),
         # Where the mirror has come no further its end answers: the bound is the records between.
         (
-            Mirrored().write(60).alone("source", 40, "not mirrored yet"),
+            SameOffsetMirror().write(60).alone("source", 40, "not mirrored yet"),
             {80: (60, FRONTIER, 20), 60: (60, EXACT, 0)},
         ),
         # Records before the target's log start cannot be read; the group has read none of the
         # others.
-        (Mirrored().write(100).trim("target", 70), {40: (70, EXACT, 0), 70: (70, EXACT, 0)}),
-        (Mirrored().write(100).trim("target", 100), {40: (100, EXACT, 0)}),
+        (
+            SameOffsetMirror().write(100).trim("target", 70),
+            {40: (70, EXACT, 0), 70: (70, EXACT, 0)},
+        ),
+        (SameOffsetMirror().write(100).trim("target", 100), {40: (100, EXACT, 0)}),
         # Nothing that follows a commit is on the source: there is nothing to compare.
-        (Mirrored().write(100).trim("source", 100), {100: (100, EXACT, 0), 99: Reason.EXPIRED}),
+        (
+            SameOffsetMirror().write(100).trim("source", 100),
+            {100: (100, EXACT, 0), 99: Reason.EXPIRED},
+        ),
         # A mirror that has not begun: nothing is there that a group could have read.
-        (Mirrored().alone("source", 10, "alike"), {4: Reason.NOT_MIRRORED, 0: (0, EXACT, 0)}),
+        (
+            SameOffsetMirror().alone("source", 10, "alike"),
+            {4: Reason.NOT_MIRRORED, 0: (0, EXACT, 0)},
+        ),
         # LogAppendTime on both sides with equal times is a copy; with the target's own it is none.
-        (Mirrored().stamp("source").stamp("target").write(100), {30: (30, EXACT, 0)}),
-        (Mirrored().stamp("target").write(100), {30: Reason.TARGET_REWRITES_TIMESTAMPS}),
+        (SameOffsetMirror().stamp("source").stamp("target").write(100), {30: (30, EXACT, 0)}),
+        (SameOffsetMirror().stamp("target").write(100), {30: Reason.TARGET_REWRITES_TIMESTAMPS}),
         # A source that only lost its end has not diverged yet: what the group has yet to read comes
         # behind.
         (diverged(source=0), {50: (50, EXACT, 0), 51: Reason.PAST_LOG_END}),
         # A mirror of MirrorMaker 2, which started again at 0, has no common offset: its end would
         # skip records.
         (
-            Mirrored().alone("source", 60, "alike").trim("source", 40).copy_anew(),
+            SameOffsetMirror().alone("source", 60, "alike").trim("source", 40).copy_anew(),
             dict.fromkeys((40, 50, 60), Reason.NO_PROOF),
         ),
     ],
@@ -161,7 +173,7 @@ def test_a_mirror_that_keeps_offsets(mirrored, expected):
 @pytest.mark.parametrize("offset", range(0, 34, 3))
 def test_markers_and_aborted_records_keep_their_offsets(offset):
     """They are on both sides, and are no records to compare."""
-    mirrored = Mirrored().write(5).transact(4).transact(6, "abort").write(5).transact(3)
+    mirrored = SameOffsetMirror().write(5).transact(4).transact(6, "abort").write(5).transact(3)
     for isolation in Isolation:
         row = mirrored.row(min(offset, mirrored.source.end), kept(isolation=isolation))
         assert (row.target_offset, row.precision) == (row.source_offset, EXACT)
@@ -170,7 +182,7 @@ def test_markers_and_aborted_records_keep_their_offsets(offset):
 @pytest.mark.parametrize("side", ["source", "target", "both"])
 def test_what_compaction_took_on_one_side_tells_nothing(side):
     """The nearest records that both logs have are compared instead."""
-    mirrored = Mirrored().write(100)
+    mirrored = SameOffsetMirror().write(100)
     for number, log in enumerate(mirrored.both):
         if side in (("source", "target")[number], "both"):
             log.remove([offset for offset in range(95) if offset % 7 not in (2 + number, 6)])
@@ -180,7 +192,7 @@ def test_what_compaction_took_on_one_side_tells_nothing(side):
 
 def test_either_side_may_be_the_original():
     """Failback reads the same two logs: what the original has beyond the replica is not asked."""
-    mirrored = Mirrored().write(60)
+    mirrored = SameOffsetMirror().write(60)
     mirrored.target.append(written("not mirrored yet", 40))
     assert mirrored.resumes(60) == (60, EXACT, 0)
     renamed = Estate()
@@ -195,7 +207,7 @@ def test_either_side_may_be_the_original():
 
 def test_a_position_costs_a_fetch_on_each_side():
     """No time lookup, and of a lagging group the last batch beside it."""
-    mirrored = Mirrored().write(100)
+    mirrored = SameOffsetMirror().write(100)
     mirrored.resumes(100)
     for alias in ("A", "B"):
         assert mirrored.estate.asked(alias, Verb.FIRST_AT_TIMES) == 0
@@ -236,7 +248,7 @@ def test_what_differs_in_the_midst_is_found_beside_it():
 @pytest.mark.parametrize("changed", ["A", "B"])
 def test_a_change_of_leader_has_a_partition_looked_at_again(changed):
     """What was exact is kept while nothing tells otherwise; a log loses its end with its leader."""
-    mirrored = Mirrored().write(100)
+    mirrored = SameOffsetMirror().write(100)
     estate, cache = mirrored.estate, CachedTables()
     for group, offset in (("g", 30), ("other", 60), ("third", 90)):
         estate.commit(group, "orders", offset)
@@ -281,7 +293,7 @@ def test_random_mirrors_are_translated_or_found_diverged(alike, only_source, los
     """For all positions asked together: never a skip, never outside the log, exact as stated; and
     DIVERGED wherever the last records that both logs have differ."""
     rng = random.Random(seed)
-    mirrored = Mirrored()
+    mirrored = SameOffsetMirror()
     for write in alike:
         for log in mirrored.both:
             append(log, *write)

@@ -36,7 +36,7 @@ from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_partition
 
 
-class Mirror:
+class MemoryMirror:
     """One partition of a source and its mirror, both in memory. `compacted` is what the target's
     cleanup.policy says."""
 
@@ -50,7 +50,7 @@ class Mirror:
         self.source = self.source_cluster.log(SOURCE.topic)
         self.target = self.target_cluster.log(TARGET.topic)
 
-    def write(self, stamps: Sequence[int | None], *, batch_size: int = 10) -> "Mirror":
+    def write(self, stamps: Sequence[int | None], *, batch_size: int = 10) -> "MemoryMirror":
         """Records with these timestamps (after NOW_MS) and keys and values of their own."""
         first = self.source.end
         self.source.append(
@@ -62,7 +62,7 @@ class Mirror:
         )
         return self
 
-    def copy(self, start: int | None = None, end: int | None = None) -> "Mirror":
+    def copy(self, start: int | None = None, end: int | None = None) -> "MemoryMirror":
         mirror_partition(self.source, self.target, start=start, end=end, batch_size=7)
         return self
 
@@ -99,22 +99,25 @@ EXACT, FRONTIER = Precision.EXACT, Precision.FRONTIER
     ("mirrored", "expected"),
     [
         # (R, q): the next record to read has its image at q.
-        (Mirror(target_starts_at=100).write(range(50)).copy(), {20: (120, EXACT, 0)}),
+        (MemoryMirror(target_starts_at=100).write(range(50)).copy(), {20: (120, EXACT, 0)}),
         # Among records of one millisecond the content decides, not the first of them.
-        (Mirror(target_starts_at=2).write([7] * 50).copy(), {33: (35, EXACT, 0)}),
+        (MemoryMirror(target_starts_at=2).write([7] * 50).copy(), {33: (35, EXACT, 0)}),
         # The scan of a longer run begins at the time lookup's answer: the copy it meets is the
         # first.
-        (Mirror().write([7] * 2_000, batch_size=100).copy(), {1_500: (1_500, EXACT, 0)}),
+        (MemoryMirror().write([7] * 2_000, batch_size=100).copy(), {1_500: (1_500, EXACT, 0)}),
         # The lookup answers the far-future record for every time; the scan goes on from there.
-        (Mirror().write([0, 10**12, *range(2, 60)]).copy(), {40: (40, EXACT, 0)}),
+        (MemoryMirror().write([0, 10**12, *range(2, 60)]).copy(), {40: (40, EXACT, 0)}),
         # All there was to copy lies before C, so the target's end is safe.
-        (Mirror().write(range(50)).copy(), {50: (50, EXACT, 0)}),
+        (MemoryMirror().write(range(50)).copy(), {50: (50, EXACT, 0)}),
         # (o, q), q the last data record on the target: te, and the bound is what lies between.
-        (Mirror().write(range(50)).copy(end=30), {30: (30, FRONTIER, 0), 40: (30, FRONTIER, 10)}),
+        (
+            MemoryMirror().write(range(50)).copy(end=30),
+            {30: (30, FRONTIER, 0), 40: (30, FRONTIER, 10)},
+        ),
         # A log that ends inside a repeat, 0..99 and 50..59: after the second copy of 55 the records
         # 60..99 would never come.
         (
-            Mirror().write(range(100)).copy().copy(start=50, end=60),
+            MemoryMirror().write(range(100)).copy().copy(start=50, end=60),
             {55: (55, EXACT, 0), 80: (80, EXACT, 0)},
         ),
     ],
@@ -126,7 +129,7 @@ def test_where_a_group_resumes(mirrored, expected):
 
 def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up():
     """Control records are no data: a group that has read all is at the end before them, too."""
-    mirrored = Mirror()
+    mirrored = MemoryMirror()
     transaction = mirrored.source.begin()
     transaction.append([Message(NOW_MS, b"k", b"v")])
     transaction.commit()
@@ -137,7 +140,7 @@ def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up(
 
 def test_a_compaction_hole_resumes_at_the_next_record():
     """A committed offset whose record is gone means the next one there is."""
-    mirrored = Mirror(compacted=True).write(range(50)).copy()
+    mirrored = MemoryMirror(compacted=True).write(range(50)).copy()
     mirrored.source.remove(range(15, 35))
     mirrored.target.remove(range(20, 40))
     assert resumes(mirrored.outcome(16)) == (15, Precision.EXACT, 0)
@@ -147,7 +150,7 @@ def test_a_compaction_hole_resumes_at_the_next_record():
 def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start():
     """Nothing that lies before C is left on the source, and R is gone from the target: its log
     start is safe, and what it still holds of lost records is the bound."""
-    mirrored = Mirror(compacted=True).write(range(60), batch_size=2).copy()
+    mirrored = MemoryMirror(compacted=True).write(range(60), batch_size=2).copy()
     mirrored.source.remove(range(40), keep_empty_batches=True)
     mirrored.target.remove(range(40, 41))
     offset, precision, bound = resumes(mirrored.outcome(38))
@@ -158,7 +161,7 @@ def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start():
     """Of 0..99 and 50..69 only what follows 80 is left: the first copy of 55 is gone, and its
     second lies behind records that the group has yet to read. Whether the repeated records
     were ever before the log's start cannot be seen, so the row says so."""
-    mirrored = Mirror().write(range(100)).copy().copy(start=50, end=70)
+    mirrored = MemoryMirror().write(range(100)).copy().copy(start=50, end=70)
     mirrored.target.delete_records(80)
     assert resumes(mirrored.outcome(55)) == (80, Precision.BOUNDED, 55)
 
@@ -187,7 +190,7 @@ def test_twins_that_cannot_be_counted_cost_rereads_that_are_stated():
 
 def test_headers_do_not_reject_an_image():
     """Many replicators add headers: timestamp, key and value make records equal."""
-    mirrored = Mirror().write(range(20))
+    mirrored = MemoryMirror().write(range(20))
     mirror_partition(
         mirrored.source,
         mirrored.target,
@@ -198,13 +201,13 @@ def test_headers_do_not_reject_an_image():
 
 def test_a_neighbour_with_a_timestamp_anchors_one_without():
     """R carries no time, the record before does: q + 1."""
-    mirrored = Mirror().write([1, 2, 3, None, 5, 6]).copy()
+    mirrored = MemoryMirror().write([1, 2, 3, None, 5, 6]).copy()
     assert resumes(mirrored.outcome(3))[0] == 3
 
 
 def test_log_append_time_on_the_source_alone_is_harmless():
     """The replicator carries the source's times over."""
-    mirrored = Mirror()
+    mirrored = MemoryMirror()
     mirrored.source.timestamp_type = TimestampType.LOG_APPEND_TIME
     for at in range(20):
         mirrored.source_cluster.clock.now_ms = NOW_MS + at
@@ -216,22 +219,24 @@ def test_log_append_time_on_the_source_alone_is_harmless():
 
 def test_a_failback_flow_without_a_pair_has_no_proof():
     """Caught up, but nothing there is known to be a copy: no log end is answered."""
-    mirrored = Mirror().write(range(20))
+    mirrored = MemoryMirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
     assert reason(mirrored.outcome(20, is_remote_topic=False, failback=True)) is Reason.NO_PROOF
 
 
 def test_under_identity_a_log_end_needs_a_proven_mirror():
     """A topic of the same name that holds other records is no mirror."""
-    mirrored = Mirror().write(range(20))
+    mirrored = MemoryMirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"other", b"other")])
     assert reason(mirrored.outcome(20, is_remote_topic=False)) is Reason.NO_PROOF
-    assert resumes(Mirror().write(range(20)).copy().outcome(20, is_remote_topic=False))[0] == 20
+    assert (
+        resumes(MemoryMirror().write(range(20)).copy().outcome(20, is_remote_topic=False))[0] == 20
+    )
 
 
 def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing():
     """translation.proof = timestamps: the lookup's answer, precision unproven, no bound."""
-    mirrored = Mirror().write([1, 2, 2, 2, 3]).copy()
+    mirrored = MemoryMirror().write([1, 2, 2, 2, 3]).copy()
     kip = TranslationSettings(proof="timestamps")
     assert resumes(mirrored.outcome(3, translation=kip)) == (1, Precision.UNPROVEN, None)
     assert reason(mirrored.outcome(5, translation=kip)) is Reason.NO_PROOF
@@ -239,7 +244,7 @@ def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing():
 
 def test_the_timestamp_of_the_row():
     """That of R; for a caught-up group, of the last record before C."""
-    mirrored = Mirror().write(range(0, 100, 10)).copy()
+    mirrored = MemoryMirror().write(range(0, 100, 10)).copy()
     assert mirrored.translation(3).source_timestamp_ms == NOW_MS + 30
     assert mirrored.translation(10).source_timestamp_ms == NOW_MS + 90
 
@@ -268,7 +273,7 @@ def test_a_last_copy_whose_original_is_gone_may_be_of_any_earlier_record():
     """The target's last record was seen to be a copy of c', and both were dropped to limit memory.
     Since then compaction has taken c': that the target's record is of the c before it is not
     overlooked."""
-    mirrored = Mirror().write([1, 2]).copy(end=1)
+    mirrored = MemoryMirror().write([1, 2]).copy(end=1)
     [(_, c), _] = mirrored.source.messages()
     mirrored.source.append([c])
     mirrored.write([4])
@@ -292,7 +297,7 @@ def test_a_mistake_of_ours_costs_one_position_and_tells_no_content():
     for it may hold digests of content."""
 
     # The pair at the end does not say where 20 is: a part was left out.
-    mirrored = Mirror().write(range(50)).copy(end=18).copy(start=30)
+    mirrored = MemoryMirror().write(range(50)).copy(end=18).copy(start=30)
     # Not what the seam promises, so the translator stumbles over it.
     after_each(mirrored.target_cluster, "first_at_times", lambda it: dict.fromkeys(it, Failed))
     outcomes = mirrored.outcomes(20, 50)
@@ -323,7 +328,7 @@ def test_a_malformed_batch_costs_the_positions_that_need_it():
             for request, answer in answers.items()
         }
 
-    mirrored = Mirror().write(range(50), batch_size=5).copy()
+    mirrored = MemoryMirror().write(range(50), batch_size=5).copy()
     after_each(mirrored.source_cluster, "read", damaged)
     first, *others = mirrored.outcomes(22, 40, 50)
     assert isinstance(first, Failed)
@@ -349,5 +354,5 @@ def test_a_bug_in_a_search_for_the_partition_costs_no_answer(monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(cycle_partition, "prove_ends", broken)
-    outcomes = Mirror().write(range(100)).copy().outcomes(10, 50, 90)
+    outcomes = MemoryMirror().write(range(100)).copy().outcomes(10, 50, 90)
     assert list(map(resumes, outcomes)) == [(10, EXACT, 0), (50, EXACT, 0), (90, EXACT, 0)]

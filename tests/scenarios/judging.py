@@ -10,7 +10,7 @@ from tsoffset.model import OutcomeKind, Precision, Translated
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
 
 
-class Logs(CopiedPartition):
+class CopiedLogs(CopiedPartition):
     """All that can be read now of a source partition, and of its mirror; neither is empty."""
 
     def __init__(self, flows: Flows, flow: str, topic: str, partition: int = 0) -> None:

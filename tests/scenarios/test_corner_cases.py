@@ -12,7 +12,7 @@ from kafka.admin import OffsetSpec
 
 from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, prepare_mirror
-from tests.scenarios.judging import Logs
+from tests.scenarios.judging import CopiedLogs
 from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable
 from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, cache_folder
@@ -142,7 +142,7 @@ def unstamped() -> list[Written]:
 def test_records_without_a_timestamp(flows):
     """MirrorMaker 2 stamps their copies with the time of copying, so that no copy equals its
     record: groups read some of them again, and skip none."""
-    logs = Logs(flows, FLOW, UNSTAMPED)
+    logs = CopiedLogs(flows, FLOW, UNSTAMPED)
     assert logs.not_mirrored == set()
     assert all(record.timestamp_ms > 0 for record in logs.target)
     logs.inexact(logs.every())
@@ -158,7 +158,7 @@ def test_records_deleted_on_both_sides(flows):
     source.delete_records(DELETED, 333)
     for before in (111, 777):
         target.delete_records(remote, before)
-        logs = Logs(flows, FLOW, DELETED)
+        logs = CopiedLogs(flows, FLOW, DELETED)
         assert logs.inexact(logs.every(3)) == {}
         logs.fail_over()
         for row in flows.sync(FLOW, f"{DELETED}-.*").all:
@@ -196,7 +196,7 @@ def test_source_made_anew(flows):
     assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.PAST_LOG_END)
     assert target.committed_offsets(group) == {(remote, 0): (900 - TRIMMED, "")}
 
-    logs = Logs(flows, FLOW, SOURCE_ANEW)
+    logs = CopiedLogs(flows, FLOW, SOURCE_ANEW)
     assert logs.not_mirrored == set()
     assert logs.inexact(logs.every(3)) == {}
     for position in flows.translate(FLOW, SOURCE_ANEW, logs.every(3)):
@@ -221,7 +221,7 @@ def test_target_made_anew(flows):
     flows.mirror_maker.wait_for_topic(target.bootstrap, remote)
     source.produce(TARGET_ANEW, numbered(300, first=TRIMMED + RECORDS))
     flows.wait_until_there(FLOW, TARGET_ANEW)
-    logs = Logs(flows, FLOW, TARGET_ANEW)
+    logs = CopiedLogs(flows, FLOW, TARGET_ANEW)
     assert len(logs.not_mirrored) == RECORDS
     row = flows.sync(FLOW, group).of(group, TARGET_ANEW)
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 0)
@@ -236,7 +236,7 @@ def test_log_whose_older_segments_are_in_another_tier(flows, tiered):
         pytest.skip("the storage of Kafka's tests could not be fetched")
     for topic in (TIERED, flows.remote(BETWEEN_TIERS, TIERED)):
         wait_until_moved(tiered, topic)
-    logs = Logs(flows, BETWEEN_TIERS, TIERED)
+    logs = CopiedLogs(flows, BETWEEN_TIERS, TIERED)
     assert logs.source[0].offset == TRIMMED
     assert logs.not_mirrored == set()
     assert logs.inexact(logs.every(7)) == {}

@@ -21,8 +21,8 @@ from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
 from tests.scenarios.rounds.foreign_clients import (
     FOREIGN,
     IS_MISSING,
+    CommitStyle,
     ForeignApplication,
-    Way,
     metadata_of,
 )
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
@@ -37,7 +37,7 @@ from tests.scenarios.rounds.plans import (
     plan,
 )
 from tests.scenarios.rounds.playing import Played, play
-from tests.scenarios.rounds.stage import Stage
+from tests.scenarios.rounds.stage import RoundsTestbed
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +57,7 @@ def totals(request) -> Iterator[Counter[str]]:
 
 
 @pytest.fixture(scope="module")
-def stage(source, target, chosen, tmp_path_factory) -> Iterator[Stage]:
+def stage(source, target, chosen, tmp_path_factory) -> Iterator[RoundsTestbed]:
     """The clusters, and a MirrorMaker 2 that starts with the first round."""
     clusters = {"A": source, "B": target, "X": source, "Y": target}
     topics = {"A->B": ["round-renamed-.*"], "X->Y": ["round-kept-.*"]}
@@ -72,7 +72,7 @@ def stage(source, target, chosen, tmp_path_factory) -> Iterator[Stage]:
     mirror = prepare_mirror(folder, clusters, topics, overrides, name="rounds")
     try:
         with closing(
-            Stage(source, target, Flows(clusters, mirror), chosen("chosen_round"))
+            RoundsTestbed(source, target, Flows(clusters, mirror), chosen("chosen_round"))
         ) as stage:
             yield stage
     finally:
@@ -143,7 +143,7 @@ def test_clients_of_others_fail_over(stage, number, trouble):
     held = 0
     for kind, group in zip(FOREIGN, played.groups, strict=True):
         way = kind[1]
-        assert way is not Way.NEVER or not group.committed
+        assert way is not CommitStyle.NEVER or not group.committed
         rows = [row for row in group.last_sync.rows if row.group == group.group]
         assert {row.partition: row.source_offset for row in rows} == group.committed, kind
         for row in rows:
@@ -157,7 +157,7 @@ def test_clients_of_others_fail_over(stage, number, trouble):
             again = processed & group.got[row.partition].keys()
             assert len(again) <= row.reread_bound, (kind, row)
             held += 1
-        if way in (Way.ASYNC, Way.SYNC, Way.TRANSACTION):
+        if way in (CommitStyle.ASYNC, CommitStyle.SYNC, CommitStyle.TRANSACTION):
             for (_, partition), (_, text) in stage.target.committed_offsets(group.group).items():
                 known = {metadata_of(group.group, n) for n in range(group.committed[partition] + 1)}
                 # confluent-kafka sends the end of its C string as well.

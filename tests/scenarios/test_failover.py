@@ -16,7 +16,7 @@ from tests.scenarios.holdings import (
     TRANSACTIONS,
     TRIMMED,
 )
-from tests.scenarios.judging import Logs
+from tests.scenarios.judging import CopiedLogs
 from tsoffset.model import OutcomeKind, Precision
 
 pytestmark = pytest.mark.integration
@@ -38,7 +38,7 @@ BACK = ("B->A", "Y->X")
 def test_consumer_gets_exactly_what_was_not_processed(estate, flow, topic, partition):
     """On the target a group's consumer gets the records from the source's commit on, all of
     them and no other: 0 skipped, 0 re-read."""
-    logs = Logs(estate, flow, topic, partition)
+    logs = CopiedLogs(estate, flow, topic, partition)
     assert not logs.not_mirrored
     logs.fail_over()
 
@@ -65,7 +65,7 @@ def test_every_position_of_a_log_is_exact(estate, flow, topic, partition, step):
     included: from its translation on lie the records from that offset on, and it says so.
     What lies on one side only does not count: aborted records that the mirror took for records.
     """
-    logs = Logs(estate, flow, topic, partition)
+    logs = CopiedLogs(estate, flow, topic, partition)
     assert flow in BACK or not logs.not_mirrored
     assert logs.inexact(logs.every(step)) == {}
 

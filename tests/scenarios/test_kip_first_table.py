@@ -40,7 +40,7 @@ _CHUNK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class MirroredTable:
     """The topic mirrored, and what MirrorMaker 2 says of the groups; it is stopped.
 
     `theirs` is group to the target offset of its newest checkpoint.
@@ -53,7 +53,7 @@ class Mirrored:
 
 
 @pytest.fixture(scope="module")
-def mirrored(source, target, tmp_path_factory) -> Mirrored:
+def mirrored(source, target, tmp_path_factory) -> MirroredTable:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second. The groups are there before
     the mirror begins, as a running estate has them, and go to their positions when all is mirrored,
     as consumers do that lag."""
@@ -77,7 +77,7 @@ def mirrored(source, target, tmp_path_factory) -> Mirrored:
         for group, position in groups.items():
             source.commit_offsets(group, {(MILLION, 0): position})
         theirs = settled_checkpoints(source, target, remote)
-    return Mirrored(source, target, flows, theirs)
+    return MirroredTable(source, target, flows, theirs)
 
 
 def fill(source: Contents) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.copies import CopiedPartition
-from tests.daemons import Daemon, named
+from tests.daemons import DaemonProcess, named
 from tests.invoking import invoke
 from tests.producing import Contents
 from tests.scenarios.flows import SYNCED_GROUPS
@@ -35,7 +35,7 @@ Commit = tuple[str, str, int, int]
 
 
 @dataclass
-class Run:
+class SideBySideResult:
     """What is left when all has come to rest."""
 
     pairs: list[dict[str, Any]]
@@ -66,7 +66,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Iterator[Run]:
+def run(tmp_path_factory) -> Iterator[SideBySideResult]:
     """Both at work for a while under load, ended and started at random; then all is copied, both
     are ended, and what they left is compared."""
     folder = tmp_path_factory.mktemp("side-by-side")
@@ -86,7 +86,7 @@ def run(tmp_path_factory) -> Iterator[Run]:
         target = running.enter_context(closing(Contents(clusters.target.bootstrap)))
         result = invoke("compare", "-c", str(clusters.file), "--format", "json")
         assert result.exit_code == 0, result.output
-        found = Run(
+        found = SideBySideResult(
             [json.loads(line) for line in result.stdout.splitlines()],
             traffic.logs(),
             judged,
@@ -107,7 +107,7 @@ class _Daemons:
         self._file = file
         self._folder = folder
         self._runs = 0
-        self._now: Daemon | None = None
+        self._now: DaemonProcess | None = None
 
     def start(self) -> None:
         """Start it, unless it runs, and wait for its first cycle."""
@@ -116,7 +116,7 @@ class _Daemons:
         self._runs += 1
         here = self._folder / f"run-{self._runs}"
         here.mkdir()
-        self._now = Daemon("-c", str(self._file), folder=here)
+        self._now = DaemonProcess("-c", str(self._file), folder=here)
         self._now.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
 
     def cycles(self, more: int) -> None:

@@ -8,7 +8,18 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import AT, FLOW, PATH, TOKEN, Daemon, bearing, many_rows, problem, row, skipped
+from tests.serving import (
+    AT,
+    FLOW,
+    PATH,
+    TOKEN,
+    ServedFlows,
+    bearing,
+    many_rows,
+    problem,
+    row,
+    skipped,
+)
 from tsoffset.daemon.points import POINTS_KEPT
 from tsoffset.daemon.status import Board, FlowState, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
@@ -29,9 +40,9 @@ STRANGE = [
 
 
 @pytest.fixture
-def daemon() -> Daemon:
+def daemon() -> ServedFlows:
     """A->B has had a cycle, B->A none."""
-    made = Daemon()
+    made = ServedFlows()
     made.cycle(
         [
             row("billing", partition=0),
@@ -267,7 +278,7 @@ def test_a_group_that_is_not_there_is_told_apart_from_one_that_is(client):
 @pytest.mark.parametrize("name", STRANGE)
 def test_any_name_can_be_asked_for(name):
     """Percent-encoded in the path or as a query parameter, whatever is in it."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([row("other"), row(name, topic=name or "orders")])
     client = daemon.client()
     found = answered(client, f"{PATH}/groups/{quote(name, safe='')}")
@@ -297,7 +308,7 @@ def test_what_json_cannot_hold_is_replaced(daemon, client):
 
 def test_a_slash_in_an_alias_is_part_of_it():
     """Only slashes that are not encoded part a path."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     (flow, _) = (status.flow for status in daemon.board.statuses())
     object.__setattr__(flow.source, "alias", "eu/A")
     daemon.board.set_flows([flow])
@@ -351,7 +362,7 @@ def test_history_has_a_point_a_cycle(daemon, client):
 @pytest.mark.parametrize("action", ["pause", "resume", "sync"])
 def test_the_daemon_is_asked(action):
     """And the answer says how the flow is; 404 for a flow that is not there."""
-    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN))
     client = daemon.client(headers=bearing(TOKEN))
     response = client.post(f"{PATH}/{action}")
     assert response.status_code == 202
@@ -366,7 +377,7 @@ LEADER = Instance("b", "sync-2", 7, AT, url="https://sync-2:8083")
 READS = ("/groups", "/groups/billing?limit=1", "/topics", "/history")
 
 
-def on_standby(daemon: Daemon, leader: Instance | None = LEADER, **lead: str) -> TestClient:
+def on_standby(daemon: ServedFlows, leader: Instance | None = LEADER, **lead: str) -> TestClient:
     """A client of a daemon whose flow A->B another instance runs."""
     daemon.controls.lead_of[FLOW] = Lead(here=False, leader=leader, **lead)
     return daemon.client(headers=bearing(TOKEN))
@@ -376,7 +387,7 @@ def on_standby(daemon: Daemon, leader: Instance | None = LEADER, **lead: str) ->
 def test_an_instance_that_knows_nothing_names_the_leader(path):
     """An empty list or 404 would read as if there were no such group."""
     path = path if path.startswith("/api") else f"{PATH}{path}"
-    response = on_standby(Daemon()).get(path)
+    response = on_standby(ServedFlows()).get(path)
     told = response.json()
     assert (response.status_code, told["leader"]) == (409, "https://sync-2:8083")
     assert "host sync-2" in told["detail"]
@@ -386,7 +397,7 @@ def test_an_instance_that_knows_nothing_names_the_leader(path):
 
 def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows():
     """Of the last cycle that it has run or read of."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([row("billing")])
     daemon.now += 90
     client = on_standby(daemon)
@@ -402,7 +413,7 @@ def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows():
 @pytest.mark.parametrize("action", ["pause", "resume", "sync"])
 def test_the_leader_alone_is_asked(action):
     """202 would say that it is done, while the leader goes on."""
-    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN))
     response = on_standby(daemon).post(f"{PATH}/{action}")
     assert (response.status_code, daemon.controls.asked) == (409, [])
     assert response.json()["next_step"] == f"send POST https://sync-2:8083{PATH}/{action}"
@@ -410,7 +421,7 @@ def test_the_leader_alone_is_asked(action):
 
 def test_a_flow_that_is_paused_is_resumed_on_any_instance():
     """It may have led when it was paused, or share the pause with the leader."""
-    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN))
     daemon.board.update(FLOW, state=FlowState.PAUSED)
     assert on_standby(daemon).post(f"{PATH}/resume").status_code == 202
     assert daemon.controls.asked == [("resume", FLOW)]
@@ -418,7 +429,7 @@ def test_a_flow_that_is_paused_is_resumed_on_any_instance():
 
 def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
     """The answer says why, if something is wrong, and how to pause the flow nevertheless."""
-    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN))
     client = on_standby(daemon, None, problem="join group g, cluster B: away")
     assert answered(client, PATH)["messages"] == ["join group g, cluster B: away"]
     unknown = client.get(f"{PATH}/groups")
@@ -438,7 +449,7 @@ def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so():
 
 def test_healthz_asks_for_the_loop_alone():
     """A flow that fails is no reason to restart the process."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.failure("away")
     lives = [True]
     client = daemon.client(alive=lambda: lives[0])
@@ -449,7 +460,7 @@ def test_healthz_asks_for_the_loop_alone():
 
 def test_readyz_waits_for_a_cycle():
     """Of any flow, well or not; not where all are paused or held back, for none would come."""
-    daemon, paused = Daemon(), Daemon()
+    daemon, paused = ServedFlows(), ServedFlows()
     assert "no cycle" in refused(daemon.client(), "/readyz", 503)
     daemon.failure("away")
     for name, state in ((FLOW, FlowState.PAUSED), ("B->A", FlowState.FAILED)):
@@ -460,11 +471,11 @@ def test_readyz_waits_for_a_cycle():
 
 def test_metrics_are_handed_on_as_they_were_asked_for():
     """With the type that they come with; without them there is no such path."""
-    client = Daemon().client(metrics=lambda accept: (accept.encode(), "text/x; version=1"))
+    client = ServedFlows().client(metrics=lambda accept: (accept.encode(), "text/x; version=1"))
     response = client.get("/metrics", headers={"accept": "application/openmetrics-text"})
     assert response.text == "application/openmetrics-text"
     assert response.headers["content-type"] == "text/x; version=1"
-    refused(Daemon().client(), "/metrics", 404)
+    refused(ServedFlows().client(), "/metrics", 404)
 
 
 def test_the_documentation_needs_no_other_site(client):
@@ -497,7 +508,7 @@ def test_every_field_says_what_it_is(client):
 def test_a_large_flow_is_answered_in_pages():
     """No answer about 65,000 groups with ten pairs each is larger than its page, and all of them
     are made of one summary a cycle."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle(many_rows(65_000, 10))
     client = daemon.client()
     for path in ("/groups", "/topics", "/history", "", "/groups/group-00000"):
@@ -512,7 +523,7 @@ def test_a_large_flow_is_answered_in_pages():
 def test_answers_about_large_cycles_leave_nothing_behind():
     """What is kept of one cycle makes room for what is kept of the next."""
     rows = many_rows(20_000, 10)
-    daemon = Daemon()
+    daemon = ServedFlows()
     client = daemon.client()
 
     def held() -> int:
@@ -534,7 +545,7 @@ def test_a_summary_is_made_once_a_cycle(monkeypatch):
     made: list[Any] = []
     real = status.Summary
     monkeypatch.setattr(status, "Summary", lambda *given: made.append(given) or real(*given))
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([row("a")])
     assert made == []
     client = daemon.client()
@@ -549,7 +560,7 @@ def test_a_summary_is_made_once_a_cycle(monkeypatch):
 
 def test_an_empty_board_has_no_flows():
     """Nor is anything wrong with it; but the configuration is not loaded yet."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.board = Board(daemon.board.instance)
     assert answered(daemon.client(), "/api/v1/flows")["flows"] == []
     refused(daemon.client(), "/readyz", 503)

@@ -7,7 +7,7 @@ from io import StringIO
 from structlog.testing import capture_logs
 
 from tests.invoking import ROOT
-from tests.serving import Daemon, row
+from tests.serving import ServedFlows, row
 from tsoffset.flow.settings import ServerSettings
 
 TEXT = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
@@ -15,7 +15,7 @@ TEXT = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
 
 def test_each_path_is_in_the_table_and_says_in_a_sentence_what_it_does():
     """And no other; not by the name of its function."""
-    client = Daemon().client(metrics=lambda _accept: (b"", "text/plain"))
+    client = ServedFlows().client(metrics=lambda _accept: (b"", "text/plain"))
     paths = client.get("/openapi.json").json()["paths"]
     written = set(re.findall(r"^\| `(?:POST )?(/[^?`]*)", TEXT, re.MULTILINE))
     pause = "/api/v1/flows/{flow}/pause"
@@ -28,7 +28,7 @@ def test_each_path_is_in_the_table_and_says_in_a_sentence_what_it_does():
 def test_the_example_in_python_runs():
     """As it is written, but for the address."""
     (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    daemon = Daemon(ServerSettings(listeners=("http://127.0.0.1:0",)))
+    daemon = ServedFlows(ServerSettings(listeners=("http://127.0.0.1:0",)))
     daemon.cycle([row("team a/billing")])
     with capture_logs(), daemon.serve() as (address,), redirect_stdout(StringIO()) as said:
         exec(example.replace("http://127.0.0.1:8083", address), {})  # noqa: S102

@@ -5,7 +5,7 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, Daemon, bearing, problem, row
+from tests.serving import AT, FLOW, PATH, READ_TOKEN, TOKEN, ServedFlows, bearing, problem, row
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.guard import BODY_BYTES, HEADER_BYTES, TARGET_BYTES, Hosts, is_local
 
@@ -17,7 +17,7 @@ SECRET = "s3cr3t-canary"
 
 def asking(settings: ServerSettings | None = None, **how: object) -> TestClient:
     """Somebody who asks a daemon that has had a cycle, and has metrics."""
-    daemon = Daemon(settings)
+    daemon = ServedFlows(settings)
     daemon.cycle([row("billing")])
     return daemon.client(metrics=lambda _accept: (b"", "text/plain"), **how)
 
@@ -86,7 +86,7 @@ def test_a_flow_is_not_guessed_without_a_token():
 
 def test_no_answer_holds_a_secret():
     """Neither tokens, nor what errors and facts of a cycle quote."""
-    daemon = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     told = f"connect with password={SECRET}: refused"
     daemon.cycle([row("g", message=told)], facts={"password": SECRET, "more": [told]})
     daemon.failure(told)
@@ -143,7 +143,7 @@ def test_what_was_asked_comes_back_as_json_or_not_at_all(path):
 @pytest.mark.parametrize("path", ["/api/v1/flows", PATH, f"{PATH}/groups", f"{PATH}/history"])
 def test_an_answer_is_sent_again_only_after_a_change(path):
     """Time alone is none; a cycle, a new state and another process are."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([row("billing")])
     client = daemon.client()
     tag = client.get(path).headers["etag"]
@@ -157,7 +157,7 @@ def test_an_answer_is_sent_again_only_after_a_change(path):
     assert changed.status_code == 200
     daemon.cycle([row("billing")])
     assert client.get(path).headers["etag"] not in (tag, changed.headers["etag"])
-    assert Daemon().client().get("/api/v1/flows").headers["etag"] != tag
+    assert ServedFlows().client().get("/api/v1/flows").headers["etag"] != tag
 
 
 # --- limits -------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_a_long_address_is_refused():
 
 def test_a_mistake_of_ours_is_a_problem_too():
     """It says nothing of what went wrong: the log does."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     client = daemon.client(metrics=lambda _accept: 1 / 0)
     client._transport.raise_server_exceptions = False
     response = client.get("/metrics")

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.invoking import succeeds
-from tests.serving import PATH, TOKEN, Daemon, bearing, row
+from tests.serving import PATH, TOKEN, ServedFlows, bearing, row
 from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
@@ -28,7 +28,7 @@ LOOPBACK = ("127.0.0.1", "localhost")
 @contextmanager
 def served(*urls: str, metrics: Metrics | None = None, **more: Any) -> Iterator[tuple[str, ...]]:
     """The addresses of a daemon that has had a cycle."""
-    daemon = Daemon(ServerSettings(listeners=urls or (ANY,), **more))
+    daemon = ServedFlows(ServerSettings(listeners=urls or (ANY,), **more))
     daemon.cycle([row("billing")])
     with daemon.serve(metrics=metrics) as addresses:
         yield addresses
@@ -80,7 +80,7 @@ def test_an_ipv6_address_is_written_in_brackets():
 
 def test_without_listeners_nothing_is_served():
     """Nor is it an error."""
-    with Daemon(ServerSettings(listeners=())).serve() as addresses:
+    with ServedFlows(ServerSettings(listeners=())).serve() as addresses:
         assert addresses == ()
 
 
@@ -291,7 +291,7 @@ def test_the_end_of_the_block_is_the_end_of_its_thread():
 
 def test_what_the_server_has_to_say_goes_where_all_logs_go(caplog):
     """An error of tsoffset has its traceback; requests are logged at debug, without their token."""
-    daemon = Daemon(ServerSettings(listeners=(ANY,), token=TOKEN))
+    daemon = ServedFlows(ServerSettings(listeners=(ANY,), token=TOKEN))
     with capture_logs() as logs, daemon.serve(metrics=lambda _: b"" + TOKEN) as (address,):
         assert httpx2.get(f"{address}/metrics", headers=bearing(TOKEN)).status_code == 500
     (record,) = [one for one in caplog.records if one.name == "uvicorn.error"]

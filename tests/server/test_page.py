@@ -15,7 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.browser import PHONE
 from tests.estates import BACK, EDGE, HOME, HOSTILE, UNREACHED, daemon_of, rich
 from tests.invoking import ROOT
-from tests.serving import READ_TOKEN, TOKEN, Daemon, many_rows, row, skipped
+from tests.serving import READ_TOKEN, TOKEN, ServedFlows, many_rows, row, skipped
 from tests.waiting import wait_until
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
@@ -36,12 +36,12 @@ def estate() -> Iterator[str]:
 
 
 @contextmanager
-def served(daemon: Daemon) -> Iterator[str]:
+def served(daemon: ServedFlows) -> Iterator[str]:
     with daemon.serve() as (address,):
         yield address
 
 
-def one_flow(**settings: Any) -> Daemon:
+def one_flow(**settings: Any) -> ServedFlows:
     """A daemon whose only flow has had a cycle of four groups."""
     daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY, **settings))
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": "too long"}

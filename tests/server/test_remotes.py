@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.http_server import http_server
-from tests.serving import FLOW, READ_TOKEN, Daemon, row
+from tests.serving import FLOW, READ_TOKEN, ServedFlows, row
 from tests.waiting import wait_until
 from tsoffset.flow.security import keeps_secrets
 from tsoffset.flow.settings import ServerSettings
@@ -25,9 +25,9 @@ SECRET = "s3cr3t-canary"
 
 
 @contextmanager
-def served(**settings: object) -> Iterator[tuple[Daemon, str]]:
+def served(**settings: object) -> Iterator[tuple[ServedFlows, str]]:
     """Another daemon that has had a cycle, and where."""
-    daemon = Daemon(ServerSettings(listeners=(ANY,), **settings))
+    daemon = ServedFlows(ServerSettings(listeners=(ANY,), **settings))
     daemon.cycle([row("billing")])
     with daemon.serve() as (address,):
         yield daemon, address
@@ -252,7 +252,7 @@ def test_https_that_is_none_says_what_to_do():
 def test_the_api_shows_other_instances():
     """By their address, with what they last answered."""
     with served() as (_, address):
-        client = Daemon(ServerSettings(remote_urls=(address,))).client()
+        client = ServedFlows(ServerSettings(remote_urls=(address,))).client()
         wait_until(lambda: client.get("/api/v1/remotes").json()["remotes"][0]["answer"] is not None)
     response = client.get("/api/v1/remotes")
     (found,) = response.json()["remotes"]
@@ -261,7 +261,7 @@ def test_the_api_shows_other_instances():
 
 def test_without_other_instances_there_are_none():
     """Nor is anything asked."""
-    client = Daemon().client()
+    client = ServedFlows().client()
     response = client.get("/api/v1/remotes")
     assert response.json() == {"remotes": []}
     known = {"if-none-match": response.headers["etag"]}

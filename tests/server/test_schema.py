@@ -10,7 +10,7 @@ from schemathesis.specs.openapi.checks import ignored_auth, negative_data_reject
 
 from tests.memory_flows import mirrored_estate
 from tests.random_examples import scaled
-from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row, skipped
+from tests.serving import FLOW, READ_TOKEN, TOKEN, ServedFlows, bearing, row, skipped
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind
 from tsoffset.server.guard import Hosts
@@ -26,7 +26,7 @@ GROUPS = ("billing", STRANGE, "whole", "none")
 
 def served() -> Any:
     """A daemon in which there is something of each kind."""
-    daemon = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": STRANGE}
     daemon.cycle([row("billing"), skipped(STRANGE), row("whole", None, None, **failed)])
     daemon.failure("away", flow="B->A")

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.memory_flows import Estate, mirrored_estate
-from tests.serving import PATH, TOKEN, Daemon, bearing, problem
+from tests.serving import PATH, TOKEN, ServedFlows, bearing, problem
 from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
@@ -28,7 +28,7 @@ def estate() -> Estate:
 
 @pytest.fixture
 def client(estate) -> TestClient:
-    made = Daemon(ServerSettings(token=TOKEN))
+    made = ServedFlows(ServerSettings(token=TOKEN))
     return made.client(connect=estate.connect, headers=bearing(TOKEN))
 
 
@@ -50,7 +50,7 @@ def test_offsets_are_answered_with_their_rows(client):
 
 def test_the_token_for_changes_is_needed(estate):
     """A translation costs both clusters."""
-    client = Daemon(ServerSettings(token=TOKEN)).client(connect=estate.connect)
+    client = ServedFlows(ServerSettings(token=TOKEN)).client(connect=estate.connect)
     assert client.post(ADDRESS, json={"positions": [position()]}).status_code == 401
 
 
@@ -87,7 +87,9 @@ def test_one_translation_runs_at_a_time(estate):
         assert go_on.wait(TIMEOUT_SECONDS)
         return estate.connect(settings)
 
-    client = Daemon(ServerSettings(token=TOKEN)).client(connect=connect, headers=bearing(TOKEN))
+    client = ServedFlows(ServerSettings(token=TOKEN)).client(
+        connect=connect, headers=bearing(TOKEN)
+    )
     body = {"positions": [position()]}
     first = threading.Thread(target=lambda: client.post(ADDRESS, json=body))
     first.start()
@@ -106,7 +108,7 @@ def test_settings_that_cannot_be_read_any_more_are_a_problem(estate):
             (ConfigurationProblem("B.sasl.jaas.config", None, "no such file"),)
         )
 
-    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon = ServedFlows(ServerSettings(token=TOKEN))
     daemon.controls.settings = gone  # type: ignore[method-assign]
     client = daemon.client(connect=estate.connect, headers=bearing(TOKEN))
     answer = client.post(ADDRESS, json={"positions": [position()]})

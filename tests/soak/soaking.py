@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.daemons import Daemon, named
+from tests.daemons import DaemonProcess, named
 from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.stage import elect_preferred, spread_groups
 from tests.producing import Contents
@@ -126,7 +126,7 @@ def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
         clusters = running.enter_context(two_clusters(folder, nodes=NODES))
         traffic = running.enter_context(Traffic(*clusters.links, members=MEMBERS, deletes=True))
         said("clusters and MirrorMaker 2 run")
-        daemon = running.enter_context(Daemon("-c", str(clusters.file), folder=folder))
+        daemon = running.enter_context(DaemonProcess("-c", str(clusters.file), folder=folder))
         daemon.wait_for(lambda events: len(named(events, "cycle_finished", FLOW)) >= WARM_CYCLES)
         url = next(e for e in daemon.events() if e["event"] == "listening")["addresses"][0]
         said(f"the daemon runs at {url}")
@@ -183,7 +183,7 @@ spark.local.dir = {folder}/spark
 # --- meanwhile --------------------------------------------------------------------------------
 
 
-def _sample(daemon: Daemon, folder: Path, found: Soaked, said: Said) -> None:
+def _sample(daemon: DaemonProcess, folder: Path, found: Soaked, said: Said) -> None:
     folders = {name: folder / name for name in ("state", "history", "spark")}
     pid, started = daemon.process.pid, time.monotonic()
     java = java_of(pid)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.processes import parent
 from tests.spark_standalone import Standalone, standalone
-from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
+from tests.spark_worlds import PARTITIONS, RECORDS, SparkWorld, by_place, mirrored, outcomes, spread
 from tsoffset.group_sync import in_process
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark.session import spark_session
@@ -31,9 +31,9 @@ def session(cluster) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def world(session, tmp_path, monkeypatch) -> World:
+def world(session, tmp_path, monkeypatch) -> SparkWorld:
     spread(monkeypatch)
-    return World(tmp_path, session)
+    return SparkWorld(tmp_path, session)
 
 
 def test_cycle_on_separate_executors(world):
@@ -53,14 +53,14 @@ def test_cycle_on_separate_executors(world):
 
 def test_small_cycle_on_an_executor(cluster, session, tmp_path):
     """Ten groups take one task there, too, and it is not the driver's."""
-    world = World(tmp_path, session)
+    world = SparkWorld(tmp_path, session)
     world.store(*mirrored())
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
     (worker,) = shared.processes(world.folder, "A", "read")
     assert parent(parent(parent(worker))) in [process.pid for process in cluster.workers]
 
 
-def check_after_a_loss(world: World, event: str) -> None:
+def check_after_a_loss(world: SparkWorld, event: str) -> None:
     """Run a cycle in which the event happens to who commits first: no row is lost or doubled,
     nothing is committed twice, no group is moved back, and all stand where the rows say."""
     source, target = mirrored()

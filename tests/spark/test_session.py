@@ -18,7 +18,7 @@ from tests import stored_clusters as shared
 from tests.invoking import ROOT, logging_kept, run_program, succeeds
 from tests.processes import children, is_java, runs, stop
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
-from tests.spark_worlds import World, mirrored
+from tests.spark_worlds import SparkWorld, mirrored
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
@@ -340,7 +340,7 @@ def test_java_does_not_outlive_a_killed_program():
     wait_until(lambda: not runs(int(told.split()[1])))
 
 
-class Stop(Exception):
+class SessionStopped(Exception):
     """What a program's signal handler raises."""
 
 
@@ -349,7 +349,7 @@ class Stop(Exception):
 def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
 
     def stop(_number, _frame):
-        raise Stop
+        raise SessionStopped
 
     def javas():
         return {pid for pid in children(os.getpid()) if is_java(pid)}
@@ -363,7 +363,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java():
     handler = signal.signal(signal.SIGUSR1, stop)
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
-    with pytest.raises(Stop), spark_session({"spark.master": "local[1]"}):
+    with pytest.raises(SessionStopped), spark_session({"spark.master": "local[1]"}):
         time.sleep(600)
     interrupting.join()
     signal.signal(signal.SIGUSR1, handler)
@@ -380,7 +380,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd)
     started it."""
     monkeypatch.setattr("tsoffset.spark.session.WORKER_IDLE_SECONDS", 0.01)
     with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
-        world = World(tmp_path, session)
+        world = SparkWorld(tmp_path, session)
         world.store(*mirrored())
         hold = tmp_path / f"A.{shared.HOLD}"
         hold.touch()
@@ -399,7 +399,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path, monkeypatch, capfd)
     with spark_session({"spark.master": "local[1]"}) as session:
         assert is_alive(session)
         assert "Traceback" not in capfd.readouterr().err
-        rows = World(tmp_path, session).cycle().rows
+        rows = SparkWorld(tmp_path, session).cycle().rows
         assert {row.outcome for row in rows} <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
         monkeypatch.setattr(jobs, "_ANSWERS_WITHIN_SECONDS", 1.0)
         (java,) = filter(is_java, children(os.getpid()))

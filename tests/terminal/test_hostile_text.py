@@ -23,7 +23,7 @@ import structlog
 import tsoffset
 from tests.fuzz.targets import TARGETS
 from tests.invoking import logging_kept
-from tests.serving import PATH, Daemon, skipped
+from tests.serving import PATH, ServedFlows, skipped
 from tsoffset.cycle.values import rows_table
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark.jobs import sentence
@@ -209,7 +209,7 @@ def printed(name: str) -> None:
 
 def served(name: str) -> None:
     """The path is in the debug log, too."""
-    daemon = Daemon()
+    daemon = ServedFlows()
     daemon.cycle([skipped(name[:2_000], name, message=told_of(name))])
     client = daemon.client()
     for path in ("groups", f"groups/{quote(name[:2_000], safe='')}", "topics"):

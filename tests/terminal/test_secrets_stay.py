@@ -41,7 +41,7 @@ RECORD_KEY, RECORD_VALUE = "c4n4ry-record-key", "c4n4ry-record-value"
 
 
 @dataclass
-class Run:
+class CommandTraces:
     """What commands leave: files under a folder, and what was seen of their processes."""
 
     secured: Secured
@@ -160,7 +160,7 @@ def forms_of(canary: str) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def run(secured, tmp_path_factory) -> Iterator[Run]:
+def run(secured, tmp_path_factory) -> Iterator[CommandTraces]:
     """A topic and its copy on one broker, a group on it, and rights for all that tsoffset does."""
     admin = Contents(secured.broker.admin)
     records = [
@@ -176,7 +176,7 @@ def run(secured, tmp_path_factory) -> Iterator[Run]:
         secured.grant("dora", "group", "doras*", operation)
     admin.commit_offsets(GROUP, {(TOPIC, 0): (40, "note")})
     try:
-        yield Run(secured, tmp_path_factory.mktemp("canaries"))
+        yield CommandTraces(secured, tmp_path_factory.mktemp("canaries"))
     finally:
         admin.close()
 

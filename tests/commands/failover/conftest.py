@@ -29,7 +29,7 @@ def mirrored() -> Estate:
 
 
 @dataclass(slots=True)
-class MemoryCycles:
+class FailoverCycles:
     """Cycles on clusters in memory, run as `flow_cycles` does; `happen` comes between two."""
 
     estate: Estate
@@ -52,7 +52,7 @@ class FailingOver:
     estate: Estate
     folder: Path
     directory: Path | None
-    cycles: MemoryCycles
+    cycles: FailoverCycles
     history: Path | None = None
     now: float = NOON
 
@@ -108,10 +108,10 @@ def no_leader(cluster: MemoryCluster) -> Callable[[], None]:
 @pytest.fixture
 def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver:
     estate = mirrored()
-    found = FailingOver(estate, tmp_path, tmp_path / "state", MemoryCycles(estate))
+    found = FailingOver(estate, tmp_path, tmp_path / "state", FailoverCycles(estate))
 
     @contextmanager
-    def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], MemoryCycles]]:
+    def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], FailoverCycles]]:
         yield lambda _: found.cycles
 
     class Clock:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.test_cycles_on_brokers import Mirrored
+from tests.commands.test_cycles_on_brokers import MirroredTopic
 from tests.configured import nowhere
 from tests.invoking import run_process
 from tests.scenarios.flows import member
@@ -23,7 +23,7 @@ def test_a_group_moves_over_goes_back_and_is_restored(source, target, unique, tm
     """Not ready while it has consumers on the source, ready when they have left, and the flow is
     paused; what it reads on the target is kept in a snapshot, taken back, and restored, metadata
     and all; with the source gone the state tells of which commit it is."""
-    mirrored = Mirrored(source, target, unique)
+    mirrored = MirroredTopic(source, target, unique)
     topic, group = mirrored.topic, mirrored.group
     copy = (f"A.{topic}", 0)
     state = tmp_path / "state"

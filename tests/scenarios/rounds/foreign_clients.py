@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 _SECONDS = 60.0
 
 
-class Way(StrEnum):
+class CommitStyle(StrEnum):
     """How a consumer commits."""
 
     AUTO = auto()  # the client itself, in the background
@@ -25,9 +25,12 @@ class Way(StrEnum):
 
 
 FOREIGN = (
-    *(("classic", way) for way in (Way.AUTO, Way.ASYNC, Way.TRANSACTION, Way.NEVER)),
+    *(
+        ("classic", way)
+        for way in (CommitStyle.AUTO, CommitStyle.ASYNC, CommitStyle.TRANSACTION, CommitStyle.NEVER)
+    ),
     # KIP-848
-    *(("consumer", way) for way in (Way.AUTO, Way.SYNC, Way.TRANSACTION)),
+    *(("consumer", way) for way in (CommitStyle.AUTO, CommitStyle.SYNC, CommitStyle.TRANSACTION)),
 )
 """The protocol of a group, and how its consumer commits."""
 
@@ -54,7 +57,7 @@ class ForeignApplication:
         chance: Random,
         *,
         protocol: str,
-        way: Way,
+        way: CommitStyle,
     ) -> None:
         import confluent_kafka
 
@@ -70,8 +73,8 @@ class ForeignApplication:
         self._ended: set[int] = set()
         # Of each partition the first record that is not committed, and the next one to read.
         self._open: dict[int, tuple[int, int]] = {}
-        self._consumer = self._consumer_of(contents, plan.topic, commits=way is Way.AUTO)
-        if way is Way.TRANSACTION:
+        self._consumer = self._consumer_of(contents, plan.topic, commits=way is CommitStyle.AUTO)
+        if way is CommitStyle.TRANSACTION:
             self._producer: Any = confluent_kafka.Producer(
                 {"bootstrap.servers": contents.bootstrap, "transactional.id": group}
             )
@@ -155,7 +158,7 @@ class ForeignApplication:
         for message in self._poll(most):
             partition, offset = message.partition(), message.offset()
             self._epochs[partition] = message.leader_epoch()
-            if self._way is Way.AUTO:
+            if self._way is CommitStyle.AUTO:
                 self._consumer.store_offsets(message)
             self.processed[partition][message.value()] = offset
             first, _ = self._open.get(partition, (offset, offset))
@@ -165,27 +168,27 @@ class ForeignApplication:
         return self._library.TopicPartition(self._plan.topic, partition, offset, *more)
 
     def _commit(self) -> None:
-        if self._way in (Way.AUTO, Way.NEVER) or not self._open:
+        if self._way in (CommitStyle.AUTO, CommitStyle.NEVER) or not self._open:
             return
         wanted = {partition: behind for partition, (_, behind) in self._open.items()}
         places = [
             self._place(at, offset, metadata_of(self.group, offset), self._epochs[at])
             for at, offset in wanted.items()
         ]
-        aborts = self._way is Way.TRANSACTION and self._chance.random() < 0.3
-        if self._way is Way.TRANSACTION:
+        aborts = self._way is CommitStyle.TRANSACTION and self._chance.random() < 0.3
+        if self._way is CommitStyle.TRANSACTION:
             producer, member = self._producer, self._consumer.consumer_group_metadata()
             producer.begin_transaction()
             producer.send_offsets_to_transaction(places, member, _SECONDS)
             (producer.abort_transaction if aborts else producer.commit_transaction)(_SECONDS)
         else:
-            asynchronous = self._way is Way.ASYNC
+            asynchronous = self._way is CommitStyle.ASYNC
             answer = self._consumer.commit(offsets=places, asynchronous=asynchronous)
             assert all(one.error is None for one in answer or ()), answer
         if aborts:
             for partition, (first, _) in self._open.items():
                 self._consumer.seek(self._place(partition, first))
-        elif self._way is not Way.ASYNC:
+        elif self._way is not CommitStyle.ASYNC:
             # A transaction's offsets count when its markers are written, after the answer.
             wait_until(lambda: wanted.items() <= self._acknowledged().items(), "the offsets count")
             self.committed |= wanted

@@ -13,7 +13,7 @@ from tests.copies import CopiedPartition
 from tests.scenarios.rounds.applications import Application, Writer
 from tests.scenarios.rounds.foreign_clients import ForeignApplication
 from tests.scenarios.rounds.plans import Ending, Plan, Trouble
-from tests.scenarios.rounds.stage import Stage, Synced, Syncing
+from tests.scenarios.rounds.stage import RoundsTestbed, Synced, Syncing
 from tests.waiting import wait_until
 
 _COPY_SECONDS = 120.0
@@ -47,7 +47,9 @@ class Played:
     groups: Sequence[GoneOver]
 
 
-def play(stage: Stage, plan: Plan, kinds: Sequence[Callable[..., AnyApplication]] = ()) -> Played:
+def play(
+    stage: RoundsTestbed, plan: Plan, kinds: Sequence[Callable[..., AnyApplication]] = ()
+) -> Played:
     """Play the round: until a random moment records are written, processed, mirrored and
     synced at the same time; then the groups go on on the target. `kinds` makes each group's
     application, where it is not the ordinary one."""
@@ -92,7 +94,7 @@ def play(stage: Stage, plan: Plan, kinds: Sequence[Callable[..., AnyApplication]
 class _Troubled:
     """What befalls the mirror, and its end, which may take as long as Java takes to start."""
 
-    def __init__(self, stage: Stage, plan: Plan, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, stage: RoundsTestbed, plan: Plan, pool: ThreadPoolExecutor) -> None:
         self._mirror = stage.mirror
         self._trouble = plan.trouble
         self._pool = pool
@@ -120,7 +122,7 @@ class _Troubled:
 
 
 @contextmanager
-def _troubled(stage: Stage, plan: Plan) -> Iterator[_Troubled]:
+def _troubled(stage: RoundsTestbed, plan: Plan) -> Iterator[_Troubled]:
     with ThreadPoolExecutor(1) as pool:
         trouble = _Troubled(stage, plan, pool)
         try:
@@ -167,7 +169,9 @@ def _until_the_moment(
                 syncing.another()
 
 
-def _go_over(stage: Stage, plan: Plan, application: AnyApplication, syncing: Syncing) -> GoneOver:
+def _go_over(
+    stage: RoundsTestbed, plan: Plan, application: AnyApplication, syncing: Syncing
+) -> GoneOver:
     """Let the group go on on the target. While the syncs go on, too, they leave it alone: a
     member's group, and then one that has come further."""
     group, remote = application.group, stage.remote(plan)
@@ -180,7 +184,7 @@ def _go_over(stage: Stage, plan: Plan, application: AnyApplication, syncing: Syn
 
 
 def _hold_against_syncs(
-    stage: Stage, consumer: KafkaConsumer, group: str, syncing: Syncing
+    stage: RoundsTestbed, consumer: KafkaConsumer, group: str, syncing: Syncing
 ) -> None:
     """Commit on the target, and see that the next sync does not move the group."""
     stands = {place: consumer.position(place) for place in consumer.assignment()}

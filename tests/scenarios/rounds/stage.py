@@ -31,7 +31,7 @@ _TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(slots=True)
-class Mirror:
+class MirrorMakerProcess:
     """MirrorMaker 2, and what befalls it. `relieve` ends whatever it was."""
 
     process: MirrorMaker
@@ -57,7 +57,7 @@ class Synced:
     rows: tuple[Row, ...]
 
 
-class Stage:
+class RoundsTestbed:
     """The two clusters by their contents, and the flows of one MirrorMaker 2."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Stage:
         """`rounds` are the numbers of those to be played."""
         self.source = source
         self.target = target
-        self.mirror = Mirror(flows.mirror_maker)
+        self.mirror = MirrorMakerProcess(flows.mirror_maker)
         self._flows = flows
         self._rounds = rounds
         self._prepared: set[int] = set()
@@ -165,7 +165,7 @@ class Syncing:
     `committed` tells what the groups' commits on the source are at least.
     """
 
-    stage: Stage
+    stage: RoundsTestbed
     plan: Plan
     committed: Callable[[], Mapping[tuple[str, int], int]]
     done: list[Synced] = field(default_factory=list)
