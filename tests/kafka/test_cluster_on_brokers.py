@@ -150,12 +150,15 @@ def test_groups_of_a_fenced_broker_do_not_vanish_silently(
     the groups whose offsets only it has: the listing names their partitions while these have no
     leader. Never is a group missing from a listing without a reason."""
     cluster = connect(client={"request.timeout.ms": "5000"}, admin_timeout_ms=15_000)
+    everyone = set(groups_on_both)
 
     def listed() -> GroupListings:
         found = cluster.groups()
-        assert found.failures or set(groups_on_both) <= set(found.groups)
+        assert found.failures or everyone <= set(found.groups)
         return found
 
+    # A broker that has not begun to load the groups that moved to it lists none, and no error.
+    wait_until(lambda: everyone <= set(cluster.groups().groups), "node 2 has loaded its groups")
     wait_until(lambda: not listed().failures, "all groups are listed")
     with monkeypatch.context() as slowly:
         slowly.setattr(topology, "_A_MOMENT_SECONDS", 60)
