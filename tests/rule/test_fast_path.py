@@ -250,9 +250,8 @@ FRUGAL = Way(settings=TranslationSettings(budget=1, scan_bytes=3_000))
 
 
 def assert_full_rule_agrees(fast: Translated, full: Outcome, place: object) -> None:
-    """The full rule has the same answer, from the same pair and by the same proof. Only if the
-    target sets timestamps itself has it none, and then no offset of the topic gets a row with one.
-    """
+    """The full rule has the same answer, from the same pair; its proof may be another one. Only if
+    the target sets timestamps itself has it none, and then no row of the topic has an answer."""
     if isinstance(full, Skipped):
         assert full.reason is Reason.TARGET_REWRITES_TIMESTAMPS, (full, place)
         return
@@ -261,7 +260,6 @@ def assert_full_rule_agrees(fast: Translated, full: Outcome, place: object) -> N
     assert (fast.basis, fast.pairs) == (full.basis, full.pairs), place
     assert fast.safety is not None, place
     assert full.safety is not None, place
-    assert fast.safety.proof is full.safety.proof, place
 
 
 def judged(
