@@ -712,6 +712,35 @@ def test_groups_move_to_and_fro_and_get_every_record():
     assert got["late"].total() - 300 == bounds["late"] == 40
 
 
+@pytest.mark.parametrize("flow_of", [flow, identity_flow])
+@pytest.mark.parametrize("lacking", ["expired", "begun late", "dropped"])
+def test_a_group_that_has_read_nothing_there_comes_back_to_where_it_was(flow_of, lacking):
+    """Flows go both ways, and billing is stopped: what the replica has lost, or never got, is still
+    to be read on the original. The other groups' pairs tell where its next record is there."""
+    estate = Estate()
+    estate.write("orders", 300)
+    there, back = flow_of("A", "B"), flow_of("B", "A")
+    copy = there.policy.format_remote_topic("A", "orders")
+    estate["B"].create_topic(copy)
+    mirror_partition(
+        estate["A"].log("orders"),
+        estate["B"].log(copy),
+        start=200 if lacking == "begun late" else None,
+        drop=lambda offset, _: lacking == "dropped" and 100 <= offset < 110,
+        batch_size=7,
+    )
+    if lacking == "expired":
+        estate["B"].log(copy).delete_records(200)
+    groups = {"behind": 90, "billing": 100, "ahead": 300}
+    for group, offset in groups.items():
+        estate.commit(group, "orders", offset)
+    for _ in range(2):
+        assert {verdict(row) for row in estate.sync(there)} <= {COMMITTED, UNCHANGED}
+        estate.sync(back)
+        for group, offset in groups.items():
+            assert estate.standing(group, "orders", on="A") == CommittedOffset(offset)
+
+
 @pytest.mark.parametrize("read", [25, 50])
 def test_failback_leaves_what_only_the_replica_has_behind(read):
     """Producers wrote to the replica while it was in charge, under one name: a group that has read

@@ -367,16 +367,31 @@ class _OffsetTranslation:
     # --- answers ------------------------------------------------------------------------
 
     def _resume_at(self, pair: Pair) -> Attempt:
-        """(R, q): everything from R on lies at q or after. If the source may be the replica, a copy
-        between C and R that compaction removed is one that the group has yet to read."""
+        """(R, q): everything from R on lies at q or after. If the source may be the replica, the
+        target may have records before q that the group has not read there: compaction or retention
+        has removed them from the replica, or it never got them."""
         # Offsets without data before the copy resume at the same record (`equivalent_from`).
         before = yield from self.inquiry.previous_data(TARGET, pair.target_offset)
-        adjacent = self.evidence.is_remote_topic or pair.source_offset == self.offset
-        if not adjacent and before is not Absent.LOG_START:
-            return None
+        if not self.evidence.is_remote_topic and before is not Absent.LOG_START:
+            at_next = pair.source_offset == self.offset
+            if not (at_next and (yield from self._may_have_read(before))):
+                return None
         bound = pair.source_offset - pair.earliest_equal
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
         return self._consider(self._make_answer(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
+
+    def _may_have_read(self, before: Found) -> Generator[Question, Answer, bool]:
+        """Whether the source has, or may have had, a record before C that equals this target
+        record: if names do not tell the direction, compaction may have removed it right before
+        C."""
+        if not isinstance(before, Record):
+            return False
+        yield from self.inquiry.original_of(before)
+        if any(offset < self.offset for offset in self.evidence.originals(before)):
+            return True
+        previous = yield from self.inquiry.previous_data(SOURCE, self.offset)
+        is_gap = isinstance(previous, Record) and previous.offset < self.offset - 1
+        return is_gap and not self.evidence.failback
 
     def _resume_behind(self, pair: Pair) -> Attempt:
         """(o, q) with o < C: everything after o lies behind q."""
