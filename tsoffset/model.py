@@ -292,7 +292,8 @@ class GroupListings:
 
     @property
     def failures(self) -> tuple[Failed, ...]:
-        """Why groups may be missing. If it is empty, a group that is not listed does not exist."""
+        """Why groups may be missing. If it is empty, a group that is not listed does not exist, or
+        its coordinator has just moved and has not begun to load it."""
         unlisted = () if self.leaderless is None else (self.leaderless,)
         return (*self.failed_brokers.values(), *unlisted)
 

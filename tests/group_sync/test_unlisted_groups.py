@@ -10,6 +10,7 @@ from tests.memory_flows import (
     UNCHANGED,
     WOULD_COMMIT,
     Estate,
+    after_each,
     failed,
     mirrored_estate,
     unused_partition,
@@ -83,6 +84,22 @@ def test_groups_without_a_leader_on_the_source_fail_by_name(plans):
     asked = plans.estate.asked("A", Verb.READ)
     assert plans.verdicts() == WELL
     assert plans.estate.asked("A", Verb.READ) == asked, "the translations are cached"
+
+
+def test_a_group_that_is_missing_from_a_complete_listing_is_read_by_name_once(plans):
+    """A new coordinator that has not begun to load its groups lists none, and no error. A group
+    without offsets was deleted."""
+    plans.cycle()
+    listed = plans.estate["A"].groups()
+    after_each(plans.estate["A"], "groups", lambda _: replace(listed, groups={}))
+    for group, verdicts in ((None, WELL), ("billing", WELL[1:]), ("shipping", [])):
+        if group is not None:
+            plans.estate["A"].group(group).offsets.clear()
+        plans.cache.listed_at = float("-inf")
+        assert plans.verdicts() == verdicts
+    plans.cache.listed_at = float("-inf")
+    assert plans.verdicts() == []
+    assert plans.cache.listing.groups == {}
 
 
 def test_a_process_that_starts_meanwhile_knows_the_groups_of_its_state(plans):

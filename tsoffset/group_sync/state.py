@@ -58,16 +58,17 @@ class FlowCache(CachedTables):
     def keep_listing(self, listing: GroupListings, now: float) -> GroupListings:
         """Keep the source's groups as just listed, and return them.
 
-        To an incomplete listing, the groups known from earlier cycles are added: a group that no
-        broker lists may still exist. The cycle reads these by name; such a group then fails by
-        name, or has no offsets because it was deleted. A group known from the cache alone is read
-        as a consumer group: if it is a share group, it has no row.
+        The groups with cached translations are added; to an incomplete listing, all groups of the
+        last one. A group that no broker lists may still exist: a new coordinator that has not begun
+        to load its groups lists none of them, and no error. The cycle reads these by name; such a
+        group then fails by name, or has no offsets because it was deleted. A group known from the
+        cache alone is read as a consumer group: if it is a share group, it has no row.
         """
-        if listing.failures:
-            cached = self.pairs["group"].unique().to_list()
-            groups = {name: GroupListing(name, GroupType.UNKNOWN, None) for name in cached}
-            groups |= {} if self.listing is None else self.listing.groups
-            listing = replace(listing, groups={**groups, **listing.groups})
+        known = {} if self.listing is None else self.listing.groups
+        cached = self.pairs["group"].unique().to_list()
+        groups = {name: GroupListing(name, GroupType.UNKNOWN, None) for name in cached}
+        groups |= {name: one for name, one in known.items() if listing.failures or name in groups}
+        listing = replace(listing, groups={**groups, **listing.groups})
         self.listing, self.listed_at = listing, now
         return listing
 

@@ -222,9 +222,8 @@ def final_cycles(
             return None
         rows = list(result.rows)
         active = {name for name, one in listings.groups.items() if one.active}
-        if listings.failures:
-            # Groups that no broker listed may have consumers, too.
-            active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
+        # Groups that no broker listed may have consumers, too.
+        active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
         found = verdicts(flow.name, rows, active, in_utc(time.time() * 1000))
         now = time.monotonic()
         facts = [(row.group, row.source_offset, row.target_offset, row.reason) for row in rows]
