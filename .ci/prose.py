@@ -28,16 +28,22 @@ BRITISH = (
 BLATANT = (
     r"theirs|ours|anew|nobody|somebody else's|thereof|come to nothing|becomes? of|became of|mended"
     r"|twins?|foresight|again and again|let go|made anew|going easy|look at again|as it stands"
-    r"|all the same"
+    r"|all the same|carry-?overs?|conversations?|stretch(?:es)?|patience"
 )
 BANNED = re.compile(
-    rf"\b(?:{BLATANT}|whose's|settled?|settlement|left out|in the way|carry-over|patience"
+    rf"\b(?:{BLATANT}|whose's|settled?|settlement|left out|in the way"
     rf"|stands? (?:at|in|there)|{BRITISH})\b",
     re.IGNORECASE,
 )
 BANNED_IN_CODE = re.compile(rf"\b(?:{BLATANT}|{BRITISH})\b", re.IGNORECASE)
 BANNED_NAMES = re.compile(
     r"(?:^|_)(?:theirs|ours|woven|became|spoken_by|twins?|beside|settlement|whose|colour|neighbours?)$"
+)
+# Functions are verb phrases, or name what they return.
+BANNED_FUNCTIONS = re.compile(
+    r"_?(?:aligned|alone|anybody|compared|conversed?|counted|decoded|elided|few|found|framed|gone"
+    r"|informed|joined|little|made|matched|only|redacted|settled|shortened|told|translated|unpacked"
+    r"|what|why|wrapped)"
 )
 OPENING = re.compile(r"(?:Of (?:the|what|its|each|a)|What [a-z]+ (?:is|are)|Who|So many|Nor) ")
 # ``As `X.y`.`` repeats what the class that is implemented says.
@@ -114,9 +120,11 @@ def product_problems(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and AS_ANOTHER.match(str(node.value)):
             yield node.lineno, f"a docstring that says nothing: {node.value}"
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.arg):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.arg):
             name = node.arg if isinstance(node, ast.arg) else node.name
-            if BANNED_NAMES.search(name.lower()):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            is_banned = is_function and BANNED_FUNCTIONS.fullmatch(name)
+            if is_banned or BANNED_NAMES.search(name.lower()):
                 yield node.lineno, f"the name '{name}'"
     for line, text in code_texts(path):
         if OPENING.match(text):
@@ -124,11 +132,11 @@ def product_problems(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def classes_twice(modules: dict[str, Path]) -> Iterator[str]:
-    """Class names that two modules of the product define."""
+    """Class names that two of the modules define."""
     found: dict[str, list[str]] = defaultdict(list)
     for module, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and module.startswith("tsoffset"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
                 found[node.name].append(f"{module}:{node.lineno}")
     for name, places in found.items():
         if len(places) > 1:
@@ -160,7 +168,8 @@ def check() -> list[str]:
         lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         name = path.relative_to(ROOT)
         found += [f"{name}:{line}: {problem}" for line, problem in banned_words(lines)]
-    return [*found, *classes_twice(modules)]
+    product = {name: path for name, path in modules.items() if name.startswith("tsoffset")}
+    return [*found, *classes_twice(product), *classes_twice(tests)]
 
 
 if __name__ == "__main__":

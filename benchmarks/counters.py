@@ -46,7 +46,7 @@ class Counts:
         requests.subtract(before.requests)
         return Counts(+requests, self.bytes_in - before.bytes_in, self.bytes_out - before.bytes_out)
 
-    def only(self, *kinds: str) -> dict[str, int]:
+    def of_kinds(self, *kinds: str) -> dict[str, int]:
         """These kinds alone, those that occur."""
         return {kind: self.requests[kind] for kind in kinds if self.requests.get(kind)}
 

@@ -63,7 +63,7 @@ class Log:
             time.sleep(_POLL_SECONDS)
         raise AssertionError(f"{self._path} does not say when checkpoints began")
 
-    def settled(
+    def last_commit_when_idle(
         self, target: EmbeddedBroker, since: float, seconds: float, count: Callable[[], T]
     ) -> tuple[float, T]:
         """When the last commit after `since` was written, and the result of `count` a second later;

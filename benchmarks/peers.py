@@ -211,7 +211,7 @@ class _Stand:
             mirror.start()
             looked = log.first_look()
             worked = _worked(mirror)
-            last, then = log.settled(target, looked, 600, self._counts)
+            last, then = log.last_commit_when_idle(target, looked, 600, self._counts)
             found = {
                 "cold": {
                     "seconds": rounded(last - looked),
@@ -234,7 +234,7 @@ class _Stand:
                 before = self._counts()
                 moved, moved_at = self._move(now, share), time.time()
                 now = now | moved
-                last, then = log.settled(target, last, 600, self._counts)
+                last, then = log.last_commit_when_idle(target, last, 600, self._counts)
                 found[phase] = {
                     "seconds": rounded(last - moved_at),
                     "cpu_seconds": rounded(_worked(mirror) - worked),
@@ -366,7 +366,7 @@ def _requests(
         "requests": {
             name: {
                 kind: round(number / times[name])
-                for kind, number in counts.only(*KINDS[name]).items()
+                for kind, number in counts.of_kinds(*KINDS[name]).items()
             }
             for name, counts in spent.items()
         },

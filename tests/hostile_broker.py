@@ -57,7 +57,7 @@ _ISOLATIONS = (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """A request that a broker has got, and the honest answer to it; None for `CONNECT`."""
 
     brokers: "Brokers"
@@ -84,7 +84,7 @@ class Asked:
         self.brokers.closing.wait(seconds)
 
 
-Lie = Callable[[Asked], bytes | None]
+Lie = Callable[[ReceivedRequest], bytes | None]
 """What a broker sends for a request; after None the connection ends."""
 
 
@@ -134,7 +134,7 @@ class Brokers:
 
     def _serve(self, node: int, client: socket.socket) -> None:
         try:
-            sent = self._lie(Asked(self, client, node, CONNECT))
+            sent = self._lie(ReceivedRequest(self, client, node, CONNECT))
             while sent is not None:
                 client.sendall(sent)
                 frame = _exactly(client, *struct.unpack(">i", _exactly(client, 4)))
@@ -152,9 +152,11 @@ class Brokers:
         with self._lock:
             self.requests[api] += 1
             answer = answered(self, request, version)
-        return self._lie(Asked(self, client, node, api, version, correlation_id, request, answer))
+        return self._lie(
+            ReceivedRequest(self, client, node, api, version, correlation_id, request, answer)
+        )
 
-    def _lie(self, asked: Asked) -> bytes | None:
+    def _lie(self, asked: ReceivedRequest) -> bytes | None:
         for node, api, lie in self.lies:
             if api == asked.api and node in (None, asked.node):
                 return lie(asked)

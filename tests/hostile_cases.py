@@ -25,8 +25,8 @@ from tests.hostile_broker import (
     METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
-    Asked,
     Lie,
+    ReceivedRequest,
     broker,
     partition,
 )
@@ -80,38 +80,38 @@ class HostileCase:
 # --- of any answer ------------------------------------------------------------------------
 
 
-def silent(asked: Asked) -> None:
+def silent(asked: ReceivedRequest) -> None:
     asked.wait(60)
 
 
-def closed(_: Asked) -> None:
+def closed(_: ReceivedRequest) -> None:
     return None
 
 
-def says(data: bytes, asked: Asked) -> bytes:
+def says(data: bytes, asked: ReceivedRequest) -> bytes:
     asked.wait(0.02)  # so that it is read before the connection ends
     return data
 
 
-def half(asked: Asked) -> bytes:
+def half(asked: ReceivedRequest) -> bytes:
     """Half of the answer, and no more for as long as somebody waits."""
     frame = asked.frame()
     return frame[: len(frame) // 2]
 
 
-def cut_off(asked: Asked) -> bytes | None:
+def cut_off(asked: ReceivedRequest) -> bytes | None:
     asked.send(half(asked))
     return None
 
 
-def shortened(asked: Asked) -> bytes:
+def shortened(asked: ReceivedRequest) -> bytes:
     """A whole frame with half of the answer in it."""
     frame = asked.frame()
     body = frame[4 : max(8, len(frame) // 2)]
     return struct.pack(">i", len(body)) + body
 
 
-def slow(asked: Asked) -> bytes:
+def slow(asked: ReceivedRequest) -> bytes:
     frame = asked.frame()
     for number in range(40):
         asked.send(frame[number : number + 1])
@@ -119,16 +119,16 @@ def slow(asked: Asked) -> bytes:
     return frame[40:]
 
 
-def wrong_id(asked: Asked) -> bytes:
+def wrong_id(asked: ReceivedRequest) -> bytes:
     asked.correlation_id ^= 0x55
     return asked.frame()
 
 
-def twice(asked: Asked) -> bytes:
+def twice(asked: ReceivedRequest) -> bytes:
     return asked.frame() * 2
 
 
-def body_of(content: bytes, asked: Asked) -> bytes:
+def body_of(content: bytes, asked: ReceivedRequest) -> bytes:
     """A frame with the right id and then this."""
     return struct.pack(">ii", 4 + len(content), asked.correlation_id) + content
 
@@ -136,7 +136,7 @@ def body_of(content: bytes, asked: Asked) -> bytes:
 def change(does: Callable[[Any], None]) -> Lie:
     """An answer of which this was changed."""
 
-    def lie(asked: Asked) -> bytes:
+    def lie(asked: ReceivedRequest) -> bytes:
         does(asked.answer)
         return asked.frame()
 
@@ -175,7 +175,7 @@ def throttled_emptily(milliseconds: int) -> Lie:
 # --- of one kind of answer ----------------------------------------------------------------
 
 
-def unsupported(asked: Asked) -> bytes:
+def unsupported(asked: ReceivedRequest) -> bytes:
     """As brokers answer a version that they do not know."""
     asked.version, asked.answer.error_code = 0, 35
     return asked.frame()
@@ -192,7 +192,7 @@ def many_brokers(answer: Any) -> None:
     answer.brokers = [*answer.brokers, *(broker(n, 1) for n in range(2, 10_000))]
 
 
-def itself(asked: Asked) -> bytes:
+def itself(asked: ReceivedRequest) -> bytes:
     """One address for all brokers."""
     asked.answer.brokers = [broker(node, asked.brokers.ports[0]) for node in (0, 1)]
     return asked.frame()
@@ -235,7 +235,7 @@ of_offsets = each(
 )
 
 
-def of_the_other(asked: Asked) -> bytes:
+def of_the_other(asked: ReceivedRequest) -> bytes:
     """The offsets of its own group as those of broker 0's, which has answered by then."""
     asked.wait(0.05)
     return of_group(set_to(group_id=CALM))(asked) or b""
@@ -245,7 +245,7 @@ def of_the_other(asked: Asked) -> bytes:
 of_lookup = each(lambda answer: (it for topic in answer.topics for it in topic.partitions))
 
 
-def backwards(asked: Asked) -> bytes:
+def backwards(asked: ReceivedRequest) -> bytes:
     """A log that starts where it ends, and ends where it starts."""
     [asked_topic] = asked.request.topics
     if asked_topic.partitions[0].timestamp < 0:
@@ -368,7 +368,7 @@ def elsewhere(topic: str, number: int) -> Lie:
 def announced(number: int) -> Lie:
     """A Fetch answer with another number in the place of its records' size."""
 
-    def lie(asked: Asked) -> bytes:
+    def lie(asked: ReceivedRequest) -> bytes:
         frame = bytearray(asked.frame())
         records = asked.answer.responses[0].partitions[0].records
         struct.pack_into(">i", frame, len(frame) - len(records) - 4, number)

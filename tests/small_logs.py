@@ -21,7 +21,7 @@ from itertools import islice
 from tests.random_logs import NOW_MS, Kind
 from tests.replication_model import SOURCE, TARGET, Failback, World
 from tests.replicator import ReplicatorHistory
-from tests.translating import Asked, Way, silence_logs, translated_together
+from tests.translating import OffsetsToTranslate, Way, silence_logs, translated_together
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Failed, Outcome, TopicPartition, Translated
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog
@@ -305,7 +305,7 @@ def _judge_part(logs: list[SmallLog], way: Way, judged: Judged, *, alone: bool) 
         asked += [[offsets[at : at + 1] for offsets in asked[0]] for at in range(most)]
     for offsets in asked:
         work = [
-            Asked(
+            OffsetsToTranslate(
                 TopicPartition(f"{SOURCE.topic}{number}", 0),
                 TopicPartition(f"{TARGET.topic}{number}", 0),
                 of,

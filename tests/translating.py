@@ -73,7 +73,7 @@ class Way:
     fast_path: bool = True
 
 
-class Asked(NamedTuple):
+class OffsetsToTranslate(NamedTuple):
     """Offsets of a partition that are translated together, and what names tell of its mirror."""
 
     source: TopicPartition
@@ -86,7 +86,7 @@ class Asked(NamedTuple):
 def translated_together(
     source: Cluster,
     target: Cluster,
-    partitions: Iterable[Asked],
+    partitions: Iterable[OffsetsToTranslate],
     *,
     held: int = rounds.RECORDS_HELD,
     **flow_settings: Any,
@@ -110,7 +110,7 @@ def translated_of(
     **flow_settings: Any,
 ) -> dict[int, Translation]:
     """The outcomes of offsets of SOURCE that are translated together."""
-    asked = Asked(SOURCE, copy, committed, is_remote_topic, failback)
+    asked = OffsetsToTranslate(SOURCE, copy, committed, is_remote_topic, failback)
     return translated_together(source, target, [asked], **flow_settings)[SOURCE]
 
 

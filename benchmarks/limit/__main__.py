@@ -102,7 +102,7 @@ def _compare(
     works: dict[str, Callable[[], object]] = {
         "raw_fetch": lambda: exchange(raw, fetches),
         "stretch": lambda: cluster.read(log.reads, UNCOMMITTED),
-        "record": lambda: _found(cluster, log.reads),
+        "record": lambda: _read_records(cluster, log.reads),
         "all": lambda: _all_records(cluster, log.reads),
         "raw_lookup": lambda: exchange(raw, lookups),
         "lookup": lambda: cluster.first_at_times(log.times, UNCOMMITTED),
@@ -168,7 +168,7 @@ def _medians(shares: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {name: share["median"] for name, share in shares.items()}
 
 
-def _found(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> None:
+def _read_records(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> None:
     """Read each offset, and its record: the first at or after the offset."""
     for request, fetched in cluster.read(requests, UNCOMMITTED).items():
         assert isinstance(fetched, FetchedRange), fetched

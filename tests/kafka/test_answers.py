@@ -17,9 +17,9 @@ from tests.hostile_broker import (
     METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
-    Asked,
     Brokers,
     Lie,
+    ReceivedRequest,
     broker,
 )
 from tests.hostile_cases import (
@@ -102,7 +102,7 @@ def one_after_the_other(*lies: Lie) -> Lie:
 def at_the_deadline(clock: RunningTime, lie: Lie) -> Lie:
     """The lie, told when the time of each call has just passed."""
 
-    def late(asked: Asked) -> bytes | None:
+    def late(asked: ReceivedRequest) -> bytes | None:
         clock.skip(60)
         return lie(asked)
 
@@ -182,7 +182,7 @@ def test_a_cluster_without_groups_is_not_asked_for_more(brokers, cluster, versio
     would create a topic that is named, is not asked for it."""
     names: list[list[str]] = []
 
-    def noted(one: Asked) -> bytes:
+    def noted(one: ReceivedRequest) -> bytes:
         names.append([topic.name for topic in one.request.topics])
         return one.frame()
 
@@ -714,7 +714,7 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(brokers, connect, a
     assert times_of(cluster) == ALL_TIMES
 
 
-def under_way(asked: Asked) -> int:
+def under_way(asked: ReceivedRequest) -> int:
     """How many requests of this kind have been sent on a connection and not been answered."""
     asked.wait(0.03)
     try:

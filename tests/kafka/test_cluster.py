@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from tests.configured import nowhere
-from tests.hostile_broker import CONNECT, Asked, Brokers
+from tests.hostile_broker import CONNECT, Brokers, ReceivedRequest
 from tests.hostile_cases import says, silent
 from tests.invoking import run_program
 from tests.producing import Contents, Written, numbered
@@ -70,7 +70,7 @@ def interrupting() -> Iterator[str]:
     """The same, but the first connection sends this process SIGUSR1."""
     signals = [signal.SIGUSR1]
 
-    def interrupt(asked: Asked) -> None:
+    def interrupt(asked: ReceivedRequest) -> None:
         while signals:
             os.kill(os.getpid(), signals.pop())
         silent(asked)

@@ -8,7 +8,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.protocol.metadata import MetadataRequest
 
-from tests.hostile_broker import METADATA, Asked, Brokers, Lie, partition
+from tests.hostile_broker import METADATA, Brokers, Lie, ReceivedRequest, partition
 from tests.memory_flows import NOW_MS, Estate, flow, row_of
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.in_process import cycle
@@ -50,7 +50,7 @@ def test_records_of_20_megabytes_are_found():
 def with_many_partitions(vast: list[Any]) -> Lie:
     """Metadata with a topic of them beside what there is; a broker has it ready."""
 
-    def lie(asked: Asked) -> bytes:
+    def lie(asked: ReceivedRequest) -> bytes:
         if asked.request.topics is None:
             [orders] = asked.answer.topics
             same = {"error_code": 0, "topic_id": orders.topic_id, "is_internal": False}
