@@ -34,8 +34,8 @@ def read_to_the_end(
 def older_before(inquiry: Inquiry, oldest: Oldest) -> Generator[Question, Answer, int]:
     """The target offset before which everything is older than these source records.
 
-    A lookup that answers an offset is right in every log: all segments before hold older records. A
-    lookup without an answer proves nothing by itself: the broker searches only the first segment
+    A lookup that answers an offset is right: all segments before hold older records (docs/design.md
+    has an exception in tiered storage). A lookup without an answer proves nothing by itself: the broker searches only the first segment
     whose largest timestamp reaches the time, and compaction, or a log start in mid-segment, may
     have removed the record there. So the target's youngest record must be older, too. A record
     without a timestamp is found by no lookup.
