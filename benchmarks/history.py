@@ -19,13 +19,14 @@ import pyarrow as pa
 from benchmarks.measures import rounded, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.memory_flows import flow
-from tsoffset.cycle.schema import ROWS, columns_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.status import Cycle, FlowState, FlowStatus
+from tsoffset.group_sync.arrow_tables import columns_table
+from tsoffset.group_sync.rows import ROWS, Rows
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import tidy
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.flow import CycleResult
 from tsoffset.stores import store_at
 from tsoffset.terminal.row_columns import tally_of
 

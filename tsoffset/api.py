@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.source_commits import GroupWork
-from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.open_flow import open_flow
+from tsoffset.group_sync.rows import failed_row
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import log_warnings_only
 from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated

@@ -19,14 +19,14 @@ from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.config.selection import Selection, Selector
-from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import LastKnown, Peers, nothing_known
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.group_sync.rows import Rows, rows_table
+from tsoffset.spark.flow import CycleResult
 from tsoffset.stores import Folder
 
 

@@ -11,15 +11,15 @@ from tests.memory_flows import flow as memory_flow
 from tests.memory_flows import mirrored_estate, unused_partition
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.flow_loop import FlowLoop
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.rows import Rows, failed_row, rows_table
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
-from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- how failures are outlived ------------------------------------------------------------

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving import AT, row, skipped
-from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.summary import OUTCOMES, PRECISIONS, Order, Summary, SummaryKey
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.row_columns import tally_of
 

@@ -13,7 +13,7 @@ from tests.group_sync.test_tables import OFFSET, PARTITION_CACHES, TEXT
 from tests.memory_flows import RaisingGroups, flow
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import state
-from tsoffset.group_sync.rows import arrow_schema
+from tsoffset.group_sync.arrow_tables import arrow_schema
 from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.group_sync.tables import CACHE, PARTITIONS
 from tsoffset.group_sync.translate import partition_caches, partitions_frame

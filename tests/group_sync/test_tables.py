@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.terminal.test_row_columns import rows_of_any_kind
-from tsoffset.cycle import values
-from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.work import PartitionWork
+from tsoffset.group_sync.rows import rows_of, rows_table
 from tsoffset.group_sync.tables import COMMIT_WORK, TO_TRANSLATE, left_join, select
 from tsoffset.group_sync.translate import partitions_frame, work_by_partition
 from tsoffset.model import FailureKind, OutcomeKind, Row, TopicPartition
 from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
+from tsoffset.spark.cells import from_cell, to_cell
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)
@@ -83,7 +83,7 @@ def possible(row: Row) -> Row:
 @given(st.lists(rows_of_any_kind.map(possible)))
 def test_rows_survive_the_way_to_the_driver(rows):
     """Rows are collected as they were made, in order, absent fields absent."""
-    assert list(values.rows_of(values.rows_table(rows))) == rows
+    assert list(rows_of(rows_table(rows))) == rows
 
 
 def test_a_frame_travels_alone_and_compressed():

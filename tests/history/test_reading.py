@@ -24,7 +24,6 @@ from tests.past_cycles import (
     rows_of,
 )
 from tsoffset.config.overrides_files import OverridesFiles
-from tsoffset.cycle.cells import to_cell
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.group_sync.state import StateFile
 from tsoffset.history.files import HistoryTable, files_of_day
@@ -32,6 +31,7 @@ from tsoffset.history.reading import last_known, points
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.model import OutcomeKind
+from tsoffset.spark.cells import to_cell
 from tsoffset.stores import ObjectStore, store_at
 
 # --- what is read -------------------------------------------------------------------------

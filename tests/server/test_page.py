@@ -17,10 +17,10 @@ from tests.estates import BACK, EDGE, HOME, HOSTILE, UNREACHED, daemon_of, rich
 from tests.invoking import ROOT
 from tests.serving import READ_TOKEN, TOKEN, ServedFlows, many_rows, row, skipped
 from tests.waiting import wait_until
-from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.status import FlowState, Lead
 from tsoffset.flow.settings import ServerSettings
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 
 ANY = ("http://127.0.0.1:0",)

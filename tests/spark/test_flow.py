@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.stored_clusters import configuration
-from tsoffset.cycle.values import rows_table
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.rows import Rows, rows_table
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.spark.flow import FlowTask, Rows
+from tsoffset.spark.flow import FlowTask
 
 
 def row(group: str, source_offset: int) -> Row:

@@ -24,7 +24,7 @@ import tsoffset
 from tests.fuzz.targets import TARGETS
 from tests.invoking import logging_kept
 from tests.serving import PATH, ServedFlows, skipped
-from tsoffset.cycle.values import rows_table
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark.jobs import sentence
 from tsoffset.terminal.notices import Notices

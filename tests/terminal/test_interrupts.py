@@ -67,7 +67,7 @@ def test_a_second_one_does_not_wait_for_what_the_first_has_ended(tmp_path):
 
 WAITING = """
 import threading
-import tsoffset.cycle.schema
+import tsoffset.group_sync.tables
 lock = threading.Lock()
 lock.acquire()
 print("waiting", flush=True)

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
-from tsoffset.cycle.schema import ROWS
-from tsoffset.cycle.values import rows_table
+from tsoffset.group_sync.rows import ROWS, rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal import row_columns
 from tsoffset.terminal.output import Format, Output

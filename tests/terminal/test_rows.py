@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
-from tsoffset.cycle.values import rows_table
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import Reason, Row
 from tsoffset.terminal.row_columns import tally_of
 from tsoffset.terminal.rows import cycle_lines

@@ -136,7 +136,7 @@ def run_once(
     start, the errors of `rewinds`, and UsageError if nothing matches.
     """
     from tsoffset.config.selection import plan_only_notice
-    from tsoffset.cycle.values import rows_table
+    from tsoffset.group_sync.rows import rows_table
     from tsoffset.terminal.row_columns import RowFilter, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
@@ -199,7 +199,7 @@ def print_cycle(
     the configuration file that next steps name. `started` is when the cycle began, in seconds of
     the monotonic clock: its duration includes the printing.
     """
-    from tsoffset.spark.flow import Rows
+    from tsoffset.group_sync.rows import Rows
     from tsoffset.terminal.row_columns import encode_rows, tally_of
     from tsoffset.terminal.rows import cycle_lines
 

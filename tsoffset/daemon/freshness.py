@@ -10,7 +10,8 @@ past the log's end), or committed it: the target offset is `now - in_sync_at` se
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import ROWS, by_name, columns_table, concat_rows, matching_rows
+from tsoffset.group_sync.arrow_tables import by_name, columns_table, concat_rows, matching_rows
+from tsoffset.group_sync.rows import ROWS
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import as_text
+from tsoffset.group_sync.arrow_tables import as_text
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.terminal.row_columns import readiness_of
 

@@ -16,7 +16,6 @@ import polars as pl
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.committed_offsets import committed_columns
-from tsoffset.cycle.schema import ROWS
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
@@ -38,7 +37,7 @@ from tsoffset.group_sync.read import (
     target_commits,
     with_current,
 )
-from tsoffset.group_sync.rows import with_acknowledged
+from tsoffset.group_sync.rows import ROWS, with_acknowledged
 from tsoffset.group_sync.same_logs import (
     is_same_topic,
     leader_epochs,

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.source_commits import CompetingFlow, preflight
-from tsoffset.cycle.values import failed_row, rows_of
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.arrow_tables import as_arrow
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit import Time
 from tsoffset.group_sync.cycle import StepsHere, cycle_tables
-from tsoffset.group_sync.rows import rows_table
+from tsoffset.group_sync.rows import ROWS, failed_row, rows_of
 from tsoffset.model import Row
 
 
@@ -40,5 +40,5 @@ def cycle(
     cache.learn(done.cache)
     return [
         *(failed_row(flow.name, failure) for failure in start.failures),
-        *rows_of(rows_table(done.rows)),
+        *rows_of(as_arrow(done.rows, ROWS)),
     ]

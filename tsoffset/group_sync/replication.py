@@ -11,8 +11,7 @@ are counted.
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.schema import TEXT
-from tsoffset.group_sync.rows import as_arrow
+from tsoffset.group_sync.arrow_tables import TEXT, as_arrow
 
 REPLICATION = pa.schema(
     [

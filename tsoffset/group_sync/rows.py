@@ -1,23 +1,36 @@
-"""Frames as Arrow tables, in which text is a dictionary, and back."""
+"""Result rows: as frames, as the Arrow table ROWS, and as values."""
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.schema import ROWS, TEXT, as_text, by_name, columns_table
-from tsoffset.group_sync.tables import Schema, select
-from tsoffset.model import Precision
+from tsoffset.group_sync.arrow_tables import TEXT
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason, Row
 
-_ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
-    pl.String: TEXT,
-    pl.Boolean: pa.bool_(),
-    pl.Int32: pa.int32(),
-    pl.Int64: pa.int64(),
-    pl.List(pl.Int64): pa.list_(pa.int64()),
-}
+ROWS = pa.schema(
+    [
+        ("flow", TEXT),
+        ("group", TEXT),
+        ("source_topic", TEXT),
+        ("partition", pa.int32()),
+        ("source_offset", pa.int64()),
+        ("source_timestamp_ms", pa.int64()),
+        ("target_topic", TEXT),
+        ("target_offset", pa.int64()),
+        ("current_target_offset", pa.int64()),
+        ("outcome", TEXT),
+        ("reason", TEXT),
+        ("precision", TEXT),
+        ("reread_bound", pa.int64()),
+        ("message", TEXT),
+        ("consumer_lag", pa.int64()),
+    ]
+)
+"""`Row`: docs/commands.md."""
 
-
-def arrow_schema(schema: Schema) -> pa.Schema:
-    return pa.schema([(name, _ARROW[dtype]) for name, dtype in schema.items()])
+_ROWS_AT_ONCE = 10_000
 
 
 def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
@@ -34,26 +47,41 @@ def with_acknowledged(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def rows_table(rows: pl.DataFrame) -> pa.Table:
-    return as_arrow(rows, ROWS)
+def rows_table(rows: Iterable[Row]) -> pa.Table:
+    values = map(attrgetter(*ROWS.names), rows)
+    columns = list(zip(*values, strict=True)) or [()] * len(ROWS)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ROWS)
 
 
-def as_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The frame's columns as a table of this schema; columns that the frame lacks are null, and
-    columns of nulls share their memory."""
-    columns = {}
-    # One after the other: plain text takes several times as much memory as a dictionary.
-    for field in schema:
-        if field.name in frame.columns and frame[field.name].null_count() < len(frame):
-            column = frame[field.name].to_arrow(compat_level=pl.CompatLevel.oldest())
-            if pa.types.is_dictionary(field.type):
-                column = column.cast(pa.string()).dictionary_encode()
-            columns[field.name] = column.cast(field.type)
-    return columns_table(schema, len(frame), columns)
+def failed_row(flow: str, failure: Failed) -> Row:
+    """The row of something that failed before its groups were known."""
+    nothing = (None, None, None, None, None, None, None, None)
+    why = (failure.kind, None, None, failure.message)
+    return Row(flow, *nothing, OutcomeKind.FAILED, *why)
 
 
-def as_frame(table: pa.Table, schema: Schema) -> pl.DataFrame:
-    """The table as a frame of this schema. Dictionaries become text: Polars never frees its
-    categories."""
-    plain = {name: as_text(column) for name, column in by_name(table).items()}
-    return select(pl.DataFrame(pa.table(plain)), schema)
+def rows_of(rows: pa.Table) -> Iterator[Row]:
+    columns = [rows.column(name).to_pylist() for name in ROWS.names]
+    for values in zip(*columns, strict=True):
+        row = dict(zip(ROWS.names, values, strict=True))
+        outcome, reason, precision = row["outcome"], row["reason"], row["precision"]
+        words = FailureKind if outcome == OutcomeKind.FAILED else Reason
+        row["outcome"] = OutcomeKind(outcome)
+        row["reason"] = None if reason is None else words(reason)
+        row["precision"] = None if precision is None else Precision(precision)
+        yield Row(**row)
+
+
+class Rows(Iterable[Row]):
+    """A cycle's rows over the Arrow `table` they came in (schema ROWS)."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from rows_of(self.table.slice(start, _ROWS_AT_ONCE))

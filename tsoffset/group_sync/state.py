@@ -15,12 +15,11 @@ from urllib.parse import quote
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.cells import from_bytes, to_bytes
 from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.arrow_tables import arrow_schema, as_arrow, as_frame, from_bytes, to_bytes
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
 from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS, semi_join
 from tsoffset.model import GroupListing, GroupListings, GroupType
 from tsoffset.stores import UNREACHABLE, Store, in_words, store_at

@@ -7,6 +7,7 @@ Where several columns are computed, it is one after the other (`with_columns_seq
 Polars' threads costs more than it saves, above all on a busy machine.
 """
 
+import signal
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -14,6 +15,9 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from tsoffset.model import FailureKind
+
+# Polars lets system calls go on after a signal: a wait for a cluster would not notice Ctrl-C.
+signal.siginterrupt(signal.SIGINT, True)
 
 # Plain text, not members: from a list of members Polars makes an enum type, which has no other
 # values.

@@ -8,9 +8,9 @@ import polars as pl
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.source_commits import SourceCommit
-from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import TranslatedPosition
-from tsoffset.group_sync.rows import rows_table, with_acknowledged
+from tsoffset.group_sync.arrow_tables import as_arrow
+from tsoffset.group_sync.rows import ROWS, rows_of, with_acknowledged
 from tsoffset.group_sync.same_logs import leader_epochs, source_logs, without_lost
 from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, Schema, select
 from tsoffset.group_sync.translate import ANSWERED, answer_columns
@@ -166,4 +166,5 @@ def _work(one: TranslatedCommit) -> dict[str, object]:
 def result_rows(flow: str, work: pl.DataFrame, results: pl.DataFrame) -> Iterator[Row]:
     """The rows of COMMIT_WORK with their COMMIT_RESULTS."""
     rows = work.drop(name for name in COMMIT_RESULTS if name in COMMIT_WORK).hstack(results)
-    return rows_of(rows_table(with_acknowledged(rows).with_columns(flow=pl.lit(flow))))
+    rows = with_acknowledged(rows).with_columns(flow=pl.lit(flow))
+    return rows_of(as_arrow(rows, ROWS))

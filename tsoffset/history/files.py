@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tsoffset.cycle.schema import by_name, columns_table
+from tsoffset.group_sync.arrow_tables import by_name, columns_table
 from tsoffset.history.tables import CYCLES, NEVER_NULL, PAIRS, VERSION
 from tsoffset.stores import UNREACHABLE, Store, in_words
 

@@ -14,8 +14,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, concat_rows, matching_rows
 from tsoffset.daemon.freshness import PAIR, PAIRS_KNOWN
+from tsoffset.group_sync.arrow_tables import (
+    TEXT,
+    as_text,
+    by_name,
+    columns_table,
+    concat_rows,
+    matching_rows,
+)
 from tsoffset.spark.spent import Stage
 
 VERSION = 1

@@ -20,7 +20,6 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
 from tsoffset.history.files import (
     Damaged,
@@ -31,6 +30,7 @@ from tsoffset.history.files import (
     files_of_day,
     flows,
 )
+from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.stores import ObjectStore, Store
 
 _FILES = "file binary"

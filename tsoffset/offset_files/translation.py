@@ -13,9 +13,9 @@ import polars as pl
 from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.source_commits import GroupWork, renamings_of
-from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.arrow_tables import as_arrow
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit_rule import decide
 from tsoffset.group_sync.cycle import (
@@ -26,7 +26,7 @@ from tsoffset.group_sync.cycle import (
     join_cache,
 )
 from tsoffset.group_sync.read import groups_frame, source_commits, with_current
-from tsoffset.group_sync.rows import rows_table
+from tsoffset.group_sync.rows import ROWS, rows_of
 from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
 from tsoffset.model import (
     CommittedOffset,
@@ -97,7 +97,8 @@ def translate_stored(
     done = cycle_tables(flow.name, steps, works, cache)
     cache.learn(done.cache)
     rows = {
-        (row.group, row.source_topic, row.partition): row for row in rows_of(rows_table(done.rows))
+        (row.group, row.source_topic, row.partition): row
+        for row in rows_of(as_arrow(done.rows, ROWS))
     }
     translated = []
     for one in offsets:

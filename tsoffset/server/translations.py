@@ -10,9 +10,9 @@ from fastapi.params import Depends
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.rows import failed_row
 from tsoffset.offset_files.document import LARGEST_PARTITION, StoredOffset
 from tsoffset.offset_files.translation import translate_stored
 from tsoffset.server.answers import Name, TranslatedRow

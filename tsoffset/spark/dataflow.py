@@ -18,20 +18,19 @@ from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.cache_update import describe_topics
-from tsoffset.cycle.schema import concat_rows
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
-from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
-from tsoffset.group_sync import rows as frames
+from tsoffset.group_sync.arrow_tables import as_arrow, concat_rows
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
 from tsoffset.group_sync.replication import replication
+from tsoffset.group_sync.rows import ROWS, Rows, failed_row, rows_table
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import GroupListings, GroupType, Side, TopicDescription, TopicPartition
 from tsoffset.rule.partition_cache import binding
 from tsoffset.spark import packing
-from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow, Rows
+from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow
 from tsoffset.spark.jobs import Jobs, Progress
 from tsoffset.spark.jvm import worker_logs
 from tsoffset.spark.spent import Spent, Stage
@@ -258,7 +257,7 @@ class _Cycle:
         cache = self.cache
         cache.learn(done.cache)
         cache.rows = len(done.rows)
-        rows = frames.rows_table(done.rows)
+        rows = as_arrow(done.rows, ROWS)
         failures = rows_table(failed_row(self.flow.name, failure) for failure in start.failures)
         return CycleResult(
             flow=self.flow.name,

@@ -1,6 +1,5 @@
 """The input of a cycle (`FlowTask`) and its result (`CycleResult`)."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,17 +7,15 @@ import pyarrow as pa
 
 from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, reverse_of
 from tsoffset.group_sync.replication import REPLICATION
+from tsoffset.group_sync.rows import Rows
 from tsoffset.kafka import kafka_cluster
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import OutcomeKind
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.output import Tally
-
-_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +48,6 @@ class ResolvedFlow(NamedTuple):
     flow: FlowSettings
     competing: tuple[FlowSettings, ...]
     reverse: FlowSettings | None
-
-
-class Rows(Iterable[Row]):
-    """A cycle's rows over the Arrow `table` they came in (schema ROWS)."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            yield from rows_of(self.table.slice(start, _ROWS_AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from pyspark.sql import SparkSession
 
-from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CachedTables
@@ -27,6 +26,7 @@ from tsoffset.group_sync.translate import TranslatedTables
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
 from tsoffset.spark import packing
+from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.limits import result_bytes, slots
 from tsoffset.spark.spent import Stage

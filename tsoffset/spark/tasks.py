@@ -1,6 +1,6 @@
 """The work of a Spark task: one step of a cycle, or all steps, in a worker process.
 
-A task receives and returns tables as bytes (`tsoffset.cycle.cells`), and runs the step of the same
+A task receives and returns tables as bytes (`tsoffset.spark.cells`), and runs the step of the same
 name in `tsoffset.group_sync.cycle`. It raises no error of its step: the rows fail instead.
 """
 
@@ -15,7 +15,6 @@ from functools import cache
 import polars as pl
 import structlog
 
-from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CachedTables
@@ -45,6 +44,7 @@ from tsoffset.group_sync.translate import TranslatedTables
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
+from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.flow import FlowTask, ResolvedFlow
 from tsoffset.spark.packing import POSITIONS_IN_ONE_TASK
 from tsoffset.spark.spent import Spent, Stage

@@ -14,10 +14,10 @@ from tests.invoking import in_memory
 from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import run
-from tsoffset.cycle.values import rows_table
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.rows import Rows, rows_table
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, TopicPartition
-from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 PAUSED = "A-%3EB.paused"

@@ -22,13 +22,13 @@ from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.repeats import Span, check_repeats
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import SourceCommit, preflight, renamings_of, selected_groups
-from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import decide
 from tsoffset.group_sync.open_flow import OpenFlow, open_flow
 from tsoffset.group_sync.read import target_commits, with_current
+from tsoffset.group_sync.rows import failed_row, rows_table
 from tsoffset.group_sync.tables import COMMIT_RESULTS, select
 from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.model import (

@@ -9,11 +9,11 @@ from tsoffset.commands.explain.trace import Explanation, Trace
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
-from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.open_flow import OpenFlow, open_flow
+from tsoffset.group_sync.rows import failed_row
 from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.model import (
     Failed,

@@ -17,7 +17,7 @@ from tsoffset.commands.explain.trace import (
     TranslationStatement,
 )
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.values import rows_table
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.printable import printable

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rich.text import Text
 
-from tsoffset.cycle.values import rows_table
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
 from tsoffset.terminal.next_step import SuggestedCommand
 from tsoffset.terminal.output import IN_PLACE, by_name, plural

@@ -9,9 +9,9 @@ import structlog
 from tsoffset.cluster import all_failed
 from tsoffset.commands.options import only_flow
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.group_sync.cache import CachedTables
+from tsoffset.group_sync.rows import failed_row
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Precision, Row
 from tsoffset.offset_files.document import Document

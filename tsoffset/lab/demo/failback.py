@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.values import rows_table
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
 from tsoffset.lab.demo.narration import verdict_columns

@@ -20,9 +20,9 @@ from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.committed_offsets import committed_columns
-from tsoffset.cycle.values import rows_table
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, Clusters, change_settings
 from tsoffset.lab.demo.consumers import Reads

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.values import rows_table
 from tsoffset.errors import CycleFailed
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.lab.demo.clusters import MECHANISM, SOURCE, TARGET, USER, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
 from tsoffset.lab.demo.narration import Narrator

@@ -1,10 +1,9 @@
-"""A cycle's result rows as an Arrow table, and help with such tables.
+"""Arrow tables: made of frames, looked up in, and as bytes.
 
 Absent values are null, and enums are their words. Texts are dictionary-encoded: they repeat, so
 each costs only a number.
 """
 
-import signal
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -12,32 +11,19 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-# Polars lets system calls go on after a signal: a wait for a cluster would not notice Ctrl-C.
-signal.siginterrupt(signal.SIGINT, True)
+from tsoffset.group_sync.tables import Schema, select
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
-_INT32, _INT64 = pa.int32(), pa.int64()
 
-ROWS = pa.schema(
-    [
-        ("flow", TEXT),
-        ("group", TEXT),
-        ("source_topic", TEXT),
-        ("partition", _INT32),
-        ("source_offset", _INT64),
-        ("source_timestamp_ms", _INT64),
-        ("target_topic", TEXT),
-        ("target_offset", _INT64),
-        ("current_target_offset", _INT64),
-        ("outcome", TEXT),
-        ("reason", TEXT),
-        ("precision", TEXT),
-        ("reread_bound", _INT64),
-        ("message", TEXT),
-        ("consumer_lag", _INT64),
-    ]
-)
-"""`Row`: docs/commands.md."""
+_ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
+    pl.String: TEXT,
+    pl.Boolean: pa.bool_(),
+    pl.Int32: pa.int32(),
+    pl.Int64: pa.int64(),
+    pl.List(pl.Int64): pa.list_(pa.int64()),
+}
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
 
 
 def columns_table(schema: pa.Schema, rows: int, columns: Mapping[str, Any]) -> pa.Table:
@@ -81,3 +67,41 @@ def concat_rows(tables: Sequence[pa.Table]) -> pa.Table:
     has rows."""
     there = [rows for rows in tables if len(rows)]
     return pa.concat_tables(there or tables[:1]).unify_dictionaries()
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([(name, _ARROW[dtype]) for name, dtype in schema.items()])
+
+
+def as_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The frame's columns as a table of this schema; columns that the frame lacks are null, and
+    columns of nulls share their memory."""
+    columns = {}
+    # One after the other: plain text takes several times as much memory as a dictionary.
+    for field in schema:
+        if field.name in frame.columns and frame[field.name].null_count() < len(frame):
+            column = frame[field.name].to_arrow(compat_level=pl.CompatLevel.oldest())
+            if pa.types.is_dictionary(field.type):
+                column = column.cast(pa.string()).dictionary_encode()
+            columns[field.name] = column.cast(field.type)
+    return columns_table(schema, len(frame), columns)
+
+
+def as_frame(table: pa.Table, schema: Schema) -> pl.DataFrame:
+    """The table as a frame of this schema. Dictionaries become text: Polars never frees its
+    categories."""
+    plain = {name: as_text(column) for name, column in by_name(table).items()}
+    return select(pl.DataFrame(pa.table(plain)), schema)
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream, compressed."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(stream: bytes) -> pa.Table:
+    with pa.ipc.open_stream(stream) as reader:
+        return reader.read_all()

@@ -1,26 +1,10 @@
-"""Values and tables as bytes: what a task is given, and what it gives back."""
+"""Values and frames as bytes: what a task is given, and what it returns."""
 
 import io
 import pickle
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as an Arrow stream, compressed."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def from_bytes(stream: bytes) -> pa.Table:
-    with pa.ipc.open_stream(stream) as reader:
-        return reader.read_all()
 
 
 def _frame_of(stream: bytes) -> pl.DataFrame:
