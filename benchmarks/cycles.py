@@ -18,11 +18,11 @@ from tests.translating import silence_logs
 from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.session import spark_session as session_of
 from tsoffset.terminal.output import Format
 from tsoffset.terminal.row_columns import encode_rows, tally_of

@@ -22,11 +22,11 @@ from tests.memory_flows import flow
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.status import Cycle, FlowState, FlowStatus
 from tsoffset.group_sync.arrow_tables import columns_table
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.rows import ROWS, Rows
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import tidy
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.spark.flow import CycleResult
 from tsoffset.stores import store_at
 from tsoffset.terminal.row_columns import tally_of
 

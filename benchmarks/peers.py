@@ -41,12 +41,12 @@ from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import FetchedRange
-from tsoffset.spark.flow import CycleResult
 
 T = TypeVar("T")
 

@@ -12,12 +12,12 @@ from tests import serving
 from tests.memory_flows import flow
 from tests.serving import FLOW
 from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.rows import Rows, rows_table
 from tsoffset.history.files import HistoryTable, days, files_of_day
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.spark.flow import CycleResult
 from tsoffset.stores import store_at
 from tsoffset.terminal.row_columns import tally_of
 

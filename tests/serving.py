@@ -15,6 +15,7 @@ from tests.memory_flows import flow
 from tsoffset.daemon.points import PastCycles, RecentCycles
 from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import FlowSettings, ServerSettings
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.group_sync.rows import ROWS, Rows, rows_table
 from tsoffset.metrics.table import Declared
@@ -22,7 +23,6 @@ from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
 from tsoffset.server.listeners import serve
-from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.row_columns import tally_of
 
 AT = 1_800_000_000.0

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.memory_flows import mirrored_estate
+from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 RECORDS = 40

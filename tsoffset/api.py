@@ -245,8 +245,8 @@ def _on_spark(
             "spark.speculation would run tasks that commit twice at once; make the session without"
         )
     # This import loads pyspark, which the function above does not need.
+    from tsoffset.group_sync.flow_cycle import FlowTask
     from tsoffset.spark.dataflow import run_cycle
-    from tsoffset.spark.flow import FlowTask
 
     task = FlowTask(selection.configuration, flow.name, selection.narrowing, connect)
     result = run_cycle(spark, task, commit=commit)

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from tests.terminal.test_output import COMMITTED, FAILED
 from tsoffset.commands.plan_sync import print_cycle
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.rows import Rows, rows_table
-from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.streams import StandardStream

@@ -25,8 +25,8 @@ from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.rows import Rows, rows_table
-from tsoffset.spark.flow import CycleResult
 from tsoffset.stores import Folder
 
 

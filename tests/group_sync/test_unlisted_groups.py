@@ -18,6 +18,7 @@ from tests.memory_flows import (
 )
 from tsoffset.config.loading import Configuration
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
+from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
@@ -28,7 +29,6 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.spark.dataflow import plan_cycle
-from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.testing.memory_cluster import Verb
 
 GROUPS = TopicPartition(GROUP_OFFSETS_TOPIC, 0)

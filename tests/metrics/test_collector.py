@@ -21,11 +21,11 @@ from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import FlowState
 from tsoffset.daemon.summary import OUTCOMES
 from tsoffset.flow.settings import MetricsSettings
+from tsoffset.group_sync.flow_cycle import Spent, Stage
 from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics.collector import Metrics
 from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG, Declared
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
-from tsoffset.spark.spent import Spent, Stage
 
 RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
 NOW = AT

@@ -25,6 +25,7 @@ from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import in_process
 from tsoffset.group_sync.commit import FRESH_SECONDS
+from tsoffset.group_sync.flow_cycle import Stage
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import (
     CommittedOffset,
@@ -39,7 +40,6 @@ from tsoffset.model import (
 )
 from tsoffset.spark import packing, steps
 from tsoffset.spark.dataflow import plan_cycle, run_cycle
-from tsoffset.spark.spent import Stage
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark

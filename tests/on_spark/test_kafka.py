@@ -10,9 +10,9 @@ from tests.kafka.test_answers import under_way
 from tests.memory_flows import Estate
 from tests.spark_worlds import spread
 from tsoffset.config.loading import Configuration
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.model import Precision, Side
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowTask
 
 pytestmark = pytest.mark.spark
 

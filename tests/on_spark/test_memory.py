@@ -9,9 +9,9 @@ import pytest
 
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, SparkWorld, by_place, mirrored
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.model import CommittedOffset, TopicPartition
-from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from benchmarks import generated
 from benchmarks.generated import Sizes
 from tests.stored_clusters import configuration
+from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK, POSITIONS_IN_ONE_TASK
 from tsoffset.spark.session import spark_session

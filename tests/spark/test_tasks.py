@@ -11,11 +11,11 @@ from tests import stored_clusters as shared
 from tests.invoking import succeeds
 from tests.spark_worlds import mirrored
 from tsoffset.group_sync.cycle import StepsHere
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import tasks
 from tsoffset.spark.dataflow import plan_cycle
-from tsoffset.spark.flow import FlowTask
 
 # In a process of its own, which it changes for good.
 _FAULTS_OF_LATER_TASKS = """

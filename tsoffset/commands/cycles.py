@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
     from tsoffset.errors import ClusterUnreachable
     from tsoffset.flow.settings import FlowSettings
-    from tsoffset.spark.flow import CycleResult
+    from tsoffset.group_sync.flow_cycle import CycleResult
 
 
 class RunCycle(Protocol):
@@ -41,10 +41,10 @@ def flow_cycles(
     `state.dir`. `unreachable` has the error of each flow (by name) that is known to be unreachable.
     A cycle raises the error if Spark cannot start.
     """
+    from tsoffset.group_sync.flow_cycle import FlowTask, unreachable_cycle
     from tsoffset.group_sync.state import FlowCache, StateFile
     from tsoffset.kafka.clients import CLIENTS
-    from tsoffset.spark.dataflow import plan_cycle, run_cycle, unreachable_cycle
-    from tsoffset.spark.flow import FlowTask
+    from tsoffset.spark.dataflow import plan_cycle, run_cycle
     from tsoffset.spark.session import spark_session
 
     plans_here = only_plan and "spark.master" not in selection.settings.spark

@@ -32,7 +32,7 @@ from tsoffset.terminal.output import Format, Output
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
-    from tsoffset.spark.flow import CycleResult
+    from tsoffset.group_sync.flow_cycle import CycleResult
     from tsoffset.terminal.output import Tally
     from tsoffset.terminal.row_columns import RowFilter
 

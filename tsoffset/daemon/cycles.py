@@ -11,11 +11,11 @@ import structlog
 
 from tsoffset.config.selection import Selection
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.rows import Rows
 from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.sessions import Sessions
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.spark.flow import FlowTask
+from tsoffset.group_sync.flow_cycle import FlowTask
 
 log = structlog.get_logger(__name__)
 

@@ -18,8 +18,8 @@ from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.tables import BROKEN
-from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.row_columns import tally_of
 
 log = structlog.get_logger(__name__)

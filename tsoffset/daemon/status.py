@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.summary import Summary, SummaryKey
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.model import OutcomeKind, Reason
-from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.output import IN_PLACE, Tally, by_name, plural
 from tsoffset.version import __version__
 

@@ -23,7 +23,7 @@ from tsoffset.group_sync.arrow_tables import (
     concat_rows,
     matching_rows,
 )
-from tsoffset.spark.spent import Stage
+from tsoffset.group_sync.flow_cycle import Stage
 
 VERSION = 1
 """Version of both schemas. A later version may add columns, and removes none."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
-from tsoffset.cluster import Cluster, all_failed
+from tsoffset.cluster import Cluster
 from tsoffset.cycle.cache_update import describe_topics
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.errors import ClusterUnreachable
@@ -24,16 +24,22 @@ from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
 from tsoffset.group_sync.arrow_tables import as_arrow, concat_rows
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
+from tsoffset.group_sync.flow_cycle import (
+    CycleResult,
+    FlowTask,
+    ResolvedFlow,
+    Spent,
+    Stage,
+    unreachable_cycle,
+)
 from tsoffset.group_sync.replication import replication
 from tsoffset.group_sync.rows import ROWS, Rows, failed_row, rows_table
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import GroupListings, GroupType, Side, TopicDescription, TopicPartition
 from tsoffset.rule.partition_cache import binding
 from tsoffset.spark import packing
-from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow
 from tsoffset.spark.jobs import Jobs, Progress
 from tsoffset.spark.jvm import worker_logs
-from tsoffset.spark.spent import Spent, Stage
 from tsoffset.spark.steps import SparkSteps
 from tsoffset.spark.tasks import StepsInTask
 
@@ -99,17 +105,6 @@ def plan_cycle(
     except ClusterUnreachable as error:
         return unreachable_cycle(cycle.flow, error, cycle.seconds, cycle.spent)
     return cycle.result(start, done)
-
-
-def unreachable_cycle(
-    flow: FlowSettings,
-    error: ClusterUnreachable,
-    seconds: float = 0.0,
-    spent: Spent | None = None,
-) -> CycleResult:
-    """The cycle of a flow with a cluster that could not be reached: one failed row."""
-    rows = Rows(rows_table([failed_row(flow.name, all_failed(error))]))
-    return CycleResult(flow.name, rows, (), True, seconds, 0, 0, spent=spent or Spent())
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.cycle import CycleTables, DecidedTables, ReadGroups, ReadTables
+from tsoffset.group_sync.flow_cycle import Stage
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import PARTITION, semi_join
 from tsoffset.group_sync.translate import TranslatedTables
@@ -29,7 +30,6 @@ from tsoffset.spark import packing
 from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.limits import result_bytes, slots
-from tsoffset.spark.spent import Stage
 from tsoffset.spark.tasks import StepsInTask, run_step
 
 # A task may commit for this long after its job began: ten minutes, and longer with more

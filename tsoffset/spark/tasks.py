@@ -30,6 +30,7 @@ from tsoffset.group_sync.cycle import (
     read_groups,
     unread,
 )
+from tsoffset.group_sync.flow_cycle import FlowTask, ResolvedFlow, Spent, Stage
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import (
     BROKEN,
@@ -45,9 +46,7 @@ from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
 from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.flow import FlowTask, ResolvedFlow
 from tsoffset.spark.packing import POSITIONS_IN_ONE_TASK
-from tsoffset.spark.spent import Spent, Stage
 
 log = structlog.get_logger(__name__)
 

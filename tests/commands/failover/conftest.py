@@ -15,9 +15,9 @@ from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import run
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.rows import Rows, rows_table
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, TopicPartition
-from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 PAUSED = "A-%3EB.paused"

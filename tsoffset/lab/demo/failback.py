@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.rows import rows_table
 from tsoffset.lab.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.lab.demo.consumers import Reads, read_log
@@ -23,7 +24,6 @@ from tsoffset.lab.demo.topics import (
 )
 from tsoffset.lab.demo.verdict import GroupResult, Logs, conclusion, group_verdict
 from tsoffset.model import Row
-from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
 from tsoffset.terminal.row_columns import tally_of
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.lab.demo.clusters import FLOW, TARGET
 from tsoffset.lab.demo.consumers import Reads
 from tsoffset.lab.demo.narration import WAY_COLUMNS, verdict_columns
@@ -12,7 +13,6 @@ from tsoffset.lab.demo.topics import GROUPS
 from tsoffset.lab.demo.verdict import GroupResult, Resumed, conclusion, way
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import progress
 from tsoffset.terminal.row_columns import tally_of
 

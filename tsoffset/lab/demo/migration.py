@@ -22,6 +22,7 @@ from tsoffset.config.selection import Selection, Selector
 from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.rows import rows_table
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.demo.clusters import FLOW, SOURCE, TARGET, Clusters, change_settings
@@ -39,7 +40,6 @@ from tsoffset.replicators.checkpoints import (
     read_checkpoints,
 )
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices, progress
 from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.row_columns import tally_of

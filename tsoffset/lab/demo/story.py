@@ -11,6 +11,7 @@ from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
 from tsoffset.errors import CycleFailed
+from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.rows import rows_table
 from tsoffset.lab.demo.clusters import MECHANISM, SOURCE, TARGET, USER, Clusters, remote
 from tsoffset.lab.demo.consumers import Consumers, Reads, read_log
@@ -34,7 +35,6 @@ from tsoffset.lab.demo.verdict import GroupResult, Logs, Resumed, group_verdict
 from tsoffset.lab.embedded import KAFKA_VERSION
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
 from tsoffset.terminal.notices import progress
 from tsoffset.terminal.row_columns import tally_of

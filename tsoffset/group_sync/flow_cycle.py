@@ -1,20 +1,29 @@
-"""The input of a cycle (`FlowTask`) and its result (`CycleResult`)."""
+"""A flow's cycle as its caller sees it: the input (`FlowTask`), the cost (`Spent`) and the result
+(`CycleResult`).
 
+The driver and each task count their own cost. A task returns it with its result.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tsoffset.cluster import Connect
+from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.work import Cost
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import FlowSettings, reverse_of
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, reverse_of
 from tsoffset.group_sync.replication import REPLICATION
-from tsoffset.group_sync.rows import Rows
+from tsoffset.group_sync.rows import Rows, failed_row, rows_table
 from tsoffset.kafka import kafka_cluster
-from tsoffset.model import OutcomeKind
-from tsoffset.spark.spent import Spent, Stage
+from tsoffset.kafka.clients import CLIENTS, Traffic
+from tsoffset.model import OutcomeKind, Side
 from tsoffset.terminal.output import Tally
 
 
@@ -48,6 +57,42 @@ class ResolvedFlow(NamedTuple):
     flow: FlowSettings
     competing: tuple[FlowSettings, ...]
     reverse: FlowSettings | None
+
+
+class Stage(StrEnum):
+    """The stages of a cycle, in their order."""
+
+    LIST_GROUPS = "list_groups"
+    READ_COMMITS = "read_commits"
+    TRANSLATE = "translate"
+    SETTLE = "settle"
+
+
+@dataclass(slots=True)
+class Spent:
+    """The cost so far: seconds by stage, and traffic by side."""
+
+    seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
+    traffic: dict[Side, Traffic] = field(default_factory=lambda: dict.fromkeys(Side, Traffic()))
+
+    @contextmanager
+    def on(self, stage: Stage) -> Iterator[None]:
+        """Count the block's seconds for the stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - started
+
+    @contextmanager
+    def lease(self, side: Side, connect: Connect, settings: ClusterSettings) -> Iterator[Cluster]:
+        """A client of this side, as `Clients.lease`; its traffic during the block is counted."""
+        with CLIENTS.lease(connect, settings) as client:
+            before = Traffic.of(client)
+            try:
+                yield client
+            finally:
+                self.traffic[side] += Traffic.of(client) - before
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +144,14 @@ class CycleResult:
             **{f"{stage}_seconds": round(seconds_of[stage], 3) for stage in Stage},
             "seconds": round(seconds, 3),
         }
+
+
+def unreachable_cycle(
+    flow: FlowSettings,
+    error: ClusterUnreachable,
+    seconds: float = 0.0,
+    spent: Spent | None = None,
+) -> CycleResult:
+    """The cycle of a flow with a cluster that could not be reached: one failed row."""
+    rows = Rows(rows_table([failed_row(flow.name, all_failed(error))]))
+    return CycleResult(flow.name, rows, (), True, seconds, 0, 0, spent=spent or Spent())

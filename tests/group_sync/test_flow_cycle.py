@@ -1,16 +1,22 @@
-"""What a cycle on Spark is given and gives back."""
+"""What a cycle is given, what it costs and what it returns."""
 
 import pickle
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.kafka.test_clients import A, connect
 from tests.stored_clusters import configuration
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.flow_cycle import FlowTask, Spent
 from tsoffset.group_sync.rows import Rows, rows_table
-from tsoffset.model import OutcomeKind, Row
-from tsoffset.spark.flow import FlowTask
+from tsoffset.kafka.clients import Traffic
+from tsoffset.model import OutcomeKind, Row, Side
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 
 def row(group: str, source_offset: int) -> Row:
@@ -63,3 +69,28 @@ def test_task_travels_without_what_its_references_stand_for(tmp_path):
 def test_unknown_flow_is_bad_usage(tmp_path):
     with pytest.raises(UsageError):
         FlowTask(configuration(tmp_path, "A->B"), "X->Y").resolve()
+
+
+class Busy(MemoryCluster):
+    """Counts what it sends."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self.requests = Counter(fetch=7)
+        self.retries = 3
+        self.throttle_seconds = 0.5
+
+
+def test_what_a_client_sends_while_it_is_leased_is_counted():
+    """Not what it had sent before, and also where the block fails; a client that does not count
+    sends nothing."""
+    spent = Spent()
+    one = replace(A, alias="busy")
+    with suppress(OSError), spent.lease(Side.SOURCE, Busy, one) as busy:
+        busy.requests["fetch"] += 2
+        busy.retries += 1
+        busy.throttle_seconds += 1.5
+        raise OSError("in the middle")
+    with spent.lease(Side.TARGET, connect, A):
+        pass
+    assert spent.traffic == {Side.SOURCE: Traffic(2, 1, 1.5), Side.TARGET: Traffic()}
