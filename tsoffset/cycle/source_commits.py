@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tsoffset.cluster import Cluster
-from tsoffset.cycle.committed_offsets import committed_columns
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,

@@ -16,9 +16,8 @@ from typing import Protocol
 
 import polars as pl
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.cycle.cache_update import ranges_of
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
 from tsoffset.group_sync.read import target_commits, with_current

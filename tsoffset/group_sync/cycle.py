@@ -14,8 +14,7 @@ from typing import Protocol
 
 import polars as pl
 
-from tsoffset.cluster import Cluster
-from tsoffset.cycle.committed_offsets import committed_columns
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.cache_update import ranges_of
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import (
     CONSUMER_GROUPS,
     Claims,

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tsoffset.cluster import Cluster, Connect, all_failed
+from tsoffset.cluster import Cluster, Connect, all_failed, committed_columns
 from tsoffset.commands.compare.checkpoint_file import read_checkpoint_file
 from tsoffset.commands.compare.judgment import (
     CheckpointVerdict,
@@ -20,7 +20,6 @@ from tsoffset.commands.compare.judgment import (
 )
 from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.repeats import Span, check_repeats
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import SourceCommit, preflight, renamings_of, selected_groups
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import internal_topics

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tsoffset.cluster import Connect, all_failed
+from tsoffset.cluster import Connect, all_failed, committed_columns
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.trace import Explanation, Trace
 from tsoffset.commands.scope import did_you_mean
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings

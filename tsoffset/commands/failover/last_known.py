@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import structlog
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.commands.failover.verdicts import FailoverVerdict, GroupVerdict, words
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.cycle.source_commits import is_written_by, renamings_of, selected_groups
 from tsoffset.flow.security import Security
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings

@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter
 
-from tsoffset.cluster import Cluster
-from tsoffset.cycle.committed_offsets import committed_columns
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.cycle.source_commits import selected_groups
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings

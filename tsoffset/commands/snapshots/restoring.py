@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.model import (
     CommittedOffset,
     Failed,

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tsoffset.cluster import committed_columns
 from tsoffset.commands.check.flow_check import run_check
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.run import run_compare
@@ -19,7 +20,6 @@ from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection, Selector
-from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.flow_cycle import FlowTask
