@@ -14,7 +14,7 @@ from tsoffset.flow.policy import (
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     CommittedOffset,

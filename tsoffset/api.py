@@ -18,7 +18,7 @@ from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.rows import failed_row
 from tsoffset.kafka.cluster import KafkaCluster

@@ -15,7 +15,7 @@ from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
 from tsoffset.cycle import rounds
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.group_sync.cycle import StepsHere
+from tsoffset.group_sync.steps import StepsHere
 from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Precision

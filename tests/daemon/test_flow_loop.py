@@ -16,8 +16,8 @@ from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.group_sync.flow_cycle import CycleResult
-from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.rows import Rows, failed_row, rows_table
 from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.testing.memory_cluster import MemoryCluster

@@ -22,8 +22,9 @@ from tests.memory_flows import (
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.cycle import ReadGroups, StepsHere, after_read, unread
+from tsoffset.group_sync.cycle import ReadGroups, after_read
 from tsoffset.group_sync.read import groups_frame
+from tsoffset.group_sync.steps import StepsHere, unread
 from tsoffset.group_sync.tables import KNOWN
 from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import (

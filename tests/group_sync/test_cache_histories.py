@@ -21,7 +21,7 @@ from tests.replication_model import SOURCE, TARGET, build
 from tests.rule.test_translation_properties import assert_holds, assert_same, kinds
 from tests.translating import flow_of
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.model import (
     CommittedOffset,
     Failed,

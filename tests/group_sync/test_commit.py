@@ -21,7 +21,7 @@ from tests.memory_flows import (
 )
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.group_sync.same_logs import (
     is_same_topic,

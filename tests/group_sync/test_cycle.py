@@ -30,7 +30,7 @@ from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.model import (
     CommittedOffset,
     Failed,

@@ -24,7 +24,8 @@ from tsoffset.flow.policy import (
 )
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.cycle import StepsHere, read_groups
+from tsoffset.group_sync.cycle import read_groups
+from tsoffset.group_sync.steps import StepsHere
 from tsoffset.group_sync.tables import KNOWN
 from tsoffset.model import (
     CommittedOffset,

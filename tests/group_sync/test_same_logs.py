@@ -10,7 +10,7 @@ from tests.group_sync.test_cache import COPY, LATE, NO, ORDERS, Remembering, agr
 from tests.memory_flows import NOW_MS, Estate, failed, flow, messages, row_of, verdict, with_floor
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.group_sync.cycle import StepsHere
+from tsoffset.group_sync.steps import StepsHere
 from tsoffset.model import CommittedOffset, Failed, FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 

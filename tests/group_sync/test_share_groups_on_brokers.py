@@ -12,7 +12,7 @@ from tests.share_consumers import Delivered, Member, ShareConsumer, share_consum
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
 

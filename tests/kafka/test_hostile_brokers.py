@@ -28,7 +28,7 @@ from tests.kafka.wire.test_records import batch, read, sent
 from tests.memory_flows import Estate, flow, row_of
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row, TopicPartition
 

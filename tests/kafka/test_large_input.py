@@ -11,7 +11,7 @@ from kafka.protocol.metadata import MetadataRequest
 from tests.hostile_broker import METADATA, Brokers, Lie, ReceivedRequest, partition
 from tests.memory_flows import NOW_MS, Estate, flow, row_of
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.library_codec import LibraryCodec

@@ -23,8 +23,8 @@ from tests.spark_worlds import PARTITIONS, RECORDS, by_place, mirrored, outcomes
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.group_sync import in_process
 from tsoffset.group_sync.commit import FRESH_SECONDS
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.group_sync.flow_cycle import Stage
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.model import (
@@ -89,7 +89,7 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     flow = world.task().resolve()[0]
     expected = {
         (row.group, row.source_topic, row.partition): row
-        for row in in_process.cycle(flow, source, target, commit=commit)
+        for row in cycle(flow, source, target, commit=commit)
     }
     assert by_place(result) == expected
     assert result.groups == 4

@@ -11,7 +11,7 @@ from tests.copies import CopiedPartition
 from tests.memory_flows import flow
 from tests.producing import Stored
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
 
 

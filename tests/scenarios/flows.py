@@ -17,7 +17,7 @@ from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.model import OutcomeKind, Row, TopicPartition

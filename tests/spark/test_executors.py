@@ -11,7 +11,7 @@ from tests import stored_clusters as shared
 from tests.processes import parent
 from tests.spark_standalone import Standalone, standalone
 from tests.spark_worlds import PARTITIONS, RECORDS, SparkWorld, by_place, mirrored, outcomes, spread
-from tsoffset.group_sync import in_process
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark.session import spark_session
 
@@ -43,7 +43,7 @@ def test_cycle_on_separate_executors(world):
     world.meet("A", "read")
     result = world.cycle()
     flow = world.task().resolve()[0]
-    expected = in_process.cycle(flow, source, target)
+    expected = cycle(flow, source, target)
     assert by_place(result) == {(r.group, r.source_topic, r.partition): r for r in expected}
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed)) == 4 * PARTITIONS

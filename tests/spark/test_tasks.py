@@ -10,9 +10,9 @@ import pytest
 from tests import stored_clusters as shared
 from tests.invoking import succeeds
 from tests.spark_worlds import mirrored
-from tsoffset.group_sync.cycle import StepsHere
 from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.state import FlowCache
+from tsoffset.group_sync.steps import StepsHere
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import tasks
 from tsoffset.spark.dataflow import plan_cycle

@@ -1,6 +1,5 @@
-"""A cycle's stages over a `Cluster`: read commits, translate offsets in rounds.
+"""Reading the source's committed offsets, and translating them in rounds, over a `Cluster`.
 
-Each stage takes a batch and returns values, failures among them; `tsoffset.spark` runs the
-stages as tasks, `tsoffset.group_sync.in_process` runs them in this process (tests, and small
-plans).
+Each function takes a batch and returns values, failures among them. `tsoffset.group_sync.steps`
+calls them, in this process or in a Spark task.
 """

@@ -1,6 +1,7 @@
 """A sync cycle as tables (Polars).
 
-Start with `commit_rule`; `commit` sends what it decides, `tables` lists the columns.
+`flow_cycle` has what a cycle is given and returns, `cycle` the order of its steps. `commit_rule`
+decides what is committed, `commit` sends it, and `tables` lists the columns.
 
 A process that has used Polars must not be forked: its children hang.
 """

@@ -3,48 +3,40 @@
     groups -> log ranges -> source commits -> what is cached of them -> source offsets to translate
            -> translations -> commit rule and commits -> rows, and what to cache
 
-`Steps` talks to the clusters: in this process, or in Spark tasks.
+Its steps (`Steps`) run in this process, or in Spark tasks.
 """
 
 import time
-from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import polars as pl
 
-from tsoffset.cluster import Cluster, committed_columns
-from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, preflight
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.arrow_tables import as_arrow
 from tsoffset.group_sync.cache import (
     CachedTables,
     kept_pairs,
     kept_partitions,
     void_partitions,
-    with_cache,
     with_kept_translations,
     without_void,
 )
-from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
-from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
-from tsoffset.group_sync.read import (
-    groups_frame,
-    share_groups_of,
-    source_commits,
-    target_commits,
-    with_current,
-)
-from tsoffset.group_sync.rows import ROWS, with_acknowledged
+from tsoffset.group_sync.commit import Time
+from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.read import groups_frame
+from tsoffset.group_sync.rows import ROWS, failed_row, rows_of, with_acknowledged
 from tsoffset.group_sync.same_logs import (
     is_same_topic,
     leader_epochs,
-    source_logs,
     with_one_id,
     without_changed,
     without_lost,
 )
+from tsoffset.group_sync.steps import Steps, StepsHere
 from tsoffset.group_sync.tables import (
     ANSWER,
     CACHE,
@@ -54,10 +46,8 @@ from tsoffset.group_sync.tables import (
     PARTITION,
     PARTITIONS,
     READ_COMMITS,
-    SOURCE_COMMITS,
     SOURCE_OFFSET,
     SOURCE_TOPICS,
-    TARGET_COMMITS,
     TO_TRANSLATE,
     TRANSLATION,
     TRANSLATIONS,
@@ -69,127 +59,11 @@ from tsoffset.group_sync.tables import (
     select,
     semi_join,
 )
-from tsoffset.group_sync.translate import TranslatedTables, translate
-from tsoffset.model import Failed, OutcomeKind, Precision, Reason
+from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.rule.reasons import rewritten
 
 # COMMIT_WORK, and whether a row rests on a cached translation.
 _OPEN_WORK: Schema = {**COMMIT_WORK, "is_cached": pl.Boolean}
-
-
-ReadTables = tuple[pl.DataFrame, pl.DataFrame]
-"""READ_COMMITS in the order of group, topic and partition; and what is cached (CACHE) without a
-commit."""
-
-DecidedTables = tuple[pl.DataFrame, Cost]
-"""COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent."""
-
-
-class Steps(Protocol):
-    """The steps of a cycle that talk to the clusters."""
-
-    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        """The logs of cached partitions (PARTITIONS) now."""
-
-    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
-        """Read GROUPS. `cached` (CACHE) is of these groups; `ranges` are LOG_RANGES."""
-
-    def source_logs(
-        self, topics: Collection[str], epochs: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """SOURCE_TOPICS and EPOCH_ENDS (of LEADER_EPOCHS) as they are now."""
-
-    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
-        """Translate TO_TRANSLATE; the new PARTITIONS are based on `partitions`."""
-
-    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
-        """Decide COMMIT_WORK, and commit. Nothing is committed to topics other than `topics`
-        (TARGET_TOPICS)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepsHere:
-    """The steps in this process. With `commit`, commits are made until `until` (seconds since 1970
-    UTC)."""
-
-    flow: FlowSettings
-    source: Cluster
-    target: Cluster
-    competing_flows: Sequence[CompetingFlow] = ()
-    commit: bool = False
-    until: float | None = None
-    clock: Time = time
-
-    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
-        return log_ranges(self.flow, self.source, self.target, partitions)
-
-    def read(self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame) -> ReadTables:
-        """As `Steps.read`, with both clusters asked at once."""
-        names = cached["group"].unique(maintain_order=True).to_list()
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(
-                committed_columns,
-                self.target,
-                names,
-                share_groups=share_groups_of(groups),
-                require_stable=True,
-                within_seconds=READ_SECONDS,
-            )
-            commits = source_commits(self.flow, self.source, groups, self.competing_flows)
-            current = target_commits(asked.result())
-        return join_cache(commits, cached, ranges, current)
-
-    def source_logs(
-        self, topics: Collection[str], epochs: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        return source_logs(self.source, topics, epochs)
-
-    def translate(self, offsets: pl.DataFrame, partitions: pl.DataFrame) -> TranslatedTables:
-        return translate(self.flow, self.source, self.target, offsets, partitions)
-
-    def decide_and_commit(self, work: pl.DataFrame, topics: pl.DataFrame) -> DecidedTables:
-        done = commit_groups(
-            self.flow,
-            self.target,
-            work,
-            commit_to=topics if self.commit else None,
-            until=self.until,
-            clock=self.clock,
-        )
-        return done.rows, Cost(commit_gap_seconds=done.longest_gap_seconds)
-
-
-def join_cache(
-    commits: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame, current: pl.DataFrame
-) -> ReadTables:
-    """SOURCE_COMMITS with what is cached of them as READ_COMMITS, and the rest of what is cached.
-    `current` is what the groups have on the target (TARGET_COMMITS)."""
-    rows, rest = with_cache(commits, cached, ranges)
-    rows = with_current(rows, current)
-    has_translation = pl.col("current_target_offset").is_between("known_from", "known_to")
-    is_unchanged = (pl.col("is_cached") & has_translation).fill_null(False)
-    return select(rows.with_columns(is_unchanged=is_unchanged), READ_COMMITS), rest
-
-
-def unread(groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed) -> ReadTables:
-    """What `Steps.read` returns if none of the groups could be read: everything stays cached."""
-    rows = groups.select("group", reason=pl.lit(failed.kind), message=pl.lit(failed.message))
-    commits = select(rows, SOURCE_COMMITS)
-    return join_cache(commits, cached, KnownLogs.none().ranges, empty(TARGET_COMMITS))
-
-
-def failed_translations(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
-    """What `Steps.translate` returns if nothing could be translated."""
-    return select(
-        offsets.select(
-            *SOURCE_OFFSET,
-            reason=pl.lit(failed.kind),
-            message=pl.lit(failed.message),
-            holds=pl.lit(False),
-            rewrites_timestamps=pl.lit(False),
-        ),
-        TRANSLATIONS,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +111,36 @@ def cycle_tables(
 ) -> CycleTables:
     """One cycle of these groups, which are in the order of their names."""
     return after_read(flow, steps, cache, read_groups(steps, groups, cache))
+
+
+def cycle(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    *,
+    commit: bool = True,
+    competing_flows: Sequence[CompetingFlow] = (),
+    cache: CachedTables | None = None,
+    clock: Time = time,
+) -> list[Row]:
+    """One cycle of a flow in this process, without Spark: for tests and small estates.
+
+    Returns one row per group and partition with a source commit, as docs/commands.md
+    says. Commits nothing where `commit` is False or the flow is only planned
+    (`sync.group.offsets.enabled = false`). `cache` is that of the last cycle; this
+    one updates it. `clock` measures how long groups wait. Raises ClusterUnreachable.
+    """
+    cache = CachedTables() if cache is None else cache
+    start = preflight(flow, source, target)
+    steps = StepsHere(
+        flow, source, target, competing_flows, commit=commit and flow.commits, clock=clock
+    )
+    done = cycle_tables(flow.name, steps, start.groups, cache)
+    cache.learn(done.cache)
+    return [
+        *(failed_row(flow.name, failure) for failure in start.failures),
+        *rows_of(as_arrow(done.rows, ROWS)),
+    ]
 
 
 def read_groups(steps: Steps, groups: Sequence[GroupWork], cache: CachedTables) -> ReadGroups:

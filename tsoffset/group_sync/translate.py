@@ -33,7 +33,7 @@ def translate(
     offsets: pl.DataFrame,
     partitions: pl.DataFrame,
 ) -> TranslatedTables:
-    """As `group_sync.cycle.Steps.translate`, in this process."""
+    """As `group_sync.steps.Steps.translate`, in this process."""
     work = work_by_partition(offsets, partitions)
     done = translate_with_cache(flow, source, target, work)
     learned = (one.learned.cache for one in done.partitions)

@@ -18,15 +18,10 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.arrow_tables import as_arrow
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit_rule import decide
-from tsoffset.group_sync.cycle import (
-    DecidedTables,
-    ReadTables,
-    StepsHere,
-    cycle_tables,
-    join_cache,
-)
+from tsoffset.group_sync.cycle import cycle_tables
 from tsoffset.group_sync.read import groups_frame, source_commits, with_current
 from tsoffset.group_sync.rows import ROWS, rows_of
+from tsoffset.group_sync.steps import DecidedTables, ReadTables, StepsHere, join_cache
 from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
 from tsoffset.model import (
     CommittedOffset,

@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.cycle import CycleTables, DecidedTables, ReadGroups, ReadTables
+from tsoffset.group_sync.cycle import CycleTables, ReadGroups
 from tsoffset.group_sync.flow_cycle import Stage
 from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.steps import DecidedTables, ReadTables
 from tsoffset.group_sync.tables import PARTITION, semi_join
 from tsoffset.group_sync.translate import TranslatedTables
 from tsoffset.model import TopicPartition
@@ -49,7 +50,7 @@ _BYTES_A_ROW = 256
 
 
 class SparkSteps:
-    """`tsoffset.group_sync.cycle.Steps`, spread over Spark's tasks.
+    """`tsoffset.group_sync.steps.Steps`, spread over Spark's tasks.
 
     `coordinators` has the coordinator of each source group, and `leaders` returns the leaders of
     source partitions. Both only decide which work shares a task. `other_flows` is the number of

@@ -1,7 +1,7 @@
 """The work of a Spark task: one step of a cycle, or all steps, in a worker process.
 
 A task receives and returns tables as bytes (`tsoffset.spark.cells`), and runs the step of the same
-name in `tsoffset.group_sync.cycle`. It raises no error of its step: the rows fail instead.
+name in `tsoffset.group_sync.steps`. It raises no error of its step: the rows fail instead.
 """
 
 import ctypes
@@ -19,19 +19,16 @@ from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.work import Cost
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.group_sync.commit import failed_results
-from tsoffset.group_sync.cycle import (
-    CycleTables,
-    DecidedTables,
-    ReadGroups,
-    ReadTables,
-    StepsHere,
-    after_read,
-    failed_translations,
-    read_groups,
-    unread,
-)
+from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, read_groups
 from tsoffset.group_sync.flow_cycle import FlowTask, ResolvedFlow, Spent, Stage
 from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.steps import (
+    DecidedTables,
+    ReadTables,
+    StepsHere,
+    failed_translations,
+    unread,
+)
 from tsoffset.group_sync.tables import (
     BROKEN,
     EPOCH_ENDS,
@@ -61,7 +58,7 @@ _KEPT_BYTES = 134_217_728
 
 @dataclass(frozen=True, slots=True)
 class StepsInTask:
-    """`tsoffset.group_sync.cycle.Steps` of one cycle, as they are sent to the workers. An error
+    """`tsoffset.group_sync.steps.Steps` of one cycle, as they are sent to the workers. An error
     becomes failed rows.
 
     `cycle` is a unique id: a worker resolves the configuration once for each cycle, so a changed

@@ -146,7 +146,7 @@ def test_what_a_replicator_changes_is_named_with_what_fits(rewrite, what, settin
 @pytest.mark.parametrize("rewrite", [same, value_changed, key_changed])
 def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite):
     """With the advised match the same copies are no problem any more: to `check` as to `plan`."""
-    from tsoffset.group_sync.in_process import cycle
+    from tsoffset.group_sync.cycle import cycle
 
     source, target = mirrored({"orders": rewrite})
     before = of_copies(checked(flow(), source, target)).get("topic A.orders")

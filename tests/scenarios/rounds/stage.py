@@ -19,7 +19,7 @@ from tests.scenarios.rounds.plans import Plan, Shift, plan
 from tests.waiting import wait_until
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.model import Row
