@@ -17,9 +17,9 @@ from typing import Protocol
 import polars as pl
 
 from tsoffset.cluster import Cluster, committed_columns
-from tsoffset.cycle.cache_update import ranges_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
+from tsoffset.group_sync.log_ranges import with_log_ranges
 from tsoffset.group_sync.read import target_commits, with_current
 from tsoffset.group_sync.same_logs import is_same_topic, target_topics, without_changed
 from tsoffset.group_sync.send import send
@@ -33,15 +33,7 @@ from tsoffset.group_sync.tables import (
     null_where,
     select,
 )
-from tsoffset.model import (
-    Failed,
-    FailureKind,
-    Isolation,
-    LogRange,
-    OutcomeKind,
-    Reason,
-    TopicPartition,
-)
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason
 
 FRESH_SECONDS = 2.0
 # A coordinator that takes longer to answer is asked apart from the others.
@@ -401,25 +393,3 @@ def _decide_with_own_log_end(
     )
     again = select(decide(rows, floor), _DONE)
     return pl.concat([done.filter(is_past.ne_missing(True)), again]).sort("row")
-
-
-def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the ranges of the target's logs as they are now, open transactions included;
-    null for those that cannot be read."""
-    partitions = rows.select("target_topic", "partition").unique(maintain_order=True)
-    asked = [TopicPartition(*partition) for partition in partitions.iter_rows()]
-    found = ranges_of(target, asked, Isolation.READ_UNCOMMITTED)
-    ranges = pl.DataFrame(
-        [
-            (partition.topic, partition.partition, log.start, log.end)
-            for partition, log in found.items()
-            if isinstance(log, LogRange)
-        ],
-        {
-            name: COMMIT_WORK[name]
-            for name in ("target_topic", "partition", "target_start", "target_end")
-        },
-        orient="row",
-    )
-    rows = rows.drop("target_start", "target_end")
-    return left_join(rows, ranges, ["target_topic", "partition"])

@@ -1,6 +1,7 @@
-"""Which cached partitions still have the same logs, and the ranges of these logs now.
+"""The ranges of logs now, and which cached partitions still have the same logs.
 
-Read before the groups' commits: a commit behind these ends is not cached, and is translated.
+Cached partitions are looked up before the groups' commits are read: a commit behind these ends is
+not cached, and is translated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +16,16 @@ from tsoffset.cycle.cache_update import Ranges, describe_topics, identities, ran
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.same_logs import topics_frame
-from tsoffset.group_sync.tables import LOG_RANGES, PARTITION, TARGET_TOPICS, empty
+from tsoffset.group_sync.tables import (
+    COMMIT_WORK,
+    LOG_RANGES,
+    PARTITION,
+    TARGET_TOPICS,
+    empty,
+    left_join,
+)
 from tsoffset.group_sync.translate import partition_caches
-from tsoffset.model import Failed, Isolation, TopicPartition
+from tsoffset.model import Failed, Isolation, LogRange, TopicPartition
 from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
 
 _VOID = {name: LOG_RANGES[name] for name in PARTITION}
@@ -112,3 +120,25 @@ def _logs(
     topics = describe_topics(cluster, {one.topic for one in partitions})
     found = identities(topics, partitions)
     return found, [ranges_of(cluster, partitions, isolation) for isolation in isolations]
+
+
+def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the ranges of the target's logs as they are now, open transactions included;
+    null for those that cannot be read."""
+    partitions = rows.select("target_topic", "partition").unique(maintain_order=True)
+    asked = [TopicPartition(*partition) for partition in partitions.iter_rows()]
+    found = ranges_of(target, asked, Isolation.READ_UNCOMMITTED)
+    ranges = pl.DataFrame(
+        [
+            (partition.topic, partition.partition, log.start, log.end)
+            for partition, log in found.items()
+            if isinstance(log, LogRange)
+        ],
+        {
+            name: COMMIT_WORK[name]
+            for name in ("target_topic", "partition", "target_start", "target_end")
+        },
+        orient="row",
+    )
+    rows = rows.drop("target_start", "target_end")
+    return left_join(rows, ranges, ["target_topic", "partition"])

@@ -23,8 +23,9 @@ from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.commit import commit_groups, with_log_ranges
+from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.commit_rule import REWINDABLE
+from tsoffset.group_sync.log_ranges import with_log_ranges
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.same_logs import (
     is_same_topic,
