@@ -20,7 +20,7 @@ from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.group_sync.rows import ROWS, Rows, rows_table
 from tsoffset.metrics.table import Declared
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
-from tsoffset.server.api import Metrics, application
+from tsoffset.server.application import Metrics, application
 from tsoffset.server.guard import Guard, Hosts
 from tsoffset.server.listeners import serve
 from tsoffset.terminal.row_columns import tally_of

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.lab.embedded.certificates import Authority
-from tsoffset.server.api import Metrics
+from tsoffset.server.application import Metrics
 from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advertised_url
 
 ANY = "http://127.0.0.1:0"

@@ -1,2 +1,2 @@
-"""What `run` serves over HTTP: the REST API (`api`), its documentation, the metrics and the status
-page, at the addresses of `listeners`; `guard` is what every request passes first."""
+"""What `run` serves over HTTP (`application`): the REST API (`api`), its documentation, the metrics
+and the status page, at the addresses of `listeners`; `guard` is what every request passes first."""

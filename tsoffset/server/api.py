@@ -4,16 +4,15 @@ Names in paths are percent-encoded; `/` in a group's name may be unencoded.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 
 from tsoffset.cluster import Connect
 from tsoffset.daemon.daemon import Daemon
@@ -22,7 +21,6 @@ from tsoffset.daemon.status import Board, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Entry, SummaryKey
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings, ServerSettings
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
     StepOf,
@@ -34,118 +32,21 @@ from tsoffset.server.flows import (
     resumptions,
     row_answers,
 )
-from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
-from tsoffset.server.problems import Refused, Unchanged, add_problems, problem_response
+from tsoffset.server.problems import Refused, Unchanged, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
 from tsoffset.terminal.next_step import next_step
-from tsoffset.version import __version__
-
-Metrics = Callable[[str], tuple[bytes, str]]
-"""From the `Accept` header ("" if absent) to the metrics and their content type."""
 
 
-def application(
-    settings: ServerSettings,
-    board: Board,
-    controls: Daemon,
-    history: PastCycles,
-    *,
-    metrics: Metrics | None = None,
-    alive: Callable[[], bool] = lambda: True,
-    connect: Connect = KafkaCluster,
-) -> FastAPI:
-    """The API with its documentation, the metrics, and the status page; to be served behind a
-    `Guard`.
-
-    `alive` returns whether the flows' loops run; `connect` opens a flow's clusters.
-    """
-    app = FastAPI(
-        title="tsoffset",
-        version=__version__,
-        description="The state of tsoffset's flows: what each cycle did, and the target offsets"
-        " that a failover would use. Times are seconds since 1970 UTC. Percent-encode"
-        " names in paths: `A->B` is `A-%3EB`.",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        generate_unique_id_function=_operation,
-    )
-    add_problems(app)
-    _add_probes(app, board, alive)
-    # Not `include_router`, which would build each route once more at the first request.
-    app.router.routes += _Routes(settings, board, controls, history, connect).router.routes
-    if metrics is not None:
-        _add_metrics(app, settings, metrics)
-    add_pages(app)
-    _summarize(app.routes)
-    return app
-
-
-def _summarize(routes: Iterable[BaseRoute]) -> None:
-    """Use the first sentence of each endpoint's description as its summary, instead of the name of
-    its function."""
-    for route in routes:
-        if isinstance(route, APIRoute) and route.description and route.summary is None:
-            first, _, rest = " ".join(route.description.split()).partition(". ")
-            route.summary, route.description = first.removesuffix("."), rest
-
-
-def _operation(route: APIRoute) -> str:
+def operation_id(route: APIRoute) -> str:
+    """The name of the operation in the API's schema."""
     return route.name
 
 
-def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
-    # `async`, so that they need no thread of the pool, which slow requests may have used up.
-    @app.get(
-        "/healthz",
-        tags=["probes"],
-        responses={503: problem_response("A flow's loop has ended or hangs.")},
-    )
-    async def healthz() -> answers.Health:
-        """Liveness: 200 while the flows' loops run, whether or not the clusters can be reached."""
-        if alive():
-            return answers.Health(ok=True)
-        raise Refused(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "the loop of a flow has ended or hangs",
-            "restart the process, and read its log for the cause",
-        )
+class Routes:
+    """The routes of the API, in `router`."""
 
-    @app.get(
-        "/readyz", tags=["probes"], responses={503: problem_response("No cycle has ended yet.")}
-    )
-    async def readyz() -> answers.Health:
-        """Readiness: 200 when the configuration is loaded and the first cycle has ended, with or
-        without success."""
-        if board.ready:
-            return answers.Health(ok=True)
-        raise Refused(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "no cycle has ended yet",
-            "wait for the first cycle; /api/v1/flows shows when it started",
-        )
-
-
-def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> None:
-    @app.get(
-        "/metrics",
-        tags=["metrics"],
-        dependencies=[Depends(access.require_reader(settings))],
-        response_class=Response,
-        responses={
-            200: {"description": "Metrics.", "content": {"text/plain": {}}},
-            "default": problem_response(),
-        },
-    )
-    def metrics_now(request: Request) -> Response:
-        """Metrics for Prometheus, described in docs/metrics.md."""
-        body, media_type = metrics(request.headers.get("accept", ""))
-        return Response(body, headers={"content-type": media_type})
-
-
-class _Routes:
     def __init__(
         self,
         settings: ServerSettings,
@@ -158,7 +59,7 @@ class _Routes:
         self._remotes = Remotes(settings, board.now)
         self.router = APIRouter(
             prefix="/api/v1",
-            generate_unique_id_function=_operation,
+            generate_unique_id_function=operation_id,
             responses={"default": problem_response()},
             dependencies=[Depends(refuse_unknown_parameters)],
         )

@@ -24,7 +24,7 @@ from tsoffset.daemon.status import Board
 from tsoffset.errors import ListenerError
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.api import Metrics, application
+from tsoffset.server.application import Metrics, application
 from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts
 
 log = structlog.get_logger(__name__)
