@@ -26,7 +26,7 @@ from tsoffset.records import Numbers
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
 from tsoffset.testing.memory_cluster.faults import Verb
 from tsoffset.testing.memory_cluster.groups import not_sent
-from tsoffset.testing.memory_cluster.topics import MemoryPartition
+from tsoffset.testing.memory_cluster.state import MemoryPartition
 
 TOPIC = "orders"
 REMOTE = "A.orders"

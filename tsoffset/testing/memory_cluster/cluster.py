@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 from uuid import NAMESPACE_OID, uuid5
-from zlib import crc32
 
 from tsoffset.cluster import Cluster, leaderless
 from tsoffset.committed import CommittedColumns
@@ -28,22 +27,20 @@ from tsoffset.model import (
     Resource,
     Rights,
     TimedOffset,
-    TimestampType,
     TopicDescription,
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import FetchedRange, OffsetHeader, RawFetchedRange
-from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
+from tsoffset.records import FetchedRange, RawFetchedRange
+from tsoffset.testing.memory_cluster.faults import Request, Verb
 from tsoffset.testing.memory_cluster.groups import (
     RETRY_SECONDS,
     MemoryGroup,
     metadata_length,
     not_sent,
 )
-from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
-from tsoffset.testing.memory_cluster.rights import MemoryRights
-from tsoffset.testing.memory_cluster.topics import DEFAULT_CONFIGS, MemoryPartition, MemoryTopic
+from tsoffset.testing.memory_cluster.log import PartitionLog
+from tsoffset.testing.memory_cluster.state import MemoryPartition, MemoryState
 
 _Asked = TypeVar("_Asked", TopicPartition, ReadFrom, FirstAtTime, Youngest)
 _Answer = TypeVar("_Answer")
@@ -51,7 +48,7 @@ _Answer = TypeVar("_Answer")
 _VERSION = "4.3"
 
 
-class MemoryCluster(Cluster):
+class MemoryCluster(MemoryState, Cluster):
     """A small Kafka in memory: deterministic, picklable, for tests without a broker.
 
     Fill it with `create_topic`, `log` and `group`, make it fail with `fail`, and use it through the
@@ -59,135 +56,6 @@ class MemoryCluster(Cluster):
     time is `clock.now_ms` and changes only by hand.
     Everything is allowed until `allowed` restricts it.
     """
-
-    def __init__(
-        self,
-        alias: str = "memory",
-        *,
-        brokers: int = 1,
-        max_metadata_length: int = 4096,
-        clock: Clock | None = None,
-        offset_header: OffsetHeader | None = None,
-    ) -> None:
-        self._alias = alias
-        self._offset_header = offset_header
-        self._brokers = brokers
-        self._max_metadata_length = max_metadata_length
-        self._topics: dict[str, MemoryTopic] = {}
-        self._topics_made = 0
-        self._groups: dict[str, MemoryGroup] = {}
-        self._faults = Faults()
-        self.clock = clock or Clock()
-        self.unreachable = False
-        self.allowed = MemoryRights()
-        self.requests: list[Request] = []
-        self.commits: list[tuple[str, TopicPartition, CommittedOffset]] = []
-
-    # --- filling --------------------------------------------------------------------------
-
-    def create_topic(
-        self,
-        topic: str,
-        partitions: int = 1,
-        *,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-        first_offset: int = 0,
-        internal: bool = False,
-        configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """A new topic, empty at `first_offset`. `configs` are only returned by `topic_configs`.
-        Raises ValueError if it exists."""
-        if topic in self._topics:
-            raise ValueError(f"topic {topic} exists on cluster {self.alias}")
-        self._topics_made += 1
-        name = f"{self.alias}/{topic}/{self._topics_made}"
-        self._topics[topic] = MemoryTopic(
-            str(uuid5(NAMESPACE_OID, name)),
-            [
-                MemoryPartition(
-                    PartitionLog(
-                        timestamp_type,
-                        first_offset=first_offset,
-                        clock=self.clock,
-                        offset_header=self._offset_header,
-                    ),
-                    leader=number % self._brokers,
-                )
-                for number in range(partitions)
-            ],
-            internal,
-            {**DEFAULT_CONFIGS, "message.timestamp.type": timestamp_type, **(configs or {})},
-        )
-
-    def delete_topic(self, topic: str) -> None:
-        """Also removes all offsets committed for it."""
-        del self._topics[topic]
-        for group in self._groups.values():
-            for offsets in (group.offsets, group.pending):
-                for partition in [known for known in offsets if known.topic == topic]:
-                    del offsets[partition]
-
-    def log(self, topic: str, partition: int = 0) -> PartitionLog:
-        """The log of a partition, to write to. Raises KeyError if it does not exist."""
-        return self._partition(TopicPartition(topic, partition)).log
-
-    def partition_numbers(self, topic: str) -> range:
-        """Raises KeyError if the topic does not exist."""
-        return range(len(self._topics[topic].partitions))
-
-    def elect_leader(
-        self, partition: TopicPartition, leader: int | None, *, log_end: int | None = None
-    ) -> None:
-        """Give a partition a new leader, and so a new leader epoch; None: no leader. In an unclean
-        election, the new leader's log ends at `log_end`: the records from there on are lost."""
-        state = self._partition(partition)
-        if leader is None:
-            state.leader = None
-        else:
-            state.elect(leader, state.log.end if log_end is None else log_end)
-
-    def group(self, name: str, type: GroupType = GroupType.CLASSIC) -> MemoryGroup:
-        """A group, to change freely; created (empty, of `type`) if it is new."""
-        return self._groups.setdefault(name, MemoryGroup(name, type))
-
-    def delete_group(self, name: str) -> None:
-        """Also removes its offsets."""
-        del self._groups[name]
-
-    def fail(
-        self,
-        failed: Failed,
-        *,
-        verb: Verb | None = None,
-        topic: str | None = None,
-        partition: TopicPartition | None = None,
-        group: str | None = None,
-        broker: int | None = None,
-        times: int | None = None,
-        takes_effect: bool = False,
-    ) -> Fault:
-        """Answer `failed` for every item that matches all given arguments (see `Fault`).
-
-        A partition's broker is its leader, a group's its coordinator. The failure of a broker that
-        lists groups is in `failed_brokers`.
-        """
-        fault = Fault(failed, verb, topic, partition, group, broker, times, takes_effect)
-        self._faults.append(fault)
-        return fault
-
-    def heal(self, fault: Fault | None = None) -> None:
-        """Remove one failure, or all."""
-        self._faults[:] = [known for known in self._faults if fault not in (None, known)]
-
-    def asked(self, verb: Verb) -> int:
-        """How many items of this verb were requested so far."""
-        return sum(len(request.items) for request in self.requests if request.verb is verb)
-
-    # --- the methods of Cluster -------------------------------------------------------------
-
-    @property
-    def alias(self) -> str:
-        return self._alias
 
     def describe(self) -> ClusterDescription:
         self._record_request(Verb.DESCRIBE, ())
@@ -340,20 +208,6 @@ class MemoryCluster(Cluster):
                 f"{verb}, cluster {self.alias}: made unreachable; set `unreachable` to False"
             )
         self.requests.append(Request(verb, items, isolation))
-
-    def _partition(self, partition: TopicPartition) -> MemoryPartition:
-        partitions = self._topics[partition.topic].partitions
-        if not 0 <= partition.partition < len(partitions):
-            raise KeyError(partition)
-        return partitions[partition.partition]
-
-    def _coordinator(self, group: str) -> int | None:
-        """None if the group's partition of `__consumer_offsets` has no leader."""
-        number = crc32(group.encode())
-        topic = self._topics.get(GROUP_OFFSETS_TOPIC)
-        if topic is None:
-            return number % self._brokers
-        return topic.partitions[number % len(topic.partitions)].leader
 
     def _leaderless(self) -> Failed | None:
         topic = self._topics.get(GROUP_OFFSETS_TOPIC)
