@@ -28,10 +28,11 @@ from tsoffset.model import (
 )
 from tsoffset.records import FetchedRange, Record, UnreadableRecords
 from tsoffset.rule.duplicates import earliest_of
-from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.evidence import Evidence, Last
+from tsoffset.rule.found import Unanswered
 from tsoffset.rule.frontier import last_copy
 from tsoffset.rule.inquiry import Inquiry, Question
-from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_partition
 

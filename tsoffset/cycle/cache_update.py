@@ -20,9 +20,10 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.found import Unanswered
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.partition_cache import (
     NOTHING,
     Holds,

@@ -26,11 +26,12 @@ from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
 from tsoffset.records import FetchedRange, Numbers, UnreadableRecords
-from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers
+from tsoffset.rule.found import Unanswered
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.mirror_restart import first_copied_behind
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.partition_cache import PartitionCache
 from tsoffset.rule.proof import passed_between
 from tsoffset.rule.search import prove_ends

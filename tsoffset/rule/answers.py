@@ -2,7 +2,8 @@
 record."""
 
 from tsoffset.model import Basis, Precision, Safety, Translated
-from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.pairs import Pair
 
 
 def make_answer(

@@ -18,8 +18,8 @@ from collections.abc import Generator
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Beginning
+from tsoffset.rule.found import Unknown
 from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

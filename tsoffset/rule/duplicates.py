@@ -16,8 +16,8 @@ from collections.abc import Generator, Sequence
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Evidence, Last, Run
+from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question, Search
-from tsoffset.rule.log_view import Absent, Found, Unknown
 from tsoffset.rule.older_records import read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET

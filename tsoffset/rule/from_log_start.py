@@ -9,9 +9,9 @@ from tsoffset.model import Basis, Side, Translated
 from tsoffset.records import Record
 from tsoffset.rule.answers import make_answer
 from tsoffset.rule.duplicates import earliest_equal
-from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.mirror_restart import first_copied_after, first_copied_behind, first_copy
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.search import pair_of
 
 TARGET = Side.TARGET

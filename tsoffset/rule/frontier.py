@@ -17,10 +17,11 @@ from collections.abc import Generator
 
 from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Last, Pair
+from tsoffset.rule.evidence import Last
+from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent, Found, Unknown
 from tsoffset.rule.older_records import older_before, read_to_the_end
+from tsoffset.rule.pairs import Pair
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

@@ -21,7 +21,8 @@ from tsoffset.model import (
 )
 from tsoffset.records import FetchedRange, Record, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.log_view import Absent, Found, Identity, Unanswered, Unknown
+from tsoffset.rule.found import Absent, Found, Unanswered, Unknown
+from tsoffset.rule.log_view import Identity
 
 # The sizes of consecutive reads, of a search for the next data record and of a scan.
 GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)

@@ -8,18 +8,10 @@ it.
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import chain
 from operator import attrgetter
 
-from tsoffset.model import (
-    Failed,
-    FailureKind,
-    LogRange,
-    TimedOffset,
-    TimestampType,
-    TopicPartition,
-)
+from tsoffset.model import LogRange, TimedOffset, TimestampType, TopicPartition
 from tsoffset.records import (
     ALL,
     FetchedRange,
@@ -30,6 +22,7 @@ from tsoffset.records import (
     compared_content,
     is_within,
 )
+from tsoffset.rule.found import Unanswered
 
 Identity = tuple[int | None, bytes | None, bytes | None]
 """What must be equal in a record and its copy: the timestamp always, key and value if they
@@ -44,45 +37,6 @@ _BESIDE_DISORDER = 4
 _MOST_NOT_INDEXED = 64
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
-
-
-class Absent(Enum):
-    """There is no such record: the range was read whole, up to the log's start or its end, or all
-    known records there are older."""
-
-    LOG_START = auto()
-    LOG_END = auto()
-
-
-class Unknown(Enum):
-    """It is not known whether such a record exists; never conclude anything from it.
-
-    NOT_FOUND: not found where its timestamp would place it. NOT_READ: the budget ended.
-    """
-
-    NOT_FOUND = auto()
-    NOT_READ = auto()
-
-
-Found = Record | Absent | Unknown
-"""The result of a search for a data record. Only `Absent` proves that it does not exist."""
-
-
-class Unanswered(Exception):
-    """A record that the rule needs could not be read; `failed` is the outcome of the source
-    offset."""
-
-    def __init__(self, failed: Failed) -> None:
-        super().__init__(failed)
-        self.failed = failed
-
-    @classmethod
-    def by_malformed(
-        cls, partition: TopicPartition, offset: int, error: UnreadableRecords
-    ) -> "Unanswered":
-        """For a malformed batch."""
-        text = f"read, {partition}@{offset}: {error}"
-        return cls(Failed(FailureKind.CORRUPT_BATCH, text))
 
 
 class LogView:

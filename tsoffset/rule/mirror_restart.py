@@ -13,10 +13,11 @@ from collections.abc import Generator
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.duplicates import earliest_of
-from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.evidence import Evidence, Last
+from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.frontier import last_copy
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent, Unknown
+from tsoffset.rule.pairs import Pair
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

@@ -21,8 +21,9 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.evidence import Evidence, Pair
-from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.found import Unanswered
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.translate import Translation
 from tsoffset.version import __version__
 

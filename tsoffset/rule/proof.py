@@ -21,11 +21,12 @@ from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
 from tsoffset.rule.beginning import find_beginning
 from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
-from tsoffset.rule.evidence import Beginning, Evidence, Pair
+from tsoffset.rule.evidence import Beginning, Evidence
+from tsoffset.rule.found import Unknown
 from tsoffset.rule.frontier import find_frontier, last_of_both
 from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unknown
 from tsoffset.rule.older_records import older_before, read_to_the_end
+from tsoffset.rule.pairs import Pair
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

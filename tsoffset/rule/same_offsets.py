@@ -29,9 +29,10 @@ from tsoffset.model import Basis, Outcome, Precision, Side
 from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import make_answer
-from tsoffset.rule.evidence import Pair, SharedOffset
+from tsoffset.rule.evidence import SharedOffset
+from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent, Unknown
+from tsoffset.rule.pairs import Pair
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

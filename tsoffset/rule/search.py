@@ -9,10 +9,11 @@ from collections.abc import Generator, Iterator
 from tsoffset.model import Side, TimedOffset
 from tsoffset.records import Record
 from tsoffset.rule.duplicates import earliest_equal
-from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.evidence import Evidence, Last
+from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent, Found, Unknown
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.proof import prove
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET

@@ -28,12 +28,13 @@ from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import make_answer
 from tsoffset.rule.duplicates import earliest_of
-from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.evidence import Evidence, Last
+from tsoffset.rule.found import Absent, Found, Unanswered, Unknown
 from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent, Found, Unanswered, Unknown
 from tsoffset.rule.mirror_restart import first_copied_behind, still_to_come
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.proof import by_time
 from tsoffset.rule.same_offsets import translate_to_itself
 from tsoffset.rule.search import NearerPairs, pair_of, seen_copy

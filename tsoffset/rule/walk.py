@@ -14,9 +14,9 @@ from enum import Enum, auto
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
-from tsoffset.rule.evidence import Pair
+from tsoffset.rule.found import Absent
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Absent
+from tsoffset.rule.pairs import Pair
 from tsoffset.rule.proof import by_frontier, prove_safety, time_tells_apart
 
 # More than a usual batch has; a longer walk costs too much for one offset.
