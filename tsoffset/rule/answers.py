@@ -1,6 +1,8 @@
 """A translated offset with its basis, its pairs, and the target offsets that resume at the same
 record."""
 
+from dataclasses import replace
+
 from tsoffset.model import Basis, Precision, Safety, Translated
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.pairs import Pair
@@ -35,4 +37,17 @@ def make_answer(
             if pair is not None
         ),
         next((it.safety for it in pairs if isinstance(it, Pair) and it.safety is not None), safety),
+    )
+
+
+def with_more(answer: Translated, rereads: int) -> Translated:
+    """The answer with a bound that is higher by this many re-reads."""
+    if not rereads:
+        return answer
+    bound = (answer.reread_bound or 0) + rereads
+    exact = answer.precision is Precision.EXACT
+    return replace(
+        answer,
+        reread_bound=bound,
+        precision=Precision.BOUNDED if exact else answer.precision,
     )

@@ -26,13 +26,13 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record
 from tsoffset.rule import reasons
-from tsoffset.rule.answers import make_answer
-from tsoffset.rule.duplicates import earliest_of
+from tsoffset.rule.answers import make_answer, with_more
 from tsoffset.rule.evidence import Evidence, Last
 from tsoffset.rule.found import Absent, Found, Unanswered, Unknown
 from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.mirror_end import at_mirror_end, ends_as_a_mirror, highest_seen
 from tsoffset.rule.mirror_restart import first_copied_behind, still_to_come
 from tsoffset.rule.pairs import Pair
 from tsoffset.rule.proof import by_time
@@ -88,6 +88,7 @@ class _OffsetTranslation:
         self.previous: Found = Unknown.NOT_READ
         self._best: Translated | None = None
         self._make_answer = partial(make_answer, evidence)
+        self._at_mirror_end = partial(at_mirror_end, self.inquiry, offset)
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
         """The steps of the design in their order."""
@@ -162,7 +163,7 @@ class _OffsetTranslation:
         self.previous = last
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
-        if not (yield from self._ends_as_a_mirror()):
+        if not (yield from ends_as_a_mirror(self.inquiry)):
             return None
         target = self.evidence.target
         if last is Absent.LOG_START:
@@ -183,20 +184,6 @@ class _OffsetTranslation:
             return self._make_answer(at, bound, Basis.ALL_READ, pair)
         return (yield from self._at_mirror_end(Basis.ALL_READ))
 
-    def _ends_as_a_mirror(self) -> Generator[Question, Answer, bool]:
-        """Whether the target's end may be an answer. A name that is equal on both sides does not
-        tell which is the mirror, and the target may end with records that the source never had
-        (failback under Identity). Then both logs must end with the same record."""
-        if self.evidence.failback:
-            return False
-        target = self.evidence.target
-        if self.evidence.is_remote_topic or target.start == target.end:
-            return True
-        if (yield from last_of_both(self.inquiry)) is None:
-            return False
-        last = yield from last_copy(self.inquiry)
-        return isinstance(last, Last) and last.is_last
-
     def _past_the_mirror(self) -> Attempt:
         """The highest record found on the target, if it is before C: the mirror may not have
         reached C. A walk passes the records behind its copy."""
@@ -211,7 +198,7 @@ class _OffsetTranslation:
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
         if not isinstance(last, Last):
             return None  # nothing shows that this is a mirror that keeps timestamps
-        highest = (yield from self._highest_seen(last)).highest
+        highest = (yield from highest_seen(self.inquiry, last)).highest
         if highest >= self.offset:
             # The mirror has passed C. If both logs end alike, that predicts where R lies.
             ends = yield from last_of_both(self.inquiry)
@@ -226,46 +213,6 @@ class _OffsetTranslation:
             if safety is not None:
                 return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
         return None
-
-    def _highest_seen(self, last: Last) -> Generator[Question, Answer, Last]:
-        """The copy of the highest source record that was found on the target. Tried are the last
-        target record that the source has, and the youngest. There may be higher ones."""
-        evidence, target = self.evidence, self.evidence.target
-        # Both records may have been dropped since `last` was found, to limit memory.
-        end = target.at(last.target_offset)
-        known = () if end is None else evidence.originals(end)
-        seen = replace(last, lowest=min((last.lowest, *known)), highest=max((last.highest, *known)))
-        youngest = yield from self.inquiry.youngest(TARGET)
-        if youngest is None or not target.start <= youngest.offset < target.end:
-            return seen
-        copy = yield from self.inquiry.next_data(TARGET, youngest.offset, shared=True)
-        if not isinstance(copy, Record):
-            return seen
-        yield from self.inquiry.original_of(copy)
-        originals = evidence.originals(copy)
-        if max(originals, default=-1) <= last.highest:
-            return seen
-        return Last(originals[0], originals[-1], copy.offset, is_last=False)
-
-    def _at_mirror_end(
-        self, basis: Basis, safety: Safety | None = None
-    ) -> Generator[Question, Answer, Translated]:
-        """The target's end, which is safe. The records that the group has read after the highest
-        one on the target are yet to be copied, and count as re-reads."""
-        copied = self.evidence.source.start - 1
-        last = yield from last_copy(self.inquiry)
-        if isinstance(last, Last):
-            seen = yield from self._highest_seen(last)
-            copied = yield from earliest_of(self.inquiry, seen)
-        if self.offset - copied <= LONGEST_WALK:
-            # Unknown offsets count as data, transaction markers included.
-            yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
-        reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
-        reread_bound += yield from still_to_come(self.inquiry, self.offset)
-        at = self.evidence.target.end
-        return self._make_answer(
-            at, reread_bound, basis, precision=Precision.FRONTIER, safety=safety
-        )
 
     def _from_trimmed_start(self) -> Attempt:
         """The target's log start, tried before any pair: a trimmed target may begin with a copy of
@@ -401,7 +348,7 @@ class _OffsetTranslation:
             more = yield from still_to_come(self.inquiry, self.offset)
         else:
             more = yield from first_copied_behind(self.inquiry, self.offset, pair)
-        return self._consider(_with_more(answer, more))
+        return self._consider(with_more(answer, more))
 
     def _answer(self, reached: Reached, safety: Safety | None = None) -> Translated:
         at, pairs = reached.target_offset, reached.pairs
@@ -465,16 +412,3 @@ class _OffsetTranslation:
         if (yield from last_copy(self.inquiry)) is Absent.LOG_START:
             return reasons.not_mirrored(*offset)
         return reasons.no_proof(*offset, self.inquiry.obstacle)
-
-
-def _with_more(answer: Translated, rereads: int) -> Translated:
-    """The answer with a bound that is higher by this many re-reads."""
-    if not rereads:
-        return answer
-    bound = (answer.reread_bound or 0) + rereads
-    exact = answer.precision is Precision.EXACT
-    return replace(
-        answer,
-        reread_bound=bound,
-        precision=Precision.BOUNDED if exact else answer.precision,
-    )
