@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter
+from typing import Any
 
 from kafka.errors import (
     IncompatibleBrokerVersion,
@@ -22,9 +23,8 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import TOPIC_AND_PARTITION, Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
-from tsoffset.kafka.wire import leader_epoch_codec
 from tsoffset.kafka.wire.frame_stream import Codec
-from tsoffset.kafka.wire.leader_epoch_codec import LeaderEpochCodec
+from tsoffset.kafka.wire.library_codec import LibraryCodec
 from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
     LOWEST,
@@ -47,12 +47,8 @@ from tsoffset.model import (
 
 LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, LOWEST, HIGHEST)
 _LIST_YOUNGEST = replace(LIST_OFFSETS, lowest=YOUNGEST_SINCE)
-_EPOCH_ENDS = Api(
-    "offset_for_leader_epoch",
-    OffsetForLeaderEpochRequest,
-    leader_epoch_codec.LOWEST,
-    leader_epoch_codec.HIGHEST,
-)
+# Before version 3, a client needs CLUSTER_ACTION.
+_EPOCH_ENDS = Api("offset_for_leader_epoch", OffsetForLeaderEpochRequest, 3, 4)
 
 _EARLIEST = -2
 _LATEST = -1
@@ -70,6 +66,11 @@ _ORDER_OF_LOOKUPS = attrgetter("partition.topic", "partition.partition", "timest
 
 # Offset and timestamp, as in the broker's answer.
 Found = tuple[int, int]
+
+_EpochsOfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+_EpochOfPartition = _EpochsOfTopic.OffsetForLeaderPartition
+_NO_REPLICA = -1
+_NO_TIME = -1
 
 
 class LogOffsets:
@@ -134,7 +135,7 @@ class LogOffsets:
         """Where each leader epoch ends in its log; None if the log has no such epoch."""
         asked = in_order(requests, attrgetter("partition.topic", "partition.partition", "epoch"))
         lookups = [(request.partition, request.epoch) for request in asked]
-        codec = partial(LeaderEpochCodec, self._connections.client.client_id, deadline)
+        codec = partial(_EpochEndsCodec, self._connections.client.client_id, deadline)
         found = _LookupRun(
             self._connections,
             self._topology,
@@ -290,3 +291,39 @@ def _timed_offset(found: Found | Failed) -> TimedOffset | Failed | None:
         return found
     offset, timestamp_ms = found
     return None if offset < 0 or timestamp_ms < 0 else TimedOffset(offset, timestamp_ms)
+
+
+class _EpochEndsCodec(LibraryCodec[Lookups]):
+    """OffsetForLeaderEpoch (KIP-320). Questions and answers have the form of those of ListOffsets,
+    with an epoch in place of a time."""
+
+    def __init__(self, client_id: str, deadline: Deadline, version: int) -> None:
+        super().__init__(_epoch_ends_request, client_id, deadline, version)
+
+    def decode(self, frame: memoryview) -> ListOffsetsAnswer:
+        """The offset of an epoch that the log does not have is -1."""
+        response = super().decode(frame)
+        topics = (
+            (
+                topic.topic,
+                tuple(
+                    (p.partition, p.error_code, _NO_TIME, p.end_offset) for p in topic.partitions
+                ),
+            )
+            for topic in response.topics
+        )
+        return ListOffsetsAnswer(response.throttle_time_ms, tuple(topics))
+
+
+def _epoch_ends_request(topics: Lookups, version: int) -> Any:
+    wanted = [
+        _EpochsOfTopic(
+            topic=name,
+            partitions=[
+                _EpochOfPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
+                for index, (current, epoch, _) in partitions.items()
+            ],
+        )
+        for name, partitions in topics.items()
+    ]
+    return OffsetForLeaderEpochRequest(replica_id=_NO_REPLICA, topics=wanted, version=version)
