@@ -1,37 +1,11 @@
-"""The fast path's positions of one partition, and its answers."""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+"""The fast path's answers in one partition."""
 
 import numpy as np
 
-from tsoffset.model import Side
 from tsoffset.records import Numbers
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, next_record
 from tsoffset.rule.translate import Translation
-
-
-@dataclass(frozen=True)
-class FastPathOffsets:
-    """Positions, ascending, each between two proven pairs of one distance (target offset minus
-    source offset), and these distances."""
-
-    offsets: Numbers
-    distances: Numbers
-
-    @cached_property
-    def looked_at(self) -> Mapping[Side, Numbers]:
-        """The offsets that the fast path reads on each side, ascending: the positions, their
-        predicted copies, and the neighbors of both."""
-        originals, images = self.offsets, self.offsets + self.distances
-        return {Side.SOURCE: _with_neighbors(originals), Side.TARGET: _with_neighbors(images)}
-
-
-def _with_neighbors(offsets: Numbers) -> Numbers:
-    found: Numbers = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1]))
-    return found
 
 
 class FastPathAnswers:

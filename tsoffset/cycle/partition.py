@@ -7,18 +7,18 @@ partition, the other positions need no translator: the fast path (`tsoffset.rule
 and answers them, together with those of other partitions.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learn
-from tsoffset.cycle.fast_path_answers import FastPathAnswers, FastPathOffsets
+from tsoffset.cycle.fast_path_answers import FastPathAnswers
+from tsoffset.cycle.fast_path_choice import FastPathChoice, FastPathOffsets, fast_path_pays
 from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.side_reads import SideReads
 from tsoffset.cycle.translator import Observe, PartitionQuestions, Translator
@@ -30,24 +30,11 @@ from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers
 from tsoffset.rule.found import Unanswered
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.mirror_restart import first_copied_behind
-from tsoffset.rule.pairs import Pair
 from tsoffset.rule.partition_cache import PartitionCache
-from tsoffset.rule.proof import passed_between
 from tsoffset.rule.search import prove_ends
 from tsoffset.rule.translate import Translation
 
 T = TypeVar("T")
-
-# If more positions than `_MANY_OUTSIDE` are outside all walks (no two pairs of equal distance lie
-# around them), three of them are probed by translators first, since the new pairs may enclose the
-# others. That is done `_PROBES` times at most.
-_MANY_OUTSIDE, _PROBES = 16, 3
-
-# The fast path decodes whole batches. Batches of up to `_SIDE_BY_SIDE` records are decoded side by
-# side, at a third of the cost. With larger batches, translators cost less, since they decode only
-# what they need, unless there is a position for every `_RECORDS_A_POSITION` records.
-_SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
 
 _NO_OFFSETS = np.zeros(0, np.int64)
 
@@ -77,20 +64,6 @@ class TranslatedPartition:
     target_range: LogRange | None = None
     target_rewrites_timestamps: bool = False
     source_log_end: int | None = None
-
-
-class _Walk(NamedTuple):
-    """The highest of some pairs of equal distance. `is_read_once` is true if no record below it has
-    its first copy above it, so that translations between these pairs re-read nothing."""
-
-    highest: Pair
-    is_read_once: bool
-
-
-def _offsets_between(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int]:
-    """Those of the offsets, ascending, that lie between the records of two pairs."""
-    first = bisect_right(offsets, lowest.source_offset)
-    return offsets[first : bisect_left(offsets, highest.source_offset)]
 
 
 class Partition:
@@ -125,12 +98,7 @@ class Partition:
         # What the fast path is to answer together with the positions of other
         # partitions, once there are no questions left.
         self.fast_path: FastPathOffsets | None = None
-        self._likely: tuple[Mapping[int, int], FastPathOffsets] | None = None
         self._not_on_fast_path: Sequence[int] = ()
-        # Only content identifies copies: no header that would have to be trusted, and no failback.
-        self._is_plain = flow.translation.offset_header is None and not work.failback
-        self._walks_asked_of: dict[int, _Walk] = {}  # by distance
-        self._probes_left = _PROBES
         self._evidence = Evidence(
             work.source,
             work.target,
@@ -141,6 +109,7 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             not_compacted=not_compacted,
         )
+        self._choice = FastPathChoice(self._evidence)
         self._fast_answers = FastPathAnswers(self._evidence)
         # Used while the outermost positions have their translators. Not with an observer, which
         # has to see every question.
@@ -208,10 +177,9 @@ class Partition:
         if not self._held:
             return dict.fromkeys(Side, _NO_OFFSETS)
         following = self._next()
-        distances = self._distances(following, self._walks()) or self._predicted_distances(
-            following
-        )
-        likely = self._at_distances(distances).looked_at
+        walks = self._choice.walks(self._held)
+        distances = self._choice.distances(following, walks) or self._choice.predicted(following)
+        likely = self._choice.at(distances).looked_at
         own = np.array(following, np.int64)
         return {**likely, Side.SOURCE: np.union1d(own, likely[Side.SOURCE])}
 
@@ -228,13 +196,6 @@ class Partition:
         if held is None and self._prefetch is not None:
             held = self._prefetch.reads[side].range_with(offset)
         return held
-
-    def _at_distances(self, distances: Mapping[int, int]) -> FastPathOffsets:
-        """The positions with their distances: the same object in every round."""
-        if self._likely is None or self._likely[0] != distances:
-            columns = np.array([[*distances], [*distances.values()]], np.int64)
-            self._likely = distances, FastPathOffsets(*columns)
-        return self._likely[1]
 
     def _unread(self, side: Side, offsets: Numbers) -> set[int]:
         """Offsets in the log (if its range is known) that no read has covered or tried."""
@@ -328,71 +289,28 @@ class Partition:
         return self._held[first:]
 
     def _go_on_with_the_next(self) -> None:
-        walks = self._walks()
-        for _, highest in walks:
-            walk = self._walks_asked_of.get(highest.distance)
-            if walk is None or walk.highest.source_offset < highest.source_offset:
-                note = partial(self._note_walk, highest)
-                self._ask(self._asked_whether_read_again(highest), note)
+        walks = self._choice.walks(self._held)
+        for highest in self._choice.new_walks(walks):
+            self._ask(self._choice.rereads(highest), partial(self._choice.note, highest))
         if self._open:
             return
         following = self._next()
-        distances = self._distances(following, walks)
+        distances = self._choice.distances(following, walks)
         outside = [offset for offset in following if offset not in distances]
-        if self._is_plain and len(outside) > _MANY_OUTSIDE and self._probes_left:
-            # A mirror that was restarted has a distance for each of its walks.
-            self._probes_left -= 1
-            probes = {outside[len(outside) * part // 4] for part in (1, 2, 3)}
+        if probes := self._choice.probes(outside):
             self._held = [offset for offset in self._held if offset not in probes]
             self._take_in_all()
             self._start_translators(sorted(probes))
             return
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
-        if self._fast_path_pays([*distances]):
-            self.fast_path = self._at_distances(distances)
+        batch = max(reads.batch_offsets for reads in self._reads.values())
+        if fast_path_pays([*distances], batch):
+            self.fast_path = self._choice.at(distances)
             self._not_on_fast_path = outside
         else:
             self._take_in_all()
             self._start_translators(following)
-
-    def _fast_path_pays(self, offsets: Sequence[int]) -> bool:
-        """Whether these, ascending, cost less on the fast path than by translators."""
-        if not offsets:
-            return False
-        batch = max(reads.batch_offsets for reads in self._reads.values())
-        span = offsets[-1] - offsets[0] + batch
-        return batch <= _SIDE_BY_SIDE or span <= len(offsets) * _RECORDS_A_POSITION
-
-    def _walks(self) -> list[tuple[Pair, Pair]]:
-        """The lowest and the highest pair of each walk that has waiting positions, and whose copies
-        are all safe."""
-        walks = self._evidence.pairs.walks() if self._is_plain else []
-        return [
-            (lowest, highest)
-            for lowest, highest in walks
-            if _offsets_between(self._held, lowest, highest)
-            and passed_between(self._evidence, lowest, highest)
-        ]
-
-    def _distances(
-        self, offsets: Sequence[int], walks: Sequence[tuple[Pair, Pair]]
-    ) -> dict[int, int]:
-        """The distance of the walk that each offset lies within. Offsets outside walks are missing,
-        and those of walks in which records are re-read."""
-        found: dict[int, int] = {}
-        for lowest, highest in walks:
-            walk = self._walks_asked_of.get(highest.distance)
-            if walk is None or walk.is_read_once:
-                found |= dict.fromkeys(_offsets_between(offsets, lowest, highest), highest.distance)
-        return found
-
-    def _predicted_distances(self, offsets: Sequence[int]) -> dict[int, int]:
-        """The distance of each offset that an earlier cycle's pairs predict; empty unless the two
-        outermost pairs agree."""
-        predictions = self._evidence.predictions if self._is_plain else ()
-        distances = {target - source for source, target in (*predictions[:1], *predictions[-1:])}
-        return dict.fromkeys(offsets, distances.pop()) if len(distances) == 1 else {}
 
     def _take_in_all(self) -> None:
         """Add all batches that were read to the evidence, whichever position asked for them: they
@@ -416,18 +334,6 @@ class Partition:
             self._evidence.forget_records(above)
 
     # --- the fast path ----------------------------------------------------------------------
-
-    def _asked_whether_read_again(self, pair: Pair) -> Generator[Question, Answer, int | None]:
-        """How many records before a pair were copied behind it for the first time; None if that
-        cannot be seen. If there are none, lower pairs of the same distance have none either."""
-        try:
-            inquiry = Inquiry(self._evidence)
-            return (yield from first_copied_behind(inquiry, pair.source_offset, pair))
-        except Unanswered:
-            return None
-
-    def _note_walk(self, highest: Pair, rereads: int | None) -> None:
-        self._walks_asked_of[highest.distance] = _Walk(highest, rereads == 0)
 
     def fetched_ranges(self, side: Side) -> Iterator[FetchedRange]:
         """All that is held of a side's log; a record may be in several of them."""
