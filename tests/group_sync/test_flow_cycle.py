@@ -13,24 +13,9 @@ from tests.stored_clusters import configuration
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync.flow_cycle import FlowTask, Spent
-from tsoffset.group_sync.rows import Rows, rows_table
 from tsoffset.kafka.clients import Traffic
-from tsoffset.model import OutcomeKind, Row, Side
+from tsoffset.model import Side
 from tsoffset.testing.memory_cluster import MemoryCluster
-
-
-def row(group: str, source_offset: int) -> Row:
-    place = (group, "orders", 0, source_offset, None, "A.orders", None, None)
-    return Row("A->B", *place, OutcomeKind.UNCHANGED)
-
-
-def test_rows_are_counted_and_walked_through():
-    """Rows that lie in an Arrow table can be counted, and walked through any number of times."""
-    rows = [row(f"g{number}", number) for number in range(5)]
-    found = Rows(rows_table(rows))
-    assert list(found) == rows
-    assert len(found) == 5
-    assert rows[3] in found
 
 
 def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path):
