@@ -35,10 +35,10 @@ def older_before(inquiry: Inquiry, oldest: Oldest) -> Generator[Question, Answer
     """The target offset before which everything is older than these source records.
 
     A lookup that answers an offset is right: all segments before hold older records (docs/design.md
-    has an exception in tiered storage). A lookup without an answer proves nothing by itself: the broker searches only the first segment
-    whose largest timestamp reaches the time, and compaction, or a log start in mid-segment, may
-    have removed the record there. So the target's youngest record must be older, too. A record
-    without a timestamp is found by no lookup.
+    has an exception in tiered storage). A lookup without an answer proves nothing by itself: the
+    broker searches only the first segment whose largest timestamp reaches the time, and compaction,
+    or a log start in mid-segment, may have removed the record there. So the target's youngest
+    record must be older, too. A record without a timestamp is found by no lookup.
     """
     evidence = inquiry.evidence
     target = evidence.target
