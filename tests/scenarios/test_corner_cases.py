@@ -64,7 +64,7 @@ def tiered_properties(jar: Path, folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tiered(tmp_path_factory) -> Iterator[Contents | None]:
     """A cluster with tiered storage; None where its jar cannot be fetched."""
     try:
@@ -85,9 +85,10 @@ def tiered(tmp_path_factory) -> Iterator[Contents | None]:
         yield contents
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def flows(source, target, tiered, tmp_path_factory) -> Iterator[Flows]:
-    """All topics filled and mirrored."""
+    """All topics filled and mirrored. Once in a session: xdist may run tests of other modules
+    between those of this one, and then the topics are there already."""
     clusters = {"here": source, "there": target}
     filled = [DELETED, SOURCE_ANEW, TARGET_ANEW]
     topics = {FLOW: [*filled, UNSTAMPED]}

@@ -52,7 +52,7 @@ class MirroredTable:
     theirs: Mapping[str, int]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mirrored(source, target, tmp_path_factory) -> MirroredTable:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second. The groups are there before
     the mirror begins, as a running estate has them, and go to their positions when all is mirrored,
