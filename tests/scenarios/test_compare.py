@@ -54,7 +54,7 @@ class Peers:
         return {(pair["group"], pair["partition"]): pair for pair in found}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def peers(source, target, unique, tmp_path_factory) -> Peers:
     """Groups at many depths of two partitions, mirrored, checkpointed and synced; then
     MirrorMaker 2 is stopped."""

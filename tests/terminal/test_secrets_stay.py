@@ -159,7 +159,7 @@ def forms_of(canary: str) -> Iterator[bytes]:
         yield encoded[4:-4]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def run(secured, tmp_path_factory) -> Iterator[CommandTraces]:
     """A topic and its copy on one broker, a group on it, and rights for all that tsoffset does."""
     admin = Contents(secured.broker.admin)
