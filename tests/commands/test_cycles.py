@@ -6,7 +6,7 @@ import pytest
 
 from tests.configured import properties_file
 from tests.invoking import in_memory
-from tests.memory_flows import Estate, mirrored_estate
+from tests.memory_flows import UNCHANGED, WOULD_COMMIT, Estate, mirrored_estate, skipped, verdict
 from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
 from tsoffset.model import Failed, FailureKind, GroupType, Reason, Row
@@ -66,6 +66,37 @@ def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path, monkeypatch)
     groups = ["ahead", "billing", "busy", "new", "sharing"]
     assert [row.group for row in found.rows] == groups
     assert sorted(row.group for row in unlisted.rows if row.group) == groups
+
+
+@pytest.mark.parametrize("alias", ["A", "B"])
+def test_a_group_that_is_reset_on_one_cluster_is_not_moved_forward_from_the_other(alias, tmp_path):
+    """Flows go both ways, and both groups are stopped. What a flow has made of an offset is not
+    what consumers have read, so it does not end the reset; what they read later does. The state
+    tells one from the other."""
+    estate = mirrored_estate(100, first_offset=40, billing=60)
+    estate.commit("billing", "A.orders", 100, on="B")
+    lines = ["B->A.enabled = true", f"state.dir = {tmp_path / 'state'}"]
+    there, topic, back, other = (
+        ("B", "A.orders", 70, "A->B") if alias == "B" else ("A", "orders", 30, "B->A")
+    )
+
+    def row(*lines: str) -> Row:
+        found = in_memory(estate, tmp_path, "plan", *JSON, lines=lines)
+        rows = [Row(**json.loads(line)) for line in found.stdout.splitlines()]
+        [row] = [row for row in rows if row.flow == other]
+        return row
+
+    for _ in range(2):
+        assert verdict(row(*lines)) == UNCHANGED
+    estate.commit("billing", topic, back, on=there)
+    for _ in range(2):
+        reset = row(*lines)
+        assert verdict(reset) == skipped(Reason.TARGET_REWOUND)
+        assert f"was reset to {back}" in (reset.message or "")
+    assert verdict(row(lines[0])) == WOULD_COMMIT
+    source = ("orders", 61) if alias == "B" else ("A.orders", 101)
+    estate.commit("billing", *source, on="A" if alias == "B" else "B")
+    assert verdict(row(*lines)) == WOULD_COMMIT
 
 
 def test_flows_that_compete_count(tmp_path):

@@ -48,7 +48,8 @@ NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 @dataclass(frozen=True)
 class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
-    offset of its last commit, and the target offset that it became."""
+    offset of its last commit, and the target offset that it became; `reverse_target` is the source
+    offset that the reverse flow has committed."""
 
     outcome: Outcome = TO_50
     current: int | Failed | None = None
@@ -56,6 +57,7 @@ class PlanCase:
     log: LogRange | None = LOG
     active: bool = False
     last_commit: tuple[int, int] | None = None
+    reverse_target: int | None = None
     known_verdict: Skipped | Failed | None = None
     rewind_from: int | None = None
 
@@ -87,6 +89,7 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
     work = commit_work(case.translated for case in cases).with_columns(
         pl.Series("last_source", [source for source, _ in last], pl.Int64),
         pl.Series("last_target", [target for _, target in last], pl.Int64),
+        pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
         pl.Series("rewind_from", [case.rewind_from for case in cases], pl.Int64),
         # Each a group of its own.
         group=pl.Series([f"{number}" for number in range(len(cases))], dtype=pl.String),
@@ -114,6 +117,7 @@ def row_for(
 # --- the rule, case by case -------------------------------------------------------------
 
 AHEAD, PAST_END = skipped(Reason.TARGET_AHEAD), skipped(Reason.TARGET_PAST_LOG_END)
+RESET = skipped(Reason.TARGET_REWOUND)
 REWOUND, ACTIVE = skipped(Reason.SOURCE_REWOUND), skipped(Reason.GROUP_ACTIVE)
 AWAY = failed(FailureKind.COORDINATOR)
 TO_START = Translated(LOG.start, Precision.EXACT, 0, LOG.start, LOG.start)
@@ -155,6 +159,14 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         # It matters only where the target is ahead.
         (PlanCase(current=20, last_commit=(90, 20)), WOULD_COMMIT),
         (PlanCase(current=48, last_commit=(90, 48)), UNCHANGED),
+        # TARGET_REWOUND: C is what the reverse flow committed for an offset D' > D.
+        *((PlanCase(current=current, reverse_target=60), RESET) for current in (10, 20, 47)),
+        (PlanCase(current=20, reverse_target=60, active=True), RESET),
+        *((PlanCase(current=20, reverse_target=other), WOULD_COMMIT) for other in (59, 61)),
+        # It matters only where the target is behind, with an offset that its log still has.
+        *((PlanCase(current=current, reverse_target=60), WOULD_COMMIT) for current in (None, 9)),
+        (PlanCase(current=48, reverse_target=60), UNCHANGED),
+        (PlanCase(current=53, reverse_target=60), AHEAD),
         # A group goes back only from the commit that was named, without members, to one that its
         # log still has: below the log's start its consumers would be reset.
         (PlanCase(current=80, rewind_from=80), WOULD_COMMIT),
@@ -187,6 +199,7 @@ def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
         (PlanCase(current=101), "delete that offset"),
         (PlanCase(current=80, last_commit=(90, 80)), "--allow-rewind"),
         (PlanCase(active=True), "stop them"),
+        (PlanCase(current=20, reverse_target=60), "reset it on the target to 50"),
     ],
 )
 def test_warnings_of_the_commit_rule_come_with_a_remedy(case, step):

@@ -25,8 +25,8 @@ from tests.memory_flows import (
 )
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
-from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.tables import CACHE, KNOWN
+from tsoffset.group_sync.cache import CachedTables, with_reverse
+from tsoffset.group_sync.tables import CACHE, KNOWN, REVERSE_COMMITS
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -42,7 +42,13 @@ from tsoffset.testing.memory_cluster import Message, Verb
 
 BEFORE_TRANSLATION = frozenset({Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES})
 OF_THE_COMMIT_RULE = frozenset(
-    {Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE}
+    {
+        Reason.TARGET_PAST_LOG_END,
+        Reason.SOURCE_REWOUND,
+        Reason.TARGET_AHEAD,
+        Reason.TARGET_REWOUND,
+        Reason.GROUP_ACTIVE,
+    }
 )
 
 
@@ -102,7 +108,7 @@ def check(row: Row, *, commits: bool) -> None:
     if row.outcome is OutcomeKind.UNCHANGED or stays:
         assert current is not None
     if stays:
-        assert current > offset
+        assert (current < offset) == (row.reason is Reason.TARGET_REWOUND)
 
 
 # --- which rows there are ---------------------------------------------------------------
@@ -202,17 +208,24 @@ class RowCase:
     settings: FlowSettings = field(default_factory=flow)
     competing_flows: Sequence[FlowSettings] = ()
     last_commit: tuple[int, int] | None = None
+    reverse_target: int | None = None
     partition: int | None = None
 
     def row(self, *, commit: bool = True) -> Row:
         last = self.last_commit
         nothing = (None,) * len(KNOWN)
         pairs = [] if last is None else [("g", "orders", 0, *nothing, *last)]
+        reverse = [] if self.reverse_target is None else [("g", "orders", 0, self.reverse_target)]
         rows = self.estate.sync(
             self.settings,
             commit=commit,
             competing_flows=self.competing_flows,
-            cache=CachedTables(pl.DataFrame(pairs, CACHE, orient="row")),
+            cache=CachedTables(
+                with_reverse(
+                    pl.DataFrame(pairs, CACHE, orient="row"),
+                    pl.DataFrame(reverse, REVERSE_COMMITS, orient="row"),
+                )
+            ),
         )
         for row in rows:
             check(row, commits=commit)
@@ -343,6 +356,7 @@ REASONS: dict[Reason, tuple[str, Callable[[], RowCase]]] = {
     Reason.TARGET_PAST_LOG_END: ("stpc", lambda: RowCase(at(40, there=111))),
     Reason.SOURCE_REWOUND: ("stpc", lambda: RowCase(at(40, there=70), last_commit=(60, 70))),
     Reason.TARGET_AHEAD: ("stpc", lambda: RowCase(at(40, there=70))),
+    Reason.TARGET_REWOUND: ("stpc", lambda: RowCase(at(40, there=45), reverse_target=40)),
     Reason.GROUP_ACTIVE: ("stp", lambda: RowCase(at(40, active=True))),
 }
 FIELDS: list[tuple[str, Callable[[], RowCase], tuple[OutcomeKind, object], str]] = [
@@ -417,6 +431,9 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], RowCase]] = {
     ),
     (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD): REASONS[Reason.SOURCE_REWOUND][1],
     (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: RowCase(at(40, there=70, active=True)),
+    (Reason.TARGET_REWOUND, Reason.GROUP_ACTIVE): (
+        lambda: RowCase(at(40, there=45, active=True), reverse_target=40)
+    ),
     # Not neighbors in the list, but adjacent if the reasons between them cannot apply.
     (Reason.TARGET_MISSING, Reason.EXPIRED): lambda: _expired(target_missing()),
     (Reason.EXPIRED, Reason.NO_TIMESTAMP): lambda: _expired(unstamped()),
@@ -435,13 +452,14 @@ def _expired(case: RowCase) -> RowCase:
 
 
 def test_all_neighbours_that_can_hold_together_have_a_case():
-    """A commit is not below the log and past it at once, and where records are seen to differ that
-    is proof enough."""
+    """A commit is not below the log and past it at once, where records are seen to differ that is
+    proof enough, and a target group is not before the translation and behind it."""
     listed = list(Reason)
     neighbors = set(pairwise(listed))
     assert neighbors - set(PAIRS) == {
         (Reason.EXPIRED, Reason.PAST_LOG_END),
         (Reason.NO_PROOF, Reason.DIVERGED),
+        (Reason.TARGET_AHEAD, Reason.TARGET_REWOUND),
     }
 
 

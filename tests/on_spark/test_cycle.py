@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,10 +24,12 @@ from tests.spark_worlds import PARTITIONS, RECORDS, by_place, mirrored, outcomes
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.cache import CachedTables, with_reverse
 from tsoffset.group_sync.commit import FRESH_SECONDS
 from tsoffset.group_sync.cycle import cycle
 from tsoffset.group_sync.flow_cycle import Stage
 from tsoffset.group_sync.state import FlowCache
+from tsoffset.group_sync.tables import REVERSE_COMMITS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -84,12 +87,16 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     source.group("g1").type = GroupType.SHARE
     source.group("g1").acknowledged[TopicPartition("orders", 0)] = 2
     source.log("orders", 1).delete_records(5)
+    target.group("g3").offsets[TopicPartition("A.orders", 1)] = CommittedOffset(1)
+    committed = source.group("g3").offsets[TopicPartition("orders", 1)].offset
+    reverse = pl.DataFrame([("g3", "orders", 1, committed)], REVERSE_COMMITS, orient="row")
     world.store(source, target)
-    result = world.cycle(commit=commit)
+    result = world.cycle(commit=commit, cache=FlowCache(reverse=reverse))
     flow = world.task().resolve()[0]
+    cached = CachedTables(with_reverse(FlowCache().pairs, reverse))
     expected = {
         (row.group, row.source_topic, row.partition): row
-        for row in cycle(flow, source, target, commit=commit)
+        for row in cycle(flow, source, target, commit=commit, cache=cached)
     }
     assert by_place(result) == expected
     assert result.groups == 4
@@ -100,7 +107,8 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     )
     assert not result.unreachable
     reasons = {row.reason for row in result.rows} - {None}
-    assert reasons >= {Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD, Reason.TARGET_MISSING}
+    assert reasons >= {Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD, Reason.TARGET_REWOUND}
+    assert Reason.TARGET_MISSING in reasons
     assert reasons >= {FailureKind.COORDINATOR, FailureKind.NO_LEADER}
     assert [r.reason for r in result.rows if r.source_topic == "payments"] == [
         Reason.TARGET_REWRITES_TIMESTAMPS

@@ -42,7 +42,7 @@ def flow_cycles(
     A cycle raises the error if Spark cannot start.
     """
     from tsoffset.group_sync.flow_cycle import FlowTask, unreachable_cycle
-    from tsoffset.group_sync.state import FlowCache, StateFile
+    from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
     from tsoffset.kafka.clients import CLIENTS
     from tsoffset.spark.dataflow import plan_cycle, run_cycle
     from tsoffset.spark.session import spark_session
@@ -68,6 +68,7 @@ def flow_cycles(
             def run(*, commit: bool, keep: bool = True) -> "CycleResult":
                 # Only a daemon uses a list of groups for several cycles.
                 cached.listed_at = None
+                cached.reverse = reverse_commits(directory, flow, selection.settings.flows)
                 commit = commit and flow.commits
                 if commit:
                     selection.require_known_lists(flow)

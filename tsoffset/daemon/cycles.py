@@ -13,7 +13,7 @@ from tsoffset.config.selection import Selection
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.flow_cycle import CycleResult, FlowTask
 from tsoffset.group_sync.rows import Rows
-from tsoffset.group_sync.state import FlowCache, StateFile
+from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
 from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.sessions import Sessions
@@ -29,6 +29,7 @@ _TO_RESOLVE = (
     Reason.DIVERGED,
     Reason.TARGET_PAST_LOG_END,
     Reason.SOURCE_REWOUND,
+    Reason.TARGET_REWOUND,
 )
 
 
@@ -97,6 +98,7 @@ class SparkCycles:
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
         cache = self._load(file)
+        cache.reverse = reverse_commits(directory, flow, selection.settings.flows)
         with self._sessions.lease() as session:
             result = run_cycle(
                 session,

@@ -40,6 +40,20 @@ class CachedTables:
         self.pairs, self.partitions = other.pairs, other.partitions
 
 
+def with_reverse(pairs: pl.DataFrame, reverse: pl.DataFrame) -> pl.DataFrame:
+    """What is cached (CACHE) with REVERSE_COMMITS; also rows that only the latter has."""
+    if reverse.is_empty():
+        return pairs
+    return pairs.join(
+        reverse,
+        on=GROUP_PARTITION,
+        how="full",
+        coalesce=True,
+        validate="1:1",
+        maintain_order="left",
+    )
+
+
 # --- what holds -------------------------------------------------------------------------
 
 

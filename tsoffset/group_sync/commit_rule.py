@@ -40,6 +40,13 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     source_went_back = (pl.col("source_offset") < pl.col("last_source")) & (
         _current == pl.col("last_target")
     )
+    # The reverse flow has made the source offset of a later target offset, so the target group was
+    # reset since. An offset below the log's start is replaced nevertheless.
+    target_went_back = (
+        (pl.col("source_offset") == pl.col("reverse_target"))
+        & (_current < _target)
+        & (_current >= pl.col("target_start"))
+    )
     verdict = (
         pl.when(pl.col("reason").is_not_null())
         .then("reason")
@@ -51,6 +58,8 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         .then("current_reason")
         .when(_current.is_between("equivalent_from", "equivalent_to"))
         .then(pl.lit(OutcomeKind.UNCHANGED))
+        .when(target_went_back)
+        .then(pl.lit(Reason.TARGET_REWOUND))
         .when(not_backwards & ~pl.col("target_active"))
         .then(pl.lit(OutcomeKind.WOULD_COMMIT))
         .when(not_backwards)
@@ -131,6 +140,14 @@ _MESSAGES = {
     ),
     Reason.TARGET_AHEAD: pl.format(
         "the target group is already at {}; it is never moved backwards", _current
+    ),
+    Reason.TARGET_REWOUND: pl.format(
+        "the target group was reset to {}: the source group's offset {} is only the translation of "
+        "a later one that it had before, so it is not moved forward again; if it should be, reset "
+        "it on the target to {}",
+        _current,
+        "source_offset",
+        _target,
     ),
     FailureKind.INTERNAL: pl.lit(
         "the committed offset has neither a translation nor a reason; report this"

@@ -6,6 +6,7 @@ computes everything from the clusters. The file holds names, offsets and times, 
 records.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -15,12 +16,21 @@ from urllib.parse import quote
 import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.source_commits import selected_groups
+from tsoffset.cycle.source_commits import renamings_of, selected_groups
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import FlowSettings, reverse_of
 from tsoffset.group_sync.arrow_tables import arrow_schema, as_arrow, as_frame, from_bytes, to_bytes
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS, semi_join
+from tsoffset.group_sync.tables import (
+    CACHE,
+    GROUP_PARTITION,
+    PARTITION,
+    PARTITIONS,
+    REVERSE_COMMITS,
+    empty,
+    select,
+    semi_join,
+)
 from tsoffset.model import GroupListing, GroupListings, GroupType
 from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
@@ -37,13 +47,15 @@ class FlowCache(CachedTables):
 
     `listing` are the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
     they have to be listed again), see `keep_listing`. `rows` is the number of rows of the last
-    cycle. `binding` identifies the clusters and settings that all this is for.
+    cycle. `binding` identifies the clusters and settings that all this is for. `reverse`
+    (REVERSE_COMMITS) is read before each cycle, see `reverse_commits`.
     """
 
     listing: GroupListings | None = None
     listed_at: float | None = None
     rows: int | None = None
     binding: str | None = None
+    reverse: pl.DataFrame = field(default_factory=lambda: empty(REVERSE_COMMITS))
 
     def bind(self, binding: str) -> bool:
         """Forget everything if it is for other clusters or settings; False then."""
@@ -51,6 +63,7 @@ class FlowCache(CachedTables):
         if not kept:
             self.learn(CachedTables())
             self.listing = self.rows = None
+            self.reverse = empty(REVERSE_COMMITS)
         self.binding = binding
         return kept
 
@@ -139,6 +152,22 @@ class StateFile:
                 "this user can reach and write it"
             )
         return None
+
+
+def reverse_commits(
+    directory: str | None, flow: FlowSettings, flows: Iterable[FlowSettings]
+) -> pl.DataFrame:
+    """REVERSE_COMMITS, from the state of the flow in the other direction; empty if there is no such
+    flow, or no state. If its state cannot be used, that flow's own cycles say so."""
+    reverse = reverse_of(flow, flows)
+    if directory is None or reverse is None:
+        return empty(REVERSE_COMMITS)
+    pairs = StateFile(directory, reverse.name).load()[0].pairs
+    renamings, _ = renamings_of(reverse, pairs["source_topic"].unique().to_list())
+    names = {topic: renaming.topic for topic, renaming in renamings.items() if renaming}
+    topic = pl.col("source_topic").replace_strict(names, default=None, return_dtype=pl.String)
+    found = pairs.with_columns(source_topic=topic, reverse_target="last_target")
+    return select(found, REVERSE_COMMITS).drop_nulls().unique(GROUP_PARTITION)
 
 
 class _Unusable(Exception):

@@ -125,10 +125,20 @@ PARTITIONS: Schema = {
     "first_from": pl.Int64,
 }
 
+# What another flow, from the target to the source, has cached of its commits on this flow's source.
+REVERSE_COMMITS: Schema = {
+    "group": pl.String,
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    # The last offset that the group had there as a translation of its offset on the target.
+    "reverse_target": pl.Int64,
+}
+
 # Source commits with what is cached of them.
 READ_COMMITS: Schema = {
     **SOURCE_COMMITS,
     **{name: dtype for name, dtype in CACHE.items() if name not in GROUP_PARTITION},
+    "reverse_target": pl.Int64,
     # Of partitions in LOG_RANGES.
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
@@ -221,6 +231,7 @@ COMMIT_WORK: Schema = {
     **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
+    "reverse_target": pl.Int64,
     # The target offset that an operator allows the group to go back from.
     "rewind_from": pl.Int64,
 }

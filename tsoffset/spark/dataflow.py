@@ -22,7 +22,7 @@ from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import LOOP_REMEDY, FlowSettings, looped_topics
 from tsoffset.group_sync.arrow_tables import as_arrow, concat_rows
-from tsoffset.group_sync.cache import CachedTables
+from tsoffset.group_sync.cache import CachedTables, with_reverse
 from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
 from tsoffset.group_sync.flow_cycle import (
     CycleResult,
@@ -182,7 +182,8 @@ class _Cycle:
 
     @property
     def _cached_tables(self) -> CachedTables:
-        return CachedTables(self.cache.pairs, self.cache.partitions)
+        cache = self.cache
+        return CachedTables(with_reverse(cache.pairs, cache.reverse), cache.partitions)
 
     def _in_tasks(self, *, commit: bool) -> StepsInTask:
         return StepsInTask(

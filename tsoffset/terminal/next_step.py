@@ -30,6 +30,7 @@ _STEPS: dict[str, tuple[str, str]] = {
     Reason.NOT_MIRRORED: ("Once the replicator has caught up", _SYNC),
     Reason.SOURCE_REWOUND: _REWIND,
     Reason.TARGET_AHEAD: _REWIND,
+    Reason.TARGET_REWOUND: ("Once it is reset on the source, too", _SYNC),
     Reason.GROUP_ACTIVE: ("Once its consumers on the target are stopped", _SYNC),
     "SOURCE_ACTIVE": ("Once its consumers on the source are stopped", "failover --flow {flow}"),
     "NO_COMMIT": ("Once the source can be reached again", _SYNC),
