@@ -99,6 +99,26 @@ def test_a_group_that_is_reset_on_one_cluster_is_not_moved_forward_from_the_othe
     assert verdict(row(*lines)) == WOULD_COMMIT
 
 
+def test_a_group_that_reads_on_to_its_old_offset_after_a_reset_is_synced(tmp_path):
+    """It was reset on both clusters. The flow in the other direction has not had it in sync since,
+    so its state still has the old offset; but the target group has what was committed last."""
+    estate = mirrored_estate(100, first_offset=40, billing=60)
+    estate.commit("billing", "A.orders", 100, on="B")
+    lines = ["B->A.enabled = true", f"state.dir = {tmp_path / 'state'}"]
+
+    def outcomes(*words: str) -> dict[str, object]:
+        found = in_memory(estate, tmp_path, "plan", *JSON, *words, lines=lines)
+        rows = [Row(**json.loads(line)) for line in found.stdout.splitlines()]
+        return {row.flow: verdict(row) for row in rows}
+
+    assert outcomes() == {"A->B": UNCHANGED, "B->A": UNCHANGED}
+    estate.commit("billing", "orders", 30)
+    estate.commit("billing", "A.orders", 70, on="B")
+    assert outcomes("--flow", "A->B") == {"A->B": UNCHANGED}
+    estate.commit("billing", "orders", 60)
+    assert outcomes()["A->B"] == WOULD_COMMIT
+
+
 def test_flows_that_compete_count(tmp_path):
     estate = Estate("A", "B", "C")
     for alias in ("A", "C"):

@@ -167,6 +167,12 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         *((PlanCase(current=current, reverse_target=60), WOULD_COMMIT) for current in (None, 9)),
         (PlanCase(current=48, reverse_target=60), UNCHANGED),
         (PlanCase(current=53, reverse_target=60), AHEAD),
+        # A target group that has what was committed last was not reset.
+        *(
+            (PlanCase(current=20, last_commit=(c, 20), reverse_target=60), WOULD_COMMIT)
+            for c in (30, 60)
+        ),
+        (PlanCase(current=20, last_commit=(60, 50), reverse_target=60), RESET),
         # A group goes back only from the commit that was named, without members, to one that its
         # log still has: below the log's start its consumers would be reset.
         (PlanCase(current=80, rewind_from=80), WOULD_COMMIT),

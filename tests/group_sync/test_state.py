@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.group_sync.test_tables import OFFSET, PARTITION_CACHES, TEXT
-from tests.memory_flows import RaisingGroups, flow
+from tests.memory_flows import RaisingGroups, RaisingTopics, flow
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import state
 from tsoffset.group_sync.arrow_tables import arrow_schema
-from tsoffset.group_sync.state import FlowCache, StateFile
+from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
 from tsoffset.group_sync.tables import CACHE, PARTITIONS
 from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import TopicPartition
@@ -260,6 +261,26 @@ def test_what_is_of_other_clusters_is_dropped_as_a_whole():
     assert not found.bind("others")
     assert contents(found) == contents(FlowCache(binding="others"))
     assert found.bind("others")
+
+
+def test_the_reverse_flows_commits_are_kept_while_its_state_cannot_be_read(tmp_path):
+    """A store that fails for a moment does not end a reset; a state that was deleted does. Topics
+    that the reverse flow no longer selects have none."""
+    here, back = flow("A", "B"), flow("B", "A")
+    file = StateFile(tmp_path, back.name)
+    saved = cache()
+    saved.pairs = saved.pairs.with_columns(source_topic=pl.lit("A.orders"))
+    file.save(saved)
+    none = FlowCache().reverse
+    known = reverse_commits(str(tmp_path), here, (here, back), none)
+    assert known.rows() == [("billing", "orders", 1, 7)]
+    without = replace(back, topic_filter=RaisingTopics())
+    assert reverse_commits(str(tmp_path), here, (here, without), known).is_empty()
+    Path(file.path).write_bytes(b"damaged")
+    assert reverse_commits(str(tmp_path), here, (here, back), known).equals(known)
+    Path(file.path).unlink()
+    assert reverse_commits(str(tmp_path), here, (here, back), known).is_empty()
+    assert reverse_commits(str(tmp_path), here, (here,), known).is_empty()
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path):

@@ -68,7 +68,8 @@ def flow_cycles(
             def run(*, commit: bool, keep: bool = True) -> "CycleResult":
                 # Only a daemon uses a list of groups for several cycles.
                 cached.listed_at = None
-                cached.reverse = reverse_commits(directory, flow, selection.settings.flows)
+                flows = selection.settings.flows
+                cached.reverse = reverse_commits(directory, flow, flows, cached.reverse)
                 commit = commit and flow.commits
                 if commit:
                     selection.require_known_lists(flow)

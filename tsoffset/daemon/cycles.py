@@ -98,7 +98,8 @@ class SparkCycles:
         directory = selection.settings.state_dir
         file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
         cache = self._load(file)
-        cache.reverse = reverse_commits(directory, flow, selection.settings.flows)
+        flows = selection.settings.flows
+        cache.reverse = reverse_commits(directory, flow, flows, cache.reverse)
         with self._sessions.lease() as session:
             result = run_cycle(
                 session,

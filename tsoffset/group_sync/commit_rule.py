@@ -41,10 +41,13 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         _current == pl.col("last_target")
     )
     # The reverse flow has made the source offset of a later target offset, so the target group was
-    # reset since. An offset below the log's start is replaced nevertheless.
+    # reset since. It was not if it still has what this flow committed last: then the source group
+    # has read on, to an offset that it had before. An offset below the log's start is replaced
+    # nevertheless.
     target_went_back = (
         (pl.col("source_offset") == pl.col("reverse_target"))
         & (_current < _target)
+        & _current.ne_missing(pl.col("last_target"))
         & (_current >= pl.col("target_start"))
     )
     verdict = (
@@ -142,9 +145,9 @@ _MESSAGES = {
         "the target group is already at {}; it is never moved backwards", _current
     ),
     Reason.TARGET_REWOUND: pl.format(
-        "the target group was reset to {}: the source group's offset {} is only the translation of "
-        "a later one that it had before, so it is not moved forward again; if it should be, reset "
-        "it on the target to {}",
+        "the target group was reset to {}, and the source group has not moved since: its offset {} "
+        "is the translation of the one that the target group had before, so the target group is "
+        "not moved forward again; if it should be, reset it on the target to {}",
         _current,
         "source_offset",
         _target,

@@ -155,14 +155,18 @@ class StateFile:
 
 
 def reverse_commits(
-    directory: str | None, flow: FlowSettings, flows: Iterable[FlowSettings]
+    directory: str | None, flow: FlowSettings, flows: Iterable[FlowSettings], before: pl.DataFrame
 ) -> pl.DataFrame:
     """REVERSE_COMMITS, from the state of the flow in the other direction; empty if there is no such
-    flow, or no state. If its state cannot be used, that flow's own cycles say so."""
+    flow, or no state. `before` are those of the last cycle: they are used once more if the state
+    cannot be read now."""
     reverse = reverse_of(flow, flows)
     if directory is None or reverse is None:
         return empty(REVERSE_COMMITS)
-    pairs = StateFile(directory, reverse.name).load()[0].pairs
+    cache, warning = StateFile(directory, reverse.name).load()
+    if warning is not None:
+        return before
+    pairs = cache.pairs
     renamings, _ = renamings_of(reverse, pairs["source_topic"].unique().to_list())
     names = {topic: renaming.topic for topic, renaming in renamings.items() if renaming}
     topic = pl.col("source_topic").replace_strict(names, default=None, return_dtype=pl.String)

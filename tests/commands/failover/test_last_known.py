@@ -92,6 +92,22 @@ def test_with_the_source_error_a_group_that_was_ahead_is_not_ready(failing_over,
     ) in failing_over.result.stdout
 
 
+def test_with_the_source_error_a_group_that_was_reset_has_no_age(failing_over, tmp_path):
+    """It resumes where it was reset to, and no longer where a cycle last had it in sync."""
+    estate = failing_over.estate
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    estate.commit("billing", "A.orders", 70, on="B")
+    [row] = estate.plan()
+    past.keep(replace(row, outcome=OutcomeKind.SKIPPED, reason=Reason.TARGET_REWOUND))
+    assert failing_over.run_without_source(past, after=200) == 3
+    assert failing_over.verdicts == {"billing": ("unverified", None)}
+    [billing] = failing_over.rows.values()
+    assert billing["resumes_at"] == "A.orders-0:70"
+    assert (billing["source_commits"], billing["age_seconds"]) == ("", None)
+    assert "whose age is not known" in billing["message"]
+
+
 @pytest.mark.parametrize("reason", [*Reason, *FailureKind, "NO_COMMIT"])
 def test_no_next_step_needs_a_lost_source_at_once(reason):
     """Only `failover` works without it."""

@@ -81,13 +81,15 @@ def _of_history(pairs: pa.Table) -> Iterator[tuple[str, KnownOffset]]:
     for pair in pairs.to_pylist():
         if pair["source_topic"] is not None:
             committed = pair["outcome"] == OutcomeKind.COMMITTED
+            # Its offset is that of a reset, and not the one that it had in sync.
+            reset = pair["reason"] == Reason.TARGET_REWOUND
             yield (
                 pair["group"],
                 KnownOffset(
                     pair["target_offset" if committed else "current_target_offset"],
                     TopicPartition(pair["source_topic"], pair["partition"]),
-                    pair["synced_source_offset"],
-                    pair["in_sync_at"],
+                    None if reset else pair["synced_source_offset"],
+                    None if reset else pair["in_sync_at"],
                     pair["reason"],
                     pair["target_offset"],
                 ),
