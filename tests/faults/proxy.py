@@ -7,14 +7,16 @@ from contextlib import contextmanager, suppress
 
 from tsoffset.lab.embedded.ports import HOST, free_port
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
 
 
 class Proxy:
-    """Passes on what comes at `front` to the port `back`, and the answers, while it is open."""
+    """Passes on what comes at `front` to the port `back`, and the answers, while it is open: in
+    order and without a limit of bandwidth."""
 
     def __init__(self) -> None:
         self.front, self.back = free_port(), free_port()
+        self._delay_seconds = 0.0
         self._loop = asyncio.new_event_loop()
         self._passing = asyncio.Event()
         self._passing.set()
@@ -23,14 +25,23 @@ class Proxy:
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
 
-    def __enter__(self) -> "Proxy":
+    def open(self) -> tuple[int, int]:
+        """The ports `front` and `back`."""
         self._thread.start()
         assert self._listening.wait(30), "the proxy does not listen"
+        return self.front, self.back
+
+    def __enter__(self) -> "Proxy":
+        self.open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    def delay(self, seconds: float) -> None:
+        """Pass on all that is sent from now on so much later, in both directions."""
+        self._delay_seconds = seconds
 
     @contextmanager
     def black_hole(self) -> Iterator[None]:
@@ -61,7 +72,9 @@ class Proxy:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._meet, HOST, self.front))
+        self._loop.run_until_complete(
+            asyncio.start_server(self._meet, HOST, self.front, limit=_CHUNK)
+        )
         self._listening.set()
         self._loop.run_forever()
 
@@ -78,12 +91,25 @@ class Proxy:
     async def _carry(
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, answers: bool = False
     ) -> None:
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+
+        async def arrive() -> None:
+            with suppress(OSError):
+                while True:
+                    due, data = await under_way.get()
+                    if (left := due - self._loop.time()) > 0:
+                        await asyncio.sleep(left)
+                    await self._passing.wait()
+                    cut = answers and self._cutting
+                    target.write(data[: len(data) // 2] if cut else data)
+                    if cut or not data:
+                        break
+                    await target.drain()
+            target.close()
+
+        arriving = asyncio.create_task(arrive())
         with suppress(OSError):
             while data := await source.read(_CHUNK):
-                await self._passing.wait()
-                if answers and self._cutting:
-                    target.write(data[: len(data) // 2])
-                    break
-                target.write(data)
-                await target.drain()
-        target.close()
+                under_way.put_nowait((self._loop.time() + self._delay_seconds, data))
+        under_way.put_nowait((self._loop.time() + self._delay_seconds, b""))
+        await arriving
