@@ -6,13 +6,10 @@ cache.
 """
 
 import argparse
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 
-from benchmarks import filling
 from benchmarks.cycles import cycle, session
-from benchmarks.estates import Commits, Log, exact_rows, flow_file, settings, two_brokers
+from benchmarks.estates import Commits, Log, exact_rows, two_brokers
 from benchmarks.filling import Batches
 from benchmarks.measures import rounded, spread
 from benchmarks.results import Result, options, run, shown
@@ -32,18 +29,14 @@ def main(arguments: list[str] | None = None) -> None:
 def _measure(chosen: argparse.Namespace) -> Result:
     sizes = chosen.groups or ([5, 50] if chosen.quick else [5, 50, 500])
     log = Log(chosen.partitions, chosen.records, SHIFT)
-    with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-bytes-") as folder,
-        two_brokers(Path(folder)) as (source, target),
-        session() as spark,
-    ):
-        log.write(source.bootstrap, target.bootstrap)
-        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+    with two_brokers() as clusters, session() as spark:
+        clusters.write(log)
+        configuration = clusters.flow_file()
         estates = []
         for groups in sizes:
             prefix = f"of-{groups}"
             commits = log.commits(groups, prefix=prefix, seed=groups)
-            filling.commit(settings("A", source.bootstrap), commits)
+            clusters.commit(commits)
             cache = FlowCache()
             cold = cycle(spark, configuration, cache=cache, groups=f"{prefix}-.*")
             assert exact_rows(cold.rows, SHIFT) == len(cold.rows)

@@ -6,16 +6,13 @@ sequential network waits; it must not grow with the number of offsets.
 """
 
 import argparse
-import tempfile
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
-from benchmarks import filling
 from benchmarks.cycles import cycle, session
-from benchmarks.estates import Log, exact_rows, flow_file, settings
+from benchmarks.estates import Log, exact_rows
 from benchmarks.measures import in_turns, line, rounded, spread
-from benchmarks.proxy import far_broker
+from benchmarks.proxy import far_brokers
 from benchmarks.results import Result, options, run, shown
 from tsoffset.group_sync.state import FlowCache
 
@@ -36,21 +33,16 @@ def _measure(chosen: argparse.Namespace) -> Result:
     groups = QUICK if chosen.quick else GROUPS
     round_trips = chosen.round_trips or ((0, 20, 100) if chosen.quick else ROUND_TRIPS_MS)
     log = Log(chosen.partitions, 20_000, SHIFT)
-    with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-distance-") as folder,
-        far_broker(Path(folder), "source") as source,
-        far_broker(Path(folder), "target") as target,
-        session() as spark,
-    ):
-        log.write(source.bootstrap, target.bootstrap)
+    with far_brokers() as clusters, session() as spark:
+        clusters.write(log)
         for name, number in groups.items():
-            filling.commit(settings("A", source.bootstrap), log.commits(number, prefix=name))
-        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+            clusters.commit(log.commits(number, prefix=name))
+        configuration = clusters.flow_file()
         found: dict[str, list[Result]] = {name: [] for name in groups}
         remembered = {name: FlowCache() for name in groups if name.endswith("warm")}
 
         def one(name: str, round_trip_ms: int) -> float:
-            with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
+            with clusters.moved_away(round_trip_ms):
                 result = cycle(
                     spark,
                     configuration,

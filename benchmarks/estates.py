@@ -1,6 +1,7 @@
 """Two clusters on this machine, a flow between them, groups, and their true offsets."""
 
 import random
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -124,6 +125,30 @@ def exact_rows(rows: Iterable[Row], shift: int) -> int:
     return exact
 
 
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Brokers of a source and a target, their addresses, and a folder for what they have."""
+
+    folder: Path
+    source: str
+    target: str
+    brokers: Sequence[EmbeddedBroker]
+
+    def write(self, log: Log, topic: str = TOPIC) -> None:
+        """Write original and copy, without a replicator."""
+        log.write(self.source, self.target, topic)
+
+    def commit(self, commits: Commits) -> None:
+        """Commit on the source."""
+        filling.commit(settings("A", self.source), commits)
+
+    def flow_file(
+        self, extra: Mapping[str, str] | None = None, *, name: str = "flow"
+    ) -> Configuration:
+        """As the function of this name."""
+        return flow_file(self.folder, self.source, self.target, extra, name=name)
+
+
 def settings(alias: str, bootstrap: str) -> ClusterSettings:
     """How to reach a cluster directly."""
     return ClusterSettings(alias, (bootstrap,))
@@ -145,12 +170,11 @@ def flow_file(
 
 
 @contextmanager
-def two_brokers(
-    folder: Path, *, java_options: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[tuple[EmbeddedBroker, EmbeddedBroker]]:
-    """A source and a target of one node each, stopped at the end of the block."""
+def two_brokers(*, java_options: Mapping[str, Sequence[str]] | None = None) -> Iterator[Clusters]:
+    """Two new clusters, stopped at the end of the block."""
     options = java_options or {}
     with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsoffset-bench-")))
         found = [
             EmbeddedBroker(
                 folder / name,
@@ -162,7 +186,7 @@ def two_brokers(
         ]
         for broker in found:
             running.enter_context(broker)
-        yield found[0], found[1]
+        yield Clusters(folder, *(broker.bootstrap for broker in found), found)
 
 
 def forget_groups(bootstrap: str, groups: Sequence[str]) -> None:

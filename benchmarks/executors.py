@@ -7,16 +7,13 @@ of a standalone cluster on this machine do the same.
 """
 
 import argparse
-import tempfile
 from functools import partial
-from pathlib import Path
 
-from benchmarks import filling
 from benchmarks.cycles import cycle, session, standalone
-from benchmarks.estates import Log, exact_rows, flow_file, settings
+from benchmarks.estates import Log, exact_rows
 from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, spread
-from benchmarks.proxy import far_broker
+from benchmarks.proxy import far_brokers
 from benchmarks.results import Result, options, run, shown
 
 SHIFT = 1_000
@@ -34,27 +31,17 @@ def main(arguments: list[str] | None = None) -> None:
 def _measure(chosen: argparse.Namespace) -> Result:
     groups = chosen.groups or (50 if chosen.quick else 200)
     log = Log(chosen.partitions, 20_000, SHIFT, Batches(10), Batches(20))
-    with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-executors-") as folder,
-        far_broker(Path(folder), "source") as source,
-        far_broker(Path(folder), "target") as target,
-    ):
-        log.write(source.bootstrap, target.bootstrap)
-        filling.commit(settings("A", source.bootstrap), log.commits(groups))
+    with far_brokers() as clusters:
+        clusters.write(log)
+        clusters.commit(log.commits(groups))
         flows = {
-            workers: flow_file(
-                Path(folder),
-                source.bootstrap,
-                target.bootstrap,
-                {"tasks.max": str(workers)},
-                name=f"tasks-{workers}",
-            )
+            workers: clusters.flow_file({"tasks.max": str(workers)}, name=f"tasks-{workers}")
             for workers in WORKERS
         }
         positions: set[int] = set()
 
         def one(spark: object, workers: int, round_trip_ms: int) -> float:
-            with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
+            with clusters.moved_away(round_trip_ms):
                 result = cycle(spark, flows[workers])
             assert exact_rows(result.rows, SHIFT) == len(result.rows)
             positions.add(result.positions)
@@ -68,7 +55,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
                 for workers in WORKERS
             }
             seconds = in_turns(works, chosen.runs)
-        with standalone(Path(folder), 2) as spark:
+        with standalone(clusters.folder, 2) as spark:
             one(spark, 2, 0)
             name = f"2 executors at {chosen.round_trip} ms"
             seconds |= in_turns({name: partial(one, spark, 2, chosen.round_trip)}, chosen.runs)

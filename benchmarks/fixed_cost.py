@@ -8,18 +8,15 @@ in one that does not.
 """
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from benchmarks import filling
 from benchmarks.cycles import cycle
-from benchmarks.estates import Log, flow_file, settings, two_brokers
+from benchmarks.estates import Log, settings, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
@@ -46,15 +43,14 @@ def _measure(chosen: argparse.Namespace) -> Result:
     runs = 4 * chosen.runs
     log = Log(chosen.partitions, 2_000)
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tsoffset-fixed-"))
-        source, target = stack.enter_context(two_brokers(Path(folder)))
-        log.write(source.bootstrap, target.bootstrap)
-        clusters = [
-            stack.enter_context(KafkaCluster(settings(alias, broker.bootstrap)))
-            for alias, broker in (("A", source), ("B", target))
+        clusters = stack.enter_context(two_brokers())
+        clusters.write(log)
+        connected = [
+            stack.enter_context(KafkaCluster(settings(alias, bootstrap)))
+            for alias, bootstrap in (("A", clusters.source), ("B", clusters.target))
         ]
-        filling.commit(settings("A", source.bootstrap), log.commits(chosen.groups))
-        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+        clusters.commit(log.commits(chosen.groups))
+        configuration = clusters.flow_file()
         silence_logs()
 
         def idle(spark: SparkSession, cache: FlowCache) -> float:
@@ -76,8 +72,10 @@ def _measure(chosen: argparse.Namespace) -> Result:
             cycle(spark, configuration, commit=True, cache=cache)
             works = {
                 "cycle": lambda: idle(spark, cache),
-                "smallest": lambda: seconds_of(lambda: _with_trips(_byte_job, spark, clusters)),
-                "small_table": lambda: seconds_of(lambda: _with_trips(_table_job, spark, clusters)),
+                "smallest": lambda: seconds_of(lambda: _with_trips(_byte_job, spark, connected)),
+                "small_table": lambda: seconds_of(
+                    lambda: _with_trips(_table_job, spark, connected)
+                ),
             }
             in_turns(works, 3)
             found = in_turns(works, runs)

@@ -19,17 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import filling, generated
+from benchmarks import generated
 from benchmarks.cycles import cpu, cpu_since, cycle, forget_peaks, peaks_mb, session
-from benchmarks.estates import (
-    TOPIC,
-    Commits,
-    Log,
-    exact_rows,
-    flow_file,
-    settings,
-    two_brokers,
-)
+from benchmarks.estates import TOPIC, Commits, Log, exact_rows, flow_file, two_brokers
 from benchmarks.generated import Sizes
 from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
@@ -119,14 +111,11 @@ def _groups(sizes: Sequence[int], runs: int) -> list[Result]:
 def _on_brokers(
     log: Log, sizes: Sequence[int], runs: int, commits: Callable[[int], Commits]
 ) -> list[Result]:
-    with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-growth-") as folder,
-        two_brokers(Path(folder)) as (source, target),
-    ):
-        log.write(source.bootstrap, target.bootstrap)
+    with two_brokers() as clusters:
+        clusters.write(log)
         for size in sizes:
-            filling.commit(settings("A", source.bootstrap), commits(size))
-        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+            clusters.commit(commits(size))
+        configuration = clusters.flow_file()
         works = {
             str(size): partial(_twice, configuration, f"of-{size}-.*", SHIFT) for size in sizes
         }

@@ -13,7 +13,6 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from benchmarks import filling
@@ -131,9 +129,9 @@ class _Moment:
 def _at_interval(interval: float, seconds: float, groups: int, partitions: int) -> Result:
     said(f"{groups} groups x {partitions} partitions, {interval:g} s, {seconds / 60:g} minutes")
     with ExitStack() as running:
-        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsoffset-live-")))
-        brokers = running.enter_context(two_brokers(folder))
-        source, target = (broker.bootstrap for broker in brokers)
+        clusters = running.enter_context(two_brokers())
+        folder = clusters.folder
+        source, target = clusters.source, clusters.target
         names = [f"billing-{number:03}" for number in range(groups)]
         link = Link(source, target, TOPIC, REMOTE, partitions, names)
         _prepare(link)

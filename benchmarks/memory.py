@@ -6,14 +6,11 @@ offsets in batches of 100 records. Each in a fresh Spark session; what was read 
 """
 
 import argparse
-import tempfile
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
-from benchmarks import filling
 from benchmarks.cycles import cycle, forget_peaks, peaks_mb, session
-from benchmarks.estates import TOPIC, Commits, Log, exact_rows, flow_file, settings, two_brokers
+from benchmarks.estates import TOPIC, Clusters, Commits, Log, exact_rows, two_brokers
 from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, shown
@@ -38,15 +35,13 @@ def main(arguments: list[str] | None = None) -> None:
 def _measure(chosen: argparse.Namespace) -> Result:
     sizes = QUICK if chosen.quick else SIZES
     small = chosen.small if chosen.small is not None else 0 if chosen.quick else SMALL
-    with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-memory-") as folder,
-        two_brokers(Path(folder)) as (source, target),
-    ):
-        ends = (source.bootstrap, target.bootstrap)
+    with two_brokers() as clusters:
         commits = {
-            **_one_a_batch(ends, "large", LARGE, {name: sizes[name] for name in ("few", "many")}),
             **_one_a_batch(
-                ends,
+                clusters, "large", LARGE, {name: sizes[name] for name in ("few", "many")}
+            ),
+            **_one_a_batch(
+                clusters,
                 "many",
                 MANY,
                 {name: sizes[name] for name in ("few_of_many", "many_of_many")},
@@ -54,10 +49,10 @@ def _measure(chosen: argparse.Namespace) -> Result:
         }
         names = list(sizes)
         if small:
-            commits |= _small(ends, small)
+            commits |= _small(clusters, small)
             names.append("small")
-        filling.commit(settings("A", source.bootstrap), commits)
-        configuration = flow_file(Path(folder), *ends)
+        clusters.commit(commits)
+        configuration = clusters.flow_file()
         works = {name: partial(_fresh, configuration, f"{name}-[0-9]+") for name in names}
         found = in_turns(works, min(chosen.runs, 2))
     return {
@@ -85,13 +80,13 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 def _one_a_batch(
-    ends: tuple[str, str], kind: str, batches: Batches, sizes: Mapping[str, int]
+    clusters: Clusters, kind: str, batches: Batches, sizes: Mapping[str, int]
 ) -> Commits:
     """A topic of batches of a megabyte, and for each size groups whose offsets are all in different
     batches, on every partition."""
     count = max(sizes.values()) // PARTITIONS
     topic = f"{TOPIC}-{kind}"
-    Log(PARTITIONS, count * batches.records, 0, batches, batches).write(*ends, topic)
+    clusters.write(Log(PARTITIONS, count * batches.records, 0, batches, batches), topic)
     return {
         f"{name}-{number:04}": {
             TopicPartition(topic, partition): batches.records * number + 3
@@ -102,11 +97,11 @@ def _one_a_batch(
     }
 
 
-def _small(ends: tuple[str, str], positions: int) -> Commits:
+def _small(clusters: Clusters, positions: int) -> Commits:
     """Ten records between any two source offsets."""
     each = positions // PARTITIONS
     topic = f"{TOPIC}-small"
-    Log(PARTITIONS, 10 * each).write(*ends, topic)
+    clusters.write(Log(PARTITIONS, 10 * each), topic)
     return {
         f"small-{number:05}": {
             TopicPartition(topic, partition): 10 * number for partition in range(PARTITIONS)

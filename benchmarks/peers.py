@@ -28,10 +28,10 @@ from benchmarks.cycles import cpu, cpu_since, cycle, session
 from benchmarks.estates import (
     REMOTE,
     TOPIC,
+    Clusters,
     Commits,
     Log,
     Verdict,
-    flow_file,
     forget_groups,
     settings,
     two_brokers,
@@ -40,11 +40,10 @@ from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, sp
 from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
-from tsoffset.config.loading import Configuration
 from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.state import FlowCache
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.lab.embedded import MirrorMaker
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import FetchedRange
 
@@ -99,8 +98,8 @@ def _size(size: str, records: int, runs: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="tsoffset-peers-") as folder:
         metrics = {name: Metrics(name, Path(folder)) for name in ("source", "target")}
         options = {name: one.java_options for name, one in metrics.items()}
-        with two_brokers(Path(folder), java_options=options) as (source, target):
-            stand = _Stand(Path(folder), source, target, log, groups, metrics)
+        with two_brokers(java_options=options) as clusters:
+            stand = _Stand(clusters, log, groups, metrics)
             stand.mirror()
             began = time.perf_counter()
             with busy(loops), session() as spark:
@@ -163,28 +162,21 @@ class _Stand:
     """The two clusters, mirrored, with their groups."""
 
     def __init__(
-        self,
-        folder: Path,
-        source: EmbeddedBroker,
-        target: EmbeddedBroker,
-        log: Log,
-        groups: int,
-        metrics: Mapping[str, Metrics],
+        self, clusters: Clusters, log: Log, groups: int, metrics: Mapping[str, Metrics]
     ) -> None:
-        self._folder = folder
-        self._brokers = source, target
-        self._source = settings("A", source.bootstrap)
-        self._target = settings("B", target.bootstrap)
+        self._clusters = clusters
+        self._folder = clusters.folder
+        self._source = settings("A", clusters.source)
+        self._target = settings("B", clusters.target)
         self._log = log
         self._commits = log.commits(groups)
         self._metrics = metrics
-        addresses = (folder, source.bootstrap, target.bootstrap)
-        flow_file(*addresses, {"emit.offset-syncs.enabled": "true"}, name="copy")
-        self.configuration: Configuration = flow_file(*addresses, PROPERTIES, name="sync")
+        clusters.flow_file({"emit.offset-syncs.enabled": "true"}, name="copy")
+        self.configuration = clusters.flow_file(PROPERTIES, name="sync")
 
     def mirror(self) -> None:
         """Let MirrorMaker 2 copy a topic whose start is deleted, and record its offset syncs."""
-        source, target = (broker.bootstrap for broker in self._brokers)
+        source, target = self._clusters.source, self._clusters.target
         log = self._log
         filling.topic(source, TOPIC, log.partitions)
         numbers = range(log.partitions)
@@ -193,7 +185,7 @@ class _Stand:
         filling.fill(source, TOPIC, numbers, log.batches, count, start_ms)
         with closing(KafkaAdminClient(bootstrap_servers=source)) as admin:
             admin.delete_records({KafkaPartition(TOPIC, number): SHIFT for number in numbers})
-        filling.commit(self._source, self._commits)
+        self._clusters.commit(self._commits)
         with MirrorMaker(self._folder / "copy.properties", self._folder, name="copy") as mirror:
             mirror.wait_until_mirrored(source, target, {TOPIC: REMOTE}, seconds=1200)
 
@@ -201,7 +193,7 @@ class _Stand:
         """MirrorMaker 2 from its start: all groups for the first time, idle, and after some and
         then all of them have moved."""
         self._reset()
-        _, target = self._brokers
+        _, target = self._clusters.brokers
         mirror = MirrorMaker(
             self._folder / "sync.properties", self._folder, name=f"sync-{time.monotonic_ns()}"
         )
@@ -321,20 +313,20 @@ class _Stand:
         return {"seconds": rounded(each * len(names)), "fetches": pairs, "lookups": pairs}
 
     def _reset(self) -> None:
-        _, target = self._brokers
-        forget_groups(target.bootstrap, list(self._commits))
-        with closing(KafkaAdminClient(bootstrap_servers=target.bootstrap)) as admin:
+        target = self._clusters.target
+        forget_groups(target, list(self._commits))
+        with closing(KafkaAdminClient(bootstrap_servers=target)) as admin:
             if CHECKPOINTS in admin.list_topics():
                 admin.delete_topics([CHECKPOINTS])
 
     def _move(self, commits: Commits, share: float) -> Commits:
         """Move the committed offsets of a share of the groups forward."""
         moved = self._log.moved(commits, share)
-        filling.commit(self._source, moved)
+        self._clusters.commit(moved)
         return moved
 
     def _move_back(self) -> None:
-        filling.commit(self._source, self._commits)
+        self._clusters.commit(self._commits)
 
     def _judged(self, commits: Commits) -> dict[str, int]:
         """What the target has of these commits."""

@@ -7,10 +7,7 @@ client after the other. The driver and the tasks come from `growth`.
 
 import argparse
 import random
-import tempfile
-from pathlib import Path
 
-from benchmarks import filling
 from benchmarks.estates import REMOTE, TOPIC, Log, settings, two_brokers
 from benchmarks.measures import in_turns, rounded, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
@@ -40,13 +37,12 @@ def _measure(chosen: argparse.Namespace) -> Result:
     ]
     chance.shuffle(reads)
     with (
-        tempfile.TemporaryDirectory(prefix="tsoffset-units-") as folder,
-        two_brokers(Path(folder)) as (source, target),
-        KafkaCluster(settings("A", source.bootstrap)) as near,
-        KafkaCluster(settings("B", target.bootstrap)) as far,
+        two_brokers() as clusters,
+        KafkaCluster(settings("A", clusters.source)) as near,
+        KafkaCluster(settings("B", clusters.target)) as far,
     ):
-        log.write(source.bootstrap, target.bootstrap)
-        filling.commit(settings("A", source.bootstrap), commits)
+        clusters.write(log)
+        clusters.commit(commits)
         names = sorted(commits)
         start_ms = min(
             record.timestamp_ms or 0

@@ -10,21 +10,17 @@ import argparse
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 
 from pyspark.sql import SparkSession
 
-from benchmarks import filling
 from benchmarks.cycles import cpu, cpu_since, session
-from benchmarks.estates import FLOW, Log, flow_file, settings, two_brokers
+from benchmarks.estates import FLOW, Clusters, Log, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, spread
 from benchmarks.results import Result, options, run, shown
 from tests.serving import Controls
-from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selector
 from tsoffset.daemon.cycles import SparkCycles
 from tsoffset.daemon.flow_loop import FlowLoop
@@ -62,28 +58,17 @@ def _measure(chosen: argparse.Namespace) -> Result:
     estates = ESTATES[:1] if chosen.quick else ESTATES
     found = []
     for groups, partitions in estates:
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tsoffset-w-")))
-            source, target = stack.enter_context(two_brokers(folder))
-            log = Log(partitions, 2_000)
-            log.write(source.bootstrap, target.bootstrap)
-            filling.commit(settings("A", source.bootstrap), log.commits(groups))
-            configuration = flow_file(folder, source.bootstrap, target.bootstrap)
-            spark = stack.enter_context(session())
-            found.append(_of(spark, configuration, folder, groups, partitions, chosen.runs))
+        log = Log(partitions, 2_000)
+        with two_brokers() as clusters, session() as spark:
+            clusters.write(log)
+            clusters.commit(log.commits(groups))
+            found.append(_of(spark, clusters, groups, partitions, chosen.runs))
     return {"interval_seconds": INTERVAL_SECONDS, "sizes": found}
 
 
-def _of(
-    spark: SparkSession,
-    configuration: Configuration,
-    folder: Path,
-    groups: int,
-    partitions: int,
-    runs: int,
-) -> Result:
+def _of(spark: SparkSession, clusters: Clusters, groups: int, partitions: int, runs: int) -> Result:
     sessions = Sessions(lambda: nullcontext(spark))
-    selection = Selector(configuration.path, [FLOW]).select()
+    selection = Selector(clusters.flow_file().path, [FLOW]).select()
 
     def loop(board: Board, observers: Sequence[Observer] = ()) -> FlowLoop:
         board.set_flows(selection.flows)
@@ -93,7 +78,9 @@ def _of(
 
     boards = {name: Board(Instance.of_this_process()) for name in ("alone", "watched")}
     metrics = Metrics(boards["watched"])
-    history = HistoryWriter(HistorySettings(str(folder / "history")), boards["watched"].instance)
+    history = HistoryWriter(
+        HistorySettings(str(clusters.folder / "history")), boards["watched"].instance
+    )
     loops = {
         "alone": loop(boards["alone"]),
         "watched": loop(boards["watched"], (metrics, history)),
