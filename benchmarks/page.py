@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.accuracy.report import placed, table
 from benchmarks.estimate import Estate, driver_gb, shares
 from benchmarks.live_estate_page import live_estate
-from benchmarks.plots import Axis, Point, plot
+from benchmarks.plots import Point, plot
 from benchmarks.results import FOLDER, Result, load, said
 from benchmarks.soak_page import soak, soak_plot
 
@@ -373,48 +373,34 @@ TABLES: Mapping[str, Callable[[Result], str]] = {
 # --- plots ---------------------------------------------------------------------------------
 
 
-def _point(x: float, value: Mapping[str, float]) -> Point:
-    return Point(x, value["median"], value["low"], value["high"])
-
-
-def _plot(title: str, x: str, y: str, lines: Mapping[str, Sequence[Point]], *, log: bool) -> str:
-    points = [point for line in lines.values() for point in line]
-    return plot(
-        title,
-        Axis(x, [point.x for point in points], log),
-        Axis(y, [value for point in points for value in (point.low, point.high)], log),
-        lines,
-    )
-
-
 def distance_plot(result: Result) -> str:
     """Cycle time over round trip."""
     lines = {
         f"{one['positions']:,} positions, {_remembering(name)}": [
-            _point(float(ms), one["seconds"][str(ms)]) for ms in result["round_trips_ms"]
+            Point.of(float(ms), one["seconds"][str(ms)]) for ms in result["round_trips_ms"]
         ]
         for name, one in result["estates"].items()
     }
-    return _plot("Cycle time by round trip", "round trip, ms", "seconds", lines, log=False)
+    return plot("Cycle time by round trip", "round trip, ms", "seconds", lines)
 
 
 def growth_plot(result: Result) -> str:
     """Time over pairs, of all series."""
     lines = {
-        f"{series}, {phase}": [_point(one["pairs"], one[phase]["seconds"]) for one in sizes]
+        f"{series}, {phase}": [Point.of(one["pairs"], one[phase]["seconds"]) for one in sizes]
         for series, sizes in result["series"].items()
         if series != "groups"
         for phase in ("cold", "warm")
     }
     title = "Cycle time by number of pairs"
-    return _plot(title, "pairs", "seconds", lines, log=True)
+    return plot(title, "pairs", "seconds", lines, log=True)
 
 
 def peers_plot(result: Result) -> str:
     """Time over pairs, of both."""
     lines = {
         f"{name}, {phase}": [
-            _point(size["pairs"], size["seconds"][name][phase])
+            Point.of(size["pairs"], size["seconds"][name][phase])
             for size in result["sizes"]
             if not size["busy_loops"]
         ]
@@ -422,7 +408,7 @@ def peers_plot(result: Result) -> str:
         for phase in ("cold", "warm")
     }
     title = "Cycle time, tsoffset and MirrorMaker 2"
-    return _plot(title, "pairs", "seconds", lines, log=True)
+    return plot(title, "pairs", "seconds", lines, log=True)
 
 
 PLOTS: Mapping[str, Callable[[Result], str]] = {

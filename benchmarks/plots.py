@@ -23,14 +23,19 @@ class Point:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, x: float, runs: Mapping[str, float]) -> "Point":
+        """The spread of runs at `x`."""
+        return cls(x, runs["median"], runs["low"], runs["high"])
+
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class _Axis:
     """One axis from its lowest to its highest value; all above 0 if it is logarithmic."""
 
     name: str
     values: Sequence[float]
-    logarithmic: bool = False
+    logarithmic: bool
 
     def share(self, value: float) -> float:
         """Where the value lies, from 0 to 1."""
@@ -50,8 +55,13 @@ class Axis:
         return math.log10(value) if self.logarithmic else value
 
 
-def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> str:
+def plot(
+    title: str, x_name: str, y_name: str, lines: Mapping[str, Sequence[Point]], *, log: bool = False
+) -> str:
     """A plot of several lines, each with its runs as bars."""
+    points = [point for line in lines.values() for point in line]
+    x = _Axis(x_name, [point.x for point in points], log)
+    y = _Axis(y_name, [value for point in points for value in (point.low, point.high)], log)
     right = _WIDTH - _SAMPLE - _LETTER * max(map(len, lines))
 
     def at(point_x: float, point_y: float) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """The table and the plot of a soak, for docs/reliability.md."""
 
 from benchmarks.accuracy.report import table
-from benchmarks.plots import Axis, Point, plot
+from benchmarks.plots import Point, plot
 from benchmarks.results import Result
 
 _MEMORY = {
@@ -80,16 +80,7 @@ def _number(value: float) -> str:
 def soak_plot(result: Result) -> str:
     """Memory over the minutes."""
     lines = {
-        words: [
-            Point(float(minute), one["median"], one["low"], one["high"])
-            for minute, one in result["minutes_of"][name].items()
-        ]
+        words: [Point.of(float(minute), one) for minute, one in result["minutes_of"][name].items()]
         for name, words in _MEMORY.items()
     }
-    points = [point for line in lines.values() for point in line]
-    return plot(
-        "Memory of a daemon with a cycle a second",
-        Axis("minutes", [point.x for point in points]),
-        Axis("MB", [point.high for point in points]),
-        lines,
-    )
+    return plot("Memory of a daemon with a cycle a second", "minutes", "MB", lines)
