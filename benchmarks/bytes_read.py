@@ -18,14 +18,6 @@ from tsoffset.group_sync.state import FlowCache
 SHIFT = 1_000
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("bytes_read", __doc__)
-    parser.add_argument("--groups", nargs="+", type=int, default=None, help="how many, by estate")
-    parser.add_argument("--partitions", type=int, default=20)
-    parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
-    run("bytes_read", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     sizes = chosen.groups or ([5, 50] if chosen.quick else [5, 50, 500])
     log = Log(chosen.partitions, chosen.records, SHIFT)
@@ -90,4 +82,8 @@ def _batch_bytes(batches: Batches) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("bytes_read", __doc__)
+    parser.add_argument("--groups", nargs="+", type=int, default=None, help="how many, by estate")
+    parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
+    run("bytes_read", parser, _measure)

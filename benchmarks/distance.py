@@ -22,13 +22,6 @@ GROUPS = {"few": 10, "many": 200, "most": 1_600, "few-warm": 10, "many-warm": 20
 QUICK = {"few": 5, "many": 50, "few-warm": 5, "many-warm": 50}
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("distance", __doc__)
-    parser.add_argument("--round-trips", nargs="+", type=int, default=None, help="milliseconds")
-    parser.add_argument("--partitions", type=int, default=10)
-    run("distance", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     groups = QUICK if chosen.quick else GROUPS
     round_trips = chosen.round_trips or ((0, 20, 100) if chosen.quick else ROUND_TRIPS_MS)
@@ -85,4 +78,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("distance", __doc__)
+    parser.add_argument("--round-trips", nargs="+", type=int, default=None, help="milliseconds")
+    parser.add_argument("--partitions", type=int, default=10)
+    run("distance", parser, _measure)

@@ -20,14 +20,6 @@ SHIFT = 1_000
 WORKERS = (1, 2, 4)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("executors", __doc__)
-    parser.add_argument("--round-trip", type=int, default=100, help="milliseconds")
-    parser.add_argument("--groups", type=int, default=None, help="(default: 200, quick 50)")
-    parser.add_argument("--partitions", type=int, default=20)
-    run("executors", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     groups = chosen.groups or (50 if chosen.quick else 200)
     log = Log(chosen.partitions, 20_000, SHIFT, Batches(10), Batches(20))
@@ -77,4 +69,8 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("executors", __doc__)
+    parser.add_argument("--round-trip", type=int, default=100, help="milliseconds")
+    parser.add_argument("--groups", type=int, default=None, help="(default: 200, quick 50)")
+    parser.add_argument("--partitions", type=int, default=20)
+    run("executors", parser, _measure)

@@ -32,13 +32,6 @@ _REST_SECONDS = 75
 _RESTS = 2
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("fixed_cost", __doc__)
-    parser.add_argument("--groups", type=int, default=10)
-    parser.add_argument("--partitions", type=int, default=10)
-    run("fixed_cost", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     runs = 4 * chosen.runs
     log = Log(chosen.partitions, 2_000)
@@ -118,4 +111,7 @@ def _ask(cluster: KafkaCluster) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("fixed_cost", __doc__)
+    parser.add_argument("--groups", type=int, default=10)
+    parser.add_argument("--partitions", type=int, default=10)
+    run("fixed_cost", parser, _measure)

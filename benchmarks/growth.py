@@ -47,17 +47,6 @@ _SPREAD = (
 )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("growth", __doc__)
-    parser.add_argument(
-        "--series", nargs="+", choices=SERIES, default=None, help="(default: all, quick no groups)"
-    )
-    parser.add_argument("--positions", nargs="+", type=int, default=None)
-    parser.add_argument("--groups", nargs="+", type=int, default=None)
-    parser.add_argument("--dataflow", nargs="+", type=int, default=None, help="groups")
-    run("growth", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     quick = chosen.quick
     series = chosen.series or (("positions", "dataflow") if quick else SERIES)
@@ -210,4 +199,11 @@ def _exponents(found: dict[str, list[Result]]) -> Result:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("growth", __doc__)
+    parser.add_argument(
+        "--series", nargs="+", choices=SERIES, default=None, help="(default: all, quick no groups)"
+    )
+    parser.add_argument("--positions", nargs="+", type=int, default=None)
+    parser.add_argument("--groups", nargs="+", type=int, default=None)
+    parser.add_argument("--dataflow", nargs="+", type=int, default=None, help="groups")
+    run("growth", parser, _measure)

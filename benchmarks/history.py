@@ -37,14 +37,6 @@ _FULL_EVERY = 60
 _NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("history", __doc__)
-    parser.add_argument("--groups", type=int, default=None, help="(default: 65000, quick 2000)")
-    parser.add_argument("--partitions", type=int, default=10, help="that each group reads")
-    parser.add_argument("--cycles", type=int, default=12, help="that are measured")
-    run("history", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     groups = chosen.groups or (2_000 if chosen.quick else 65_000)
     found = {share: _kept(groups, chosen.partitions, chosen.cycles, share) for share in SHARES}
@@ -168,4 +160,8 @@ def _sizes(folder: str, kind: str) -> list[tuple[str, int]]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("history", __doc__)
+    parser.add_argument("--groups", type=int, default=None, help="(default: 65000, quick 2000)")
+    parser.add_argument("--partitions", type=int, default=10, help="that each group reads")
+    parser.add_argument("--cycles", type=int, default=12, help="that are measured")
+    run("history", parser, _measure)

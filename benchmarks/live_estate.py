@@ -55,7 +55,7 @@ _LAST_CHECKPOINTS = 10
 _FIRST_VALUE = 10**12
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     parser = options("live_estate", __doc__)
     parser.add_argument("--minutes", type=float, default=None, help="of each interval")
     parser.add_argument("--interval", type=float, nargs="+", default=None, help="in seconds")
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         skipped = sum(tool["skipped"] for one in found for tool in one["tools"].values())
         return {"groups": groups, "partitions": partitions, "runs": found}
 
-    run("live_estate", parser, measure, arguments)
+    run("live_estate", parser, measure)
     return 1 if skipped else 0
 
 

@@ -25,13 +25,6 @@ SMALL = 100_000
 PARTITIONS = 10
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("memory", __doc__)
-    help = f"positions in small batches (default: {SMALL}, quick none)"
-    parser.add_argument("--small", type=int, default=None, help=help)
-    run("memory", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     sizes = QUICK if chosen.quick else SIZES
     small = chosen.small if chosen.small is not None else 0 if chosen.quick else SMALL
@@ -126,4 +119,7 @@ def _fresh(configuration: Configuration, groups: str) -> Result:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("memory", __doc__)
+    help = f"positions in small batches (default: {SMALL}, quick none)"
+    parser.add_argument("--small", type=int, default=None, help=help)
+    run("memory", parser, _measure)

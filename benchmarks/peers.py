@@ -73,15 +73,6 @@ _SIZE = re.compile(r"(\d+)x(\d+)(?:\+(\d+))?")
 _MODEL_GROUPS = 20
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("peers", __doc__)
-    parser.add_argument("--sizes", nargs="+", default=None, help="groups x partitions + busy loops")
-    parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
-    # A size takes minutes.
-    parser.set_defaults(runs=3)
-    run("peers", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     sizes = chosen.sizes or (QUICK if chosen.quick else SIZES)
     return {
@@ -411,4 +402,9 @@ def _ratios(
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("peers", __doc__)
+    parser.add_argument("--sizes", nargs="+", default=None, help="groups x partitions + busy loops")
+    parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
+    # A size takes minutes.
+    parser.set_defaults(runs=3)
+    run("peers", parser, _measure)

@@ -37,10 +37,9 @@ def run(
     name: str,
     parser: argparse.ArgumentParser,
     measure: Callable[[argparse.Namespace], Result],
-    arguments: list[str] | None,
 ) -> None:
     """Measure, and write results/NAME.json."""
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     if chosen.runs is None:
         chosen.runs = 3 if chosen.quick else 5
     if chosen.results is None:

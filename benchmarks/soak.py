@@ -22,10 +22,10 @@ MINUTES, QUICK_MINUTES = 30.0, 3.0
 MEMORY = ("driver_mb", "java_mb", "workers_mb", "heap_mb")
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     parser = options("soak", __doc__)
     growing_then: list[str] = []
-    run("soak", parser, lambda chosen: _measure(chosen, growing_then), arguments)
+    run("soak", parser, lambda chosen: _measure(chosen, growing_then))
     for sentence in growing_then:
         said(sentence)
     return 1 if growing_then else 0

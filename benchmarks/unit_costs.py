@@ -18,13 +18,6 @@ COMMITTED = Isolation.READ_COMMITTED
 _GROUPS_AT_ONCE = 500
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = options("unit_costs", __doc__)
-    parser.add_argument("--groups", type=int, default=None, help="(default: 2000, quick 200)")
-    parser.add_argument("--partitions", type=int, default=10)
-    run("unit_costs", parser, _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     groups = chosen.groups or (200 if chosen.quick else 2_000)
     log = Log(chosen.partitions, 20_000)
@@ -98,4 +91,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    main()
+    parser = options("unit_costs", __doc__)
+    parser.add_argument("--groups", type=int, default=None, help="(default: 2000, quick 200)")
+    parser.add_argument("--partitions", type=int, default=10)
+    run("unit_costs", parser, _measure)

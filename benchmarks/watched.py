@@ -50,10 +50,6 @@ while True:
 """
 
 
-def main(arguments: list[str] | None = None) -> None:
-    run("watched", options("watched", __doc__), _measure, arguments)
-
-
 def _measure(chosen: argparse.Namespace) -> Result:
     estates = ESTATES[:1] if chosen.quick else ESTATES
     found = []
@@ -150,4 +146,4 @@ def _check(board: Board, pairs: int, *, first: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run("watched", options("watched", __doc__), _measure)

@@ -39,7 +39,7 @@ LIMIT_OF = {
 }
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
     parser = options("limit", __doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=None, metavar="RECORDS")
     parser.add_argument(
@@ -47,9 +47,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=1292)
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="profile tsoffset instead")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     if chosen.profile is None:
-        run("limit", parser, _measure, arguments)
+        run("limit", parser, _measure)
     else:
         _profile(chosen)
 
