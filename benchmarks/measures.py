@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.processes import descendants
+from tests.processes import descendants, memory_mb
 
 T = TypeVar("T")
 
@@ -68,8 +68,7 @@ def rounded(value: float) -> float:
 
 
 def peak_mb(pid: int) -> float:
-    """The peak memory of the process (VmHWM)."""
-    return _status(pid)["VmHWM"] / 1024
+    return memory_mb(pid, "VmHWM")
 
 
 def forget_peak(pid: int) -> None:
@@ -91,12 +90,3 @@ def processes_below(pid: int) -> dict[int, str]:
             words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
             found[child] = b" ".join(words).decode(errors="replace")
     return found
-
-
-def _status(pid: int) -> dict[str, int]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {
-        name: int(value.split()[0])
-        for name, _, value in (line.partition(":") for line in lines)
-        if value.endswith(" kB")
-    }

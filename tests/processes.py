@@ -57,6 +57,16 @@ def own_mounts() -> Sequence[str]:
     return ()
 
 
+def memory_mb(pid: int, kind: str = "VmRSS") -> float:
+    """The memory of a process, resident now or of another `kind` (VmHWM: the peak); 0 where it has
+    ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{kind}:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def is_java(pid: int) -> bool:
     """True once the process has become Java (a shell script starts it)."""
     with suppress(OSError):

@@ -4,9 +4,8 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from kafka.protocol.consumer import ListOffsetsRequest
-
 from tsoffset.kafka.wire.fetch_codec import FetchFrames
+from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsCodec, Lookup
 from tsoffset.model import FirstAtTime, ReadFrom
 
 WINDOW = 64
@@ -33,30 +32,18 @@ def fetch_frames(requests: Sequence[ReadFrom]) -> list[bytes]:
 
 def lookup_frames(layers: Sequence[Sequence[FirstAtTime]]) -> list[bytes]:
     """The frame of a ListOffsets, version 6, for each layer: many partitions, each at most once."""
-    frames = []
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    for number, layer in enumerate(layers):
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=0,
-            topics=[
-                topic_class(
-                    name=layer[0].partition.topic,
-                    partitions=[
-                        topic_class.ListOffsetsPartition(
-                            partition_index=each.partition.partition,
-                            current_leader_epoch=-1,
-                            timestamp=each.timestamp_ms,
-                        )
-                        for each in layer
-                    ],
-                )
-            ],
-            version=6,
+    codec = ListOffsetsCodec(_CLIENT, 0, 0, 6)
+    return [
+        codec.encode(
+            {
+                layer[0].partition.topic: {
+                    each.partition.partition: Lookup(-1, each.timestamp_ms) for each in layer
+                }
+            },
+            number,
         )
-        request.with_header(number, _CLIENT)
-        frames.append(request.encode(framed=True, header=True))
-    return frames
+        for number, layer in enumerate(layers)
+    ]
 
 
 def connected(bootstrap: str) -> socket.socket:

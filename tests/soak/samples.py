@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.processes import descendants, is_java
+from tests.processes import descendants, is_java, memory_mb
 
 Sample = dict[str, float]
 
@@ -77,19 +77,11 @@ def held(pid: int) -> Sample:
     """Resident memory in MB, threads, files and sockets of a process."""
     links = list(_links(pid))
     return {
-        "mb": _resident_mb(pid),
+        "mb": memory_mb(pid),
         "threads": _threads(pid),
         "files": len(links),
         "sockets": sum(link.startswith("socket:") for link in links),
     }
-
-
-def _resident_mb(pid: int) -> float:
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def _threads(pid: int) -> int:
