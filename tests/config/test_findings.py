@@ -257,18 +257,17 @@ def test_wrong_json_is_named(text, key, line):
     assert (problem.key, problem.line) == (key, line)
 
 
-def test_lines_of_json_are_those_of_the_member_that_holds():
-    """A name given twice is a warning; the last one holds, and its line is named."""
-    text = '{"source.cluster.alias": "A",\n"tasks.max": 1,\n"x": 1,\n"tasks.max": 0}'
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"source.cluster.alias": "A",\n"tasks.max": 1,\n"x": 1,\n"tasks.max": 0}', 4),
+        ('{"tasks.max": 1,\n"config":\n{"tasks.max": 0,\n"source.cluster.alias": "A"}}', 3),
+    ],
+)
+def test_lines_of_json_are_those_of_the_member_that_holds(text, line):
+    """The last one of a name that is given twice, and the one in `config`."""
     lines = {problem.key: problem.line for problem in problems(text, ConfigFormat.JSON)}
-    assert lines["tasks.max"] == 4
-
-
-def test_lines_of_json_are_those_of_the_config_object():
-    """A member of the same name before `config` is another."""
-    text = '{"tasks.max": 1,\n"config":\n{"tasks.max": 0,\n"source.cluster.alias": "A"}}'
-    lines = {problem.key: problem.line for problem in problems(text, ConfigFormat.JSON)}
-    assert lines["tasks.max"] == 3
+    assert lines["tasks.max"] == line
 
 
 def test_members_beside_config_have_no_effect():

@@ -109,6 +109,11 @@ def at_the_deadline(clock: RunningTime, lie: Lie) -> Lie:
     return late
 
 
+def slow(asked: ReceivedRequest) -> bytes:
+    asked.wait(0.2)
+    return asked.frame()
+
+
 @pytest.fixture
 def memory() -> MemoryCluster:
     """Ten batches of one record."""
@@ -361,11 +366,6 @@ def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluste
 def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
     """A broker answers the requests of a connection one after the other, and many are sent at once:
     `request.timeout.ms` is the time for each answer."""
-
-    def slow(asked):
-        asked.wait(0.2)
-        return asked.frame()
-
     brokers.lies = [(None, FETCH, slow)]
     cluster = connect(client={"request.timeout.ms": "1000"}, admin_timeout_ms=20_000)
     assert all_of(cluster) == ALL_OFFSETS
@@ -375,11 +375,6 @@ def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
 def test_an_address_that_is_slow_and_answers_is_not_dead(brokers, cluster, monkeypatch):
     """`describe` gives each address some seconds; the metadata may come from a slower one."""
     monkeypatch.setattr(cluster_module, "_PROBE_MS", 1)
-
-    def slow(asked):
-        asked.wait(0.1)
-        return asked.frame()
-
     brokers.lies = [(None, API_VERSIONS, slow)]
     described = cluster.describe()
     assert described.dead_addresses == ()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.explain.test_flow_explanation import explained
+from tests.commands.explain.test_flow_explanation import explained, unlike
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.report import explanation_lines
@@ -167,11 +167,7 @@ def trimmed_and_restarted() -> World:
 @world
 def of_others() -> World:
     """The target holds nothing of the source; translation.floor = log_start."""
-    estate = Estate()
-    estate.write("orders", 700)
-    estate["B"].create_topic("A.orders")
-    estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
-    return standing(estate, 645, flow(translation=with_floor()))
+    return standing(unlike(), 645, flow(translation=with_floor()))
 
 
 @world

@@ -89,6 +89,14 @@ class FailingOver:
 
     result: Result = field(init=False)
 
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 def silent_broker(cluster: MemoryCluster) -> Callable[[], None]:
     """A broker does not list its groups, until the returned function is called."""
@@ -114,16 +122,6 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
     def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], FailoverCycles]]:
         yield lambda _: found.cycles
 
-    class Clock:
-        def monotonic(self) -> float:
-            return found.now
-
-        def time(self) -> float:
-            return found.now
-
-        def sleep(self, seconds: float) -> None:
-            found.now += seconds
-
     monkeypatch.setattr(run, "flow_cycles", cycles)
-    monkeypatch.setattr(run, "time", Clock())
+    monkeypatch.setattr(run, "time", found)
     return found
