@@ -86,14 +86,7 @@ class GeneratedCluster(MemoryCluster):
         names = [f"group-{number:06}" for number in range(self._sizes.groups)]
         return GroupListings({n: GroupListing(n, GroupType.CLASSIC, "Empty", "", 0) for n in names})
 
-    def committed(
-        self,
-        groups: Collection[str],
-        *,
-        share_groups: Collection[str] = (),
-        require_stable: bool,
-        within_seconds: float | None = None,
-    ) -> CommittedColumns:
+    def committed(self, groups: Collection[str], **_: object) -> CommittedColumns:
         """Derived from the groups' numbers."""
         there = self._source or self._sizes.settled
         numbers = [int(name[-6:]) for name in groups] if there else []
@@ -116,8 +109,8 @@ class GeneratedCluster(MemoryCluster):
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
-        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
+        **_: object,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Accept right offsets, and raise for wrong ones."""
         answers: dict[str, Mapping[TopicPartition, Failed | None]] = {}

@@ -75,14 +75,7 @@ class StoredCluster:
     def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return [call() for call in calls]
 
-    def committed(
-        self,
-        groups: Collection[str],
-        *,
-        share_groups: Collection[str] = (),
-        require_stable: bool,
-        within_seconds: float | None = None,
-    ) -> CommittedColumns:
+    def committed(self, groups: Collection[str], **how: Any) -> CommittedColumns:
         if (self._folder / f"{self._alias}.{DIE_ON_COMMITTED}").exists():
             os._exit(1)
         self._meet("committed")
@@ -92,20 +85,14 @@ class StoredCluster:
             wait_until(lambda: not hold.exists(), seconds=600)
         with stored(self._folder, self._alias, change=False) as cluster:
             journal(self._folder, self._alias, "committed", groups)
-            return cluster.committed(
-                groups, share_groups=share_groups, require_stable=require_stable
-            )
+            return cluster.committed(groups, **how)
 
     def commit(
-        self,
-        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
-        *,
-        share_groups: Collection[str] = (),
-        may_send: Callable[[str], bool] | None = None,
+        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]], **how: Any
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         with stored(self._folder, self._alias) as cluster:
             accepted = len(cluster.commits)
-            answer = cluster.commit(commits, share_groups=share_groups, may_send=may_send)
+            answer = cluster.commit(commits, **how)
             items = [(g, str(p), c.offset) for g, p, c in cluster.commits[accepted:]]
             journal(self._folder, self._alias, "commit", items)
         if self._ordered(DIE_AFTER_COMMIT):
