@@ -59,8 +59,7 @@ class OneGroupFlow:
     """A flow A->B with one group, and the log of its cycles."""
 
     def __init__(self, **changes: Any) -> None:
-        estate = mirrored_estate(20)
-        estate.commit("billing", "orders", 7)
+        estate = mirrored_estate(20, billing=7)
         self.target = estate["B"]
         self.flow = memory_flow(**changes)
         self.backend = MemoryCycles(estate.clusters)

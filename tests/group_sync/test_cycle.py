@@ -642,10 +642,7 @@ def test_two_topics_of_one_source_that_become_one_are_several_sources():
 def failed_over(*, behind: int = 0, more: int = 0) -> Estate:
     """orders of A mirrored to B but for the last `behind` records, read there by billing up
     to its end; A has `more` records that came after the failover."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.mirror("orders", first_offset=400, up_to=100 - behind)
-    estate.commit("billing", "orders", 40)
+    estate = mirrored_estate(first_offset=400, up_to=100 - behind, billing=40)
     estate.sync()
     estate.commit("billing", "A.orders", 500 - behind, on="B")
     if more:

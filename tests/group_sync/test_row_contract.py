@@ -294,9 +294,7 @@ def trimmed_source() -> RowCase:
 
 def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> RowCase:
     """So far from the source's beginning that the target's log start is of no use."""
-    estate = Estate()
-    estate.write("orders", 700, stamped=False)
-    estate.mirror("orders", up_to=mirrored_to)
+    estate = mirrored_estate(700, up_to=mirrored_to, stamped=False)
     estate.commit("g", "orders", offset)
     return RowCase(estate)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.configured import properties_file
 from tests.hostile_broker import FETCH, LIST_OFFSETS, Brokers
 from tests.kafka.test_answers import under_way
-from tests.memory_flows import Estate
+from tests.memory_flows import mirrored_estate
 from tests.spark_worlds import spread
 from tsoffset.config.loading import Configuration
 from tsoffset.group_sync.flow_cycle import FlowTask
@@ -24,9 +24,7 @@ def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
 ):
     """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's brokers see it."""
     spread(monkeypatch)
-    estate = Estate()
-    estate.write("orders", RECORDS, partitions=PARTITIONS)
-    estate.mirror("orders")
+    estate = mirrored_estate(RECORDS, partitions=PARTITIONS)
     for number, partition in product(range(RECORDS // 2), range(PARTITIONS)):
         at = RECORDS - 2 * number
         estate.commit(f"polite-{number}", "orders", at, partition=partition)

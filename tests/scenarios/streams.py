@@ -8,21 +8,22 @@ from tsoffset.lab.embedded import KAFKA_VERSION, cache_folder, resolve_jars
 from tsoffset.lab.embedded.jars import fetch_jars
 from tsoffset.lab.embedded.process import JavaProcess
 
-# What it needs besides lies among Kafka's jars; RocksDB is not needed without a store on disk.
-_JAR = f"kafka-streams-{KAFKA_VERSION}.jar"
-_PIN = (
-    "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b  "
-    f"org/apache/kafka/kafka-streams/{KAFKA_VERSION}/{_JAR}"
-)
 _SOURCE = Path(__file__).with_name("StreamsApplication.java")
 _numbers = itertools.count(1)
 
 
+def further_jar(name: str, artifact: str, checksum: str, kind: str = "") -> Path:
+    """A jar that Kafka's brokers do without, fetched if need be. Raises JarsUnavailable."""
+    jar = f"{artifact}-{KAFKA_VERSION}{kind}.jar"
+    folder = cache_folder() / f"{name}-{KAFKA_VERSION}"
+    fetch_jars(folder, f"{checksum}  org/apache/kafka/{artifact}/{KAFKA_VERSION}/{jar}")
+    return folder / jar
+
+
 def streams_jar() -> Path:
-    """Kafka Streams' jar, fetched if need be. Raises JarsUnavailable."""
-    folder = cache_folder() / f"streams-{KAFKA_VERSION}"
-    fetch_jars(folder, _PIN)
-    return folder / _JAR
+    # What it needs besides lies among Kafka's jars; RocksDB is not needed without a store on disk.
+    checksum = "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b"
+    return further_jar("streams", "kafka-streams", checksum)
 
 
 class StreamsApplication(JavaProcess):

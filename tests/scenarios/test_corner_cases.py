@@ -13,10 +13,10 @@ from kafka.admin import OffsetSpec
 from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, prepare_mirror
 from tests.scenarios.judging import CopiedLogs
+from tests.scenarios.streams import further_jar
 from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable
-from tsoffset.lab.embedded import KAFKA_VERSION, EmbeddedBroker, cache_folder
-from tsoffset.lab.embedded.jars import fetch_jars
+from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.model import OutcomeKind, Precision, Reason, Translated
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -35,18 +35,7 @@ TRIMMED = 100
 TIERING = {"segment.ms": "1000", "remote.storage.enable": "true", "local.retention.ms": "1"}
 # The tiered storage that Kafka's own tests use, in a folder of this machine.
 _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
-_JAR = f"kafka-storage-{KAFKA_VERSION}-test.jar"
-_PIN = (
-    "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886  "
-    f"org/apache/kafka/kafka-storage/{KAFKA_VERSION}/{_JAR}"
-)
-
-
-def storage_jar() -> Path:
-    """The jar with the storage, fetched if need be. Raises JarsUnavailable."""
-    folder = cache_folder() / f"tiers-{KAFKA_VERSION}"
-    fetch_jars(folder, _PIN)
-    return folder / _JAR
+_STORAGE_JAR = "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886"
 
 
 def tiered_properties(jar: Path, folder: Path) -> dict[str, str]:
@@ -68,7 +57,7 @@ def tiered_properties(jar: Path, folder: Path) -> dict[str, str]:
 def tiered(tmp_path_factory) -> Iterator[Contents | None]:
     """A cluster with tiered storage; None where its jar cannot be fetched."""
     try:
-        jar = storage_jar()
+        jar = further_jar("tiers", "kafka-storage", _STORAGE_JAR, "-test")
     except JarsUnavailable:
         yield None
         return
