@@ -1,5 +1,6 @@
 """OAUTHBEARER's tokens, without a broker."""
 
+import asyncio
 import base64
 import json
 import time
@@ -38,8 +39,32 @@ def login(theirs: TokenEndpoint, tls: Tls | None = None, **refresh: float) -> To
     return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0, **refresh)
 
 
-# A token that is due about a second later, and lasts for long where this process stands still.
-SOON = {"refresh_factor": 0.004}
+class HeldTime:
+    """The time of a loop and of its tokens: it stands still until a test moves it forward."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._now = time.time()
+        loop._events.time = self.time
+
+    def time(self) -> float:
+        return self._now
+
+    def skip(self, seconds: float, tokens: Tokens) -> None:
+        """Let time pass at once, and a renewal that is due by then end."""
+        self._now += seconds
+        self._loop.run(self._turns)
+        wait_until(lambda: not self._loop.is_under_way(tokens), "the renewal has ended")
+        self._loop.run(self._turns)
+
+    async def _turns(self) -> None:
+        """As many turns of the loop as a timer needs to start a thread."""
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+# A token that is due a third of a second after it was issued.
+SOON = {"refresh_factor": 0.001}
 
 
 def test_a_token_is_asked_for_once_until_it_is_due(loop, theirs):
@@ -88,32 +113,40 @@ def test_a_token_that_lasts_serves_where_a_store_cannot_be_read(loop, theirs, tm
 def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(loop, theirs):
     """This happens if clocks differ, or if no process renews a file."""
     theirs.lifetime_seconds = -5
-    tokens = Tokens(login(theirs))
+    held = HeldTime(loop)
+    tokens = Tokens(login(theirs), clock=held.time)
     with pytest.raises(LoginFailed, match="has already expired; compare the clocks"):
         loop.run(tokens.fresh, loop)
-    time.sleep(1.2)
+    held.skip(60, tokens)
     assert theirs.requests["/token", 200] == 1
 
 
 def test_an_address_that_refuses_is_left_alone_after_the_last_token_has_ended(loop, theirs):
     """Repeating a wrong secret each second may lock an account."""
-    ahead = [0.0]
-    tokens = Tokens(login(theirs, **SOON), clock=lambda: time.time() + ahead[0])
+    held = HeldTime(loop)
+    tokens = Tokens(login(theirs, **SOON), clock=held.time)
     loop.run(tokens.fresh, loop)
     theirs.clients.clear()
-    ahead[0] = theirs.lifetime_seconds
-    wait_until(lambda: theirs.requests["/token", 401] > 0, "it refuses")
-    time.sleep(1.5)
+    held.skip(2 * theirs.lifetime_seconds, tokens)
     assert theirs.requests["/token", 401] == 1
+    for seconds in (8.8, 1.1):
+        held.skip(seconds, tokens)
+    assert theirs.requests["/token", 401] == 1
+    for seconds in (0.2, 1.1):
+        held.skip(seconds, tokens)
+    assert theirs.requests["/token", 401] == 2
 
 
 def test_tokens_are_exchanged_while_the_loop_runs(loop, theirs):
     """For connections that prove again who they are; not more often than once a second."""
-    tokens = Tokens(login(theirs, **SOON))
+    held = HeldTime(loop)
+    tokens = Tokens(login(theirs, **SOON), clock=held.time)
     loop.run(tokens.fresh, loop)
-    began = time.monotonic()
-    wait_until(lambda: theirs.requests["/token", 200] >= 3, "the third token")
-    assert time.monotonic() - began > 1.5
+    for renewals in range(3):
+        held.skip(0.9, tokens)
+        assert theirs.requests["/token", 200] == 1 + renewals
+        held.skip(0.2, tokens)
+        assert theirs.requests["/token", 200] == 2 + renewals
 
 
 @pytest.mark.parametrize(
