@@ -14,7 +14,7 @@ import pytest
 
 from tests import serving
 from tests.invoking import ROOT, Command, invoke, run_program, start, succeeds
-from tests.waiting import wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.lab.demo.consumers import stops
 from tsoffset.lab.demo.stopping import remember
 from tsoffset.lab.demo.topics import GROUPS, PARTITIONS, TOPICS, DemoRecord
@@ -361,7 +361,7 @@ def test_stop_ends_what_was_kept_and_nothing_else(tmp_path, monkeypatch):
             remember(elsewhere, {"backup": other.pid})
             result = invoke("demo", "--stop")
             assert (result.exit_code, result.output) == (0, f"Stopped backup; removed {folder}.\n")
-            assert ours.wait(60) == -signal.SIGKILL
+            assert ours.wait(TIMEOUT_SECONDS) == -signal.SIGKILL
             assert other.poll() is None
         finally:
             other.kill()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.invoking import Command, start
+from tests.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.usefixtures("heeds_ctrl_c")
 
@@ -46,7 +47,7 @@ def test_while_modules_are_loaded(module, code, tmp_path):
     with load_slowly(tmp_path) as process:
         assert os.read(process.stdout.fileno(), 7) == b"loading"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 130
     assert said in ("", "interrupted\n")
 
@@ -61,7 +62,7 @@ def test_a_second_one_does_not_wait_for_what_the_first_has_ended(tmp_path):
         for said in (b"loading", b"ending!"):
             assert os.read(process.stdout.fileno(), 7) == said
             process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 130
 
 
@@ -81,5 +82,5 @@ def test_a_wait_ends_although_polars_is_loaded():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert os.read(process.stdout.fileno(), 7) == b"waiting"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=TIMEOUT_SECONDS)
     assert b"KeyboardInterrupt" in said
