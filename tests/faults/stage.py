@@ -1,6 +1,7 @@
 """Four clusters, two flows in one daemon, and those who use them meanwhile."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -40,11 +41,13 @@ groups = billing-.*
 sync.group.offsets.interval.seconds = {INTERVAL_SECONDS[THREE]}
 C->D.sync.group.offsets.interval.seconds = {INTERVAL_SECONDS[SINGLE]}
 refresh.groups.interval.seconds = 10
-cycle.limit.seconds = 40
-admin.timeout.ms = 6000
-request.timeout.ms = 3000
 spark.master = local[1]
 """
+# On a fast machine. Where it takes longer than `START_SECONDS` to start the brokers, a healthy
+# cycle takes longer too: its limits grow by the same factor, up to `MOST_FACTOR`, with which a hung
+# cycle still ends while a test waits, and a hung DNS lookup outlasts `admin.timeout.ms`.
+LIMITS = {"cycle.limit.seconds": 40, "admin.timeout.ms": 6_000, "request.timeout.ms": 3_000}
+START_SECONDS, MOST_FACTOR = 20.0, 4.0
 
 Events = list[dict[str, Any]]
 
@@ -171,7 +174,9 @@ def staged(folder: Path) -> Iterator[FaultTestbed]:
             )
             for name in "BCD"
         }
+        began = time.monotonic()
         start_together(running, a, *singles.values())
+        factor = min(max(1.0, (time.monotonic() - began) / START_SECONDS), MOST_FACTOR)
         bootstrap = {"A": a.bootstrap, **{name: each.bootstrap for name, each in singles.items()}}
         contents = {
             name: running.enter_context(closing(Contents(there)))
@@ -190,7 +195,7 @@ def staged(folder: Path) -> Iterator[FaultTestbed]:
             for flow, link in ((THREE, three), (SINGLE, single))
         }
         port = free_port()
-        file, through = _configuration(folder, bootstrap, proxies, port)
+        file, through = _configuration(folder, bootstrap, proxies, port, factor)
         daemon = running.enter_context(
             DaemonProcess("-c", str(file), folder=folder, through=through)
         )
@@ -246,15 +251,21 @@ def spread_groups(contents: Contents) -> None:
 
 
 def _configuration(
-    folder: Path, bootstrap: Mapping[str, str], proxies: Mapping[str, Proxy], port: int
+    folder: Path,
+    bootstrap: Mapping[str, str],
+    proxies: Mapping[str, Proxy],
+    port: int,
+    factor: float,
 ) -> tuple[Path, Sequence[str]]:
-    """The daemon's file, and the command that gives it names and a disk of its own."""
+    """The daemon's file, with `factor` times its limits, and the command that gives it names and a
+    disk of its own."""
     addresses = dict(bootstrap)
     for name, proxy in proxies.items():
         addresses[name] = f"{_host(name)}:{proxy.front}"
     state = folder / "state"
     state.mkdir()
     lines = [f"{name}.bootstrap.servers = {there}" for name, there in addresses.items()]
+    lines += [f"{name} = {round(limit * factor)}" for name, limit in LIMITS.items()]
     file = folder / "mm2.properties"
     lines += [f"state.dir = {state}", f"listeners = http://{HOST}:{port}", ""]
     file.write_text(CONFIGURATION + "\n".join(lines))

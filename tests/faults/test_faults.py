@@ -25,7 +25,12 @@ from tests.faults.stage import (
 from tests.waiting import wait_until
 from tsoffset.daemon.status import FlowState
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.thorough,
+    pytest.mark.timeout(1_800),
+]
 
 BOTH = (THREE, SINGLE)
 Says = Callable[[Events], bool]
