@@ -23,8 +23,8 @@ LOCK := $(BIN)/uv pip compile --quiet --system-certs --universal --python-versio
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
 # Tests with brokers wait more than they compute: two processes use what the other run leaves of two
-# cores. Each has adjacent tests, so most of those that share brokers run in one process.
-TWO := -n 2 --dist worksteal
+# cores. All tests of a file run in one process, so the fixtures of a file are made once.
+TWO := -n 2 --dist loadfile
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. Ctrl-C stops both runs.
