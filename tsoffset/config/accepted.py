@@ -89,6 +89,7 @@ ACCEPTED_KEYS = {
     **_keys(_OF_CHECKPOINTS, of_checkpoints=True),
     **_keys(_OF_OTHERS, of_checkpoints=False),
 }
+ACCEPTED_NAMES = frozenset(name for name in ACCEPTED_KEYS if not name.endswith(".*"))
 
 
 def accepted_key(name: str) -> AcceptedKey | None:

@@ -18,7 +18,7 @@ from tsoffset.config.flows import (
 )
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.providers import Resolver, Unresolved
-from tsoffset.config.review import TOP_NAMES, check_setting
+from tsoffset.config.review import check_setting
 from tsoffset.config.scopes import (
     ScopedKey,
     Setting,
@@ -187,7 +187,7 @@ def _by_scope(
     """The entries by scope and name. Two spellings of one key must not contradict each other."""
     by_scope: dict[ScopedKey, Entry] = {}
     for entry in sort_by_precedence(entries):
-        scoped = scoped_key(entry.key, clusters, TOP_NAMES)
+        scoped = scoped_key(entry.key, clusters)
         earlier = by_scope.get(scoped)
         if (
             earlier is not None

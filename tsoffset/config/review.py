@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
+from tsoffset.config.accepted import ACCEPTED_NAMES, CLIENT_NAMES, accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
 from tsoffset.config.scopes import (
     CLIENT_PREFIX,
     CLUSTER_PREFIX,
+    TOP_NAMES,
     ScopedKey,
     Setting,
     is_ignored_isolation,
@@ -43,7 +44,6 @@ _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 _OF_A_SOURCE = f"A.{ISOLATION.name}, where A is the source"
 
-_ACCEPTED = frozenset(name for name in ACCEPTED_KEYS if not name.endswith(".*"))
 _FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
 _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
@@ -56,9 +56,6 @@ class UnknownKey(str):
 
 # A key that is read; a sentence about one that is not; None if there is nothing to say.
 Known = Key[Any] | str | None
-
-# Keys that are at the top level even if they begin with an alias.
-TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
 def check_setting(
@@ -148,7 +145,7 @@ def _find_key(scoped: ScopedKey, dedicated: bool) -> Known:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
         return _cluster_setting(name[prefix.end() :], _flow_prefix(scoped) + prefix.group())
-    if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
+    if (prefix := CLIENT_PREFIX.match(name)) and name not in ACCEPTED_NAMES:
         return _client_setting(name[prefix.end() :], prefix, _flow_prefix(scoped))
     if _PROVIDER_PARAMETER.match(name):
         return "has no effect: providers read any file or variable that the configuration names"
@@ -160,7 +157,7 @@ def _find_key(scoped: ScopedKey, dedicated: bool) -> Known:
     if _is_accepted(name):
         return None
     if scoped.flow is not None:
-        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _flow_prefix(scoped))
+        near = _nearest(name, {*FLOW_KEYS, *ACCEPTED_NAMES}, _flow_prefix(scoped))
     elif dedicated and "->" in name:
         return UnknownKey(
             "has no effect: it belongs to a flow between clusters that are not in `clusters`"

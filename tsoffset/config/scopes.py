@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from tsoffset.config.accepted import ACCEPTED_NAMES
 from tsoffset.config.findings import Entry
-from tsoffset.config.keys import CLUSTER_KEYS, ISOLATION
+from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS, ISOLATION
 
 CLIENT_PREFIX = re.compile(r"(?:(?P<side>source|target)\.)?(?P<client>consumer|producer|admin)\.")
 CLUSTER_PREFIX = re.compile(r"(?:source|target)\.cluster\.")
@@ -21,6 +22,8 @@ _ALSO_WRITTEN = {
     "groups.blacklist": "groups.exclude",
     "topics.blacklist": "topics.exclude",
 }
+# Keys that are at the top level even if they begin with an alias.
+TOP_NAMES = FLOW_KEYS.keys() | FILE_KEYS.keys() | ACCEPTED_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,11 @@ class Setting:
     usable: bool = True
 
 
-def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) -> ScopedKey:
+def scoped_key(key: str, clusters: Collection[str]) -> ScopedKey:
     """The scope and name of `key`. A key with an alias that is not in `clusters` is at the top
-    level. `top_names` are keys that are at the top level even if they begin with an alias."""
+    level."""
     plain = _ALSO_WRITTEN.get(key, key)
-    if plain in top_names:
+    if plain in TOP_NAMES:
         return ScopedKey(plain)
     prefixes: list[tuple[str, str | None, tuple[str, str] | None]] = []
     for alias in clusters:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from tsoffset.commands.migrate.setup import ConnectorRole, Setup
 from tsoffset.config.keys import BOOTSTRAP
-from tsoffset.config.review import TOP_NAMES
 from tsoffset.config.scopes import Setting, client_names, first_of, merge_settings, scoped_key
 from tsoffset.config.security_keys import PROTOCOL
 from tsoffset.flow.patterns import split_list
@@ -72,7 +71,7 @@ class MirrorFlow:
 
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
     placed = {
-        scoped_key(one.key, setup.clusters, TOP_NAMES): Setting(one.entry, one.text.strip())
+        scoped_key(one.key, setup.clusters): Setting(one.entry, one.text.strip())
         for one in setup.settings
     }
     for flow in settings.flows:

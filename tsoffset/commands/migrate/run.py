@@ -18,7 +18,6 @@ from tsoffset.commands.migrate.sorting import MigrationPlan, migration_of
 from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import Findings, shown_value
-from tsoffset.config.review import TOP_NAMES
 from tsoffset.config.scopes import scoped_key
 from tsoffset.errors import ConfigurationError, TsoffsetError, UsageError
 from tsoffset.printable import printable
@@ -130,7 +129,7 @@ def _settings(migration: MigrationPlan) -> Iterator[str]:
     sections: dict[str, list[MirrorSetting]] = {f"cluster {alias}": [] for alias in clusters}
     of_all = []
     for setting in migration.settings:
-        scoped = scoped_key(setting.key, clusters, TOP_NAMES)
+        scoped = scoped_key(setting.key, clusters)
         if scoped.cluster is not None:
             sections[f"cluster {scoped.cluster}"].append(setting)
         elif scoped.flow is not None:

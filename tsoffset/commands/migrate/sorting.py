@@ -22,7 +22,7 @@ from tsoffset.config.plugins import (
     Plugin,
     python_class,
 )
-from tsoffset.config.review import TOP_NAMES, find_key, is_of_file, may_be_of_a_class
+from tsoffset.config.review import find_key, is_of_file, may_be_of_a_class
 from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
@@ -67,7 +67,7 @@ def migration_of(setup: Setup) -> MigrationPlan:
     marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for setting in setup.settings:
-        scoped = scoped_key(setting.key, setup.clusters, TOP_NAMES)
+        scoped = scoped_key(setting.key, setup.clusters)
         if scoped.name == SYNC:
             continue  # part of the comment on the new setting
         if (found := _omission(setting, scoped)) is not None:
