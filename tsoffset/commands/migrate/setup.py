@@ -117,6 +117,10 @@ def setup_of_connectors(
     topics. A connector that names no source cluster is reported in `findings`."""
     placed: list[Connector] = []
     left = list(omitted)
+
+    def omit(entry: Entry, why: str) -> None:
+        left.append(OmittedSetting(entry, Heading.REPLICATOR, why))
+
     of_file: dict[str, MirrorSetting] = {}
     of_clusters: dict[tuple[str, str], dict[_Flow, list[_Found]]] = {}
     of_flows: dict[_Flow, dict[str, list[_Found]]] = {}
@@ -130,15 +134,13 @@ def setup_of_connectors(
         flow = source, target or keys.TARGET_ALIAS.default or ""
         placed.append(replace(one, flow=flow))
         if one.role is ConnectorRole.HEARTBEAT:
-            why = "Heartbeats stay unchanged."
-            left.append(OmittedSetting(one.entry, Heading.REPLICATOR, why))
+            omit(one.entry, "Heartbeats stay unchanged.")
             continue
         of_flow = of_flows.setdefault(flow, {})
         entries.setdefault(flow, one.entry)
         for setting in one.settings:
             if setting.key == CLUSTERS:
-                why = "No connector uses it."
-                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+                omit(setting.entry, "No connector uses it.")
             elif is_of_file(setting.key):
                 of_file.setdefault(setting.key, setting)
             elif prefix := CLUSTER_PREFIX.match(setting.key):
@@ -147,11 +149,9 @@ def setup_of_connectors(
                 if setting.key not in _ALIASES:
                     of_clusters.setdefault(key, {}).setdefault(flow, []).append((one, setting))
             elif setting.key == "tasks.max" and one.role is ConnectorRole.SOURCE:
-                why = "The number of tasks that copy records."
-                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+                omit(setting.entry, "The number of tasks that copy records.")
             elif setting.key.endswith(keys.ISOLATION.name) and one.role is not ConnectorRole.SOURCE:
-                why = "Only the isolation level of the connector that copies counts."
-                left.append(OmittedSetting(setting.entry, Heading.REPLICATOR, why))
+                omit(setting.entry, "Only the isolation level of the connector that copies counts.")
             else:
                 of_flow.setdefault(setting.key, []).append((one, setting))
     if not of_flows and not findings.problems:
