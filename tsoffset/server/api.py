@@ -32,7 +32,7 @@ from tsoffset.server.flows import (
     resumptions,
     row_answers,
 )
-from tsoffset.server.parameters import EntryChoice, Paging, refuse_unknown_parameters
+from tsoffset.server.parameters import EntryQuery, PageQuery, refuse_unknown_parameters
 from tsoffset.server.problems import Refused, Unchanged, problem_response
 from tsoffset.server.remotes import Remotes
 from tsoffset.server.translations import add_translations
@@ -110,12 +110,7 @@ class Routes:
         return flow_answer(self._board, status, lead, self._board.now())
 
     def groups(
-        self,
-        request: Request,
-        response: Response,
-        flow: str,
-        choice: Annotated[EntryChoice, Depends()],
-        paging: Annotated[Paging, Depends()],
+        self, request: Request, response: Response, flow: str, choice: EntryQuery, paging: PageQuery
     ) -> answers.GroupsAnswer:
         """The groups of a flow, as of the last cycle that reached both clusters."""
         status, now = self._status_and_time(request, response, unquote(flow))
@@ -128,12 +123,7 @@ class Routes:
         )
 
     def group(
-        self,
-        request: Request,
-        response: Response,
-        flow: str,
-        group: str,
-        paging: Annotated[Paging, Depends()],
+        self, request: Request, response: Response, flow: str, group: str, paging: PageQuery
     ) -> answers.GroupAnswer:
         """One group with a row for each of its partitions."""
         status, now = self._status_and_time(request, response, unquote(flow))
@@ -145,12 +135,7 @@ class Routes:
         )
 
     def topics(
-        self,
-        request: Request,
-        response: Response,
-        flow: str,
-        choice: Annotated[EntryChoice, Depends()],
-        paging: Annotated[Paging, Depends()],
+        self, request: Request, response: Response, flow: str, choice: EntryQuery, paging: PageQuery
     ) -> answers.TopicsAnswer:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
         status, now = self._status_and_time(request, response, unquote(flow))

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import polars as pl
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
 
 from tsoffset.daemon.status import FlowStatus
@@ -48,6 +48,9 @@ class Paging:
         return {**cycle_fields(status, now), **page}
 
 
+PageQuery = Annotated[Paging, Depends()]
+
+
 class EntryChoice:
     def __init__(
         self,
@@ -78,6 +81,9 @@ class EntryChoice:
 
     def of(self, summary: Summary) -> pl.DataFrame:
         return summary.select(*self._wanted, falling=self._falling)
+
+
+EntryQuery = Annotated[EntryChoice, Depends()]
 
 
 def refuse_unknown_parameters(request: Request) -> None:
