@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,7 @@ from tsoffset.flow.settings import HistorySettings, ServerSettings
 from tsoffset.history.writing import HistoryWriter
 from tsoffset.metrics.collector import Metrics
 from tsoffset.model import OutcomeKind
+from tsoffset.server.application import application
 from tsoffset.server.listeners import serve
 from tsoffset.spark.sessions import Sessions
 
@@ -99,7 +101,8 @@ def _of(spark: SparkSession, clusters: Clusters, groups: int, partitions: int, r
         board = boards["watched"]
         server = ServerSettings(listeners=("http://127.0.0.1:0",))
         controls = Controls(board)
-        with serve(server, board, controls, history, metrics=metrics.render) as urls:
+        make_app = partial(application, server, board, controls, history, metrics=metrics.render)
+        with serve(server, make_app) as urls:
             words = (str(PAGE_SECONDS), *urls, *PAGE)
             asking = subprocess.Popen([sys.executable, "-c", _CLIENT, *words])
             try:

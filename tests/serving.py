@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from fastapi import FastAPI
 from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.memory_flows import flow
 from tsoffset.daemon.points import PastCycles, RecentCycles
-from tsoffset.daemon.status import Board, Cycle, Instance, Lead
+from tsoffset.daemon.status import Board, Cycle, Instance, Lead, Observer
 from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.replication import REPLICATION
 from tsoffset.group_sync.rows import ROWS, Rows, rows_table
 from tsoffset.metrics.table import Declared
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
-from tsoffset.server.application import Metrics, application
+from tsoffset.server.application import application
 from tsoffset.server.guard import Guard, Hosts
 from tsoffset.server.listeners import serve
 from tsoffset.terminal.row_columns import tally_of
@@ -105,7 +106,7 @@ class ServedFlows:
         self.board.set_flows([flow(), flow("B", "A")])
         self.controls = Controls(self.board)
         self.recent = RecentCycles()
-        self.observers: list[Metrics] = []
+        self.observers: list[Observer] = []
 
     def cycle(
         self,
@@ -142,28 +143,22 @@ class ServedFlows:
         return cycle
 
     def serve(self, **more: Any) -> AbstractContextManager[tuple[str, ...]]:
-        """A block in which it is served; the addresses. `more` goes to `listeners.serve`."""
-        return serve(self.settings, self.board, self.controls, self.recent, **more)
+        """A block in which it is served; the addresses. `more` goes to `application`."""
+        return serve(self.settings, lambda: self.application(**more))
+
+    def application(self, history: PastCycles | None = None, **more: Any) -> FastAPI:
+        past = history or self.recent
+        return application(self.settings, self.board, self.controls, past, **more)
 
     def client(
         self,
         *,
         hosts: Hosts | None = None,
-        history: PastCycles | None = None,
-        metrics: Metrics | None = None,
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> TestClient:
         """Somebody who asks it without sockets."""
-        app = application(
-            self.settings,
-            self.board,
-            self.controls,
-            history or self.recent,
-            metrics=metrics,
-            **more,
-        )
-        guard = Guard(app, hosts or Hosts("localhost"))
+        guard = Guard(self.application(**more), hosts or Hosts("localhost"))
         url = "http://localhost:8083"
         return TestClient(guard, url, headers=dict(headers or {}), follow_redirects=False)
 

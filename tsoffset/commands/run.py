@@ -79,6 +79,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     from tsoffset.history.reading import last_known
     from tsoffset.history.writing import HistoryWriter
     from tsoffset.metrics.collector import Metrics
+    from tsoffset.server.application import application
     from tsoffset.server.listeners import advertised_url, serve
     from tsoffset.spark.sessions import Sessions
 
@@ -120,9 +121,10 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
             sessions.close()
 
     server = selection.settings.server
-    with serve(
-        server, board, daemon, past, metrics=metrics.render, alive=daemon.alive
-    ) as addresses:
+    make_app = partial(
+        application, server, board, daemon, past, metrics=metrics.render, alive=daemon.alive
+    )
+    with serve(server, make_app) as addresses:
         # Set before the flows begin, because they tell other instances this URL.
         board.instance = replace(board.instance, url=advertised_url(addresses))
         ending = supervise(work, stop=daemon.stop, cancel=sessions.cancel, hang_up=daemon.reload)

@@ -11,20 +11,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tsoffset.daemon.daemon import Daemon
-from tsoffset.daemon.points import PastCycles
-from tsoffset.daemon.status import Board
 from tsoffset.errors import ListenerError
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server.application import Metrics, application
 from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts
 
 log = structlog.get_logger(__name__)
@@ -58,17 +54,9 @@ class BoundListener:
 
 
 @contextmanager
-def serve(
-    settings: ServerSettings,
-    board: Board,
-    controls: Daemon,
-    history: PastCycles,
-    *,
-    metrics: Metrics | None = None,
-    alive: Callable[[], bool] = lambda: True,
-) -> Iterator[tuple[str, ...]]:
-    """Serve the application as long as the block lasts; yields the addresses, none if there are no
-    listeners.
+def serve(settings: ServerSettings, make_app: Callable[[], ASGIApp]) -> Iterator[tuple[str, ...]]:
+    """Serve an application as long as the block lasts; yields the addresses. Without listeners
+    there are none, and no application is made.
 
     Addresses are bound and certificates read before the block begins; raises ListenerError if that
     is impossible. Requests that are running at the end have a second.
@@ -79,7 +67,7 @@ def serve(
         if not listeners:
             yield ()
             return
-        app = application(settings, board, controls, history, metrics=metrics, alive=alive)
+        app = make_app()
         servers = [
             _server(Guard(app, Hosts.of(one.host, settings.hosts)), one) for one in listeners
         ]
@@ -227,7 +215,7 @@ def _bind_problem(error: OSError) -> str:
     return f"{os.strerror(error.errno or 0).lower()}; {step}"
 
 
-def _server(app: Any, listener: BoundListener) -> uvicorn.Server:
+def _server(app: ASGIApp, listener: BoundListener) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=TimedProtocol,
