@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tsoffset.flow.settings import FlowSettings
     from tsoffset.group_sync.flow_cycle import CycleResult
     from tsoffset.terminal.output import Tally
-    from tsoffset.terminal.row_columns import RowFilter
 
 log = structlog.get_logger(__name__)
 
@@ -137,12 +136,11 @@ def run_once(
     """
     from tsoffset.config.selection import plan_only_notice
     from tsoffset.group_sync.rows import rows_table
-    from tsoffset.terminal.row_columns import RowFilter, tally_of
+    from tsoffset.terminal.row_columns import tally_of
     from tsoffset.terminal.rows import cycle_lines
 
     unreachable = require_match(selection, notices)
     statuses = [0]
-    only = RowFilter(outcomes, reasons) if outcomes or reasons else None
     config = selection.configuration.path
     finished: list[tuple[FlowSettings, Iterable[Row]]] = []
     with flow_cycles(
@@ -168,7 +166,8 @@ def run_once(
                 commits=commit and flow.commits,
                 started=started,
                 config=config,
-                only=only,
+                outcomes=outcomes,
+                reasons=reasons,
             )
             statuses.append(status)
             if not result.unreachable:
@@ -191,23 +190,25 @@ def print_cycle(
     commits: bool,
     started: float,
     config: str,
-    only: "RowFilter | None" = None,
+    outcomes: tuple[str, ...] = (),
+    reasons: tuple[str, ...] = (),
 ) -> int:
     """Print the cycle's rows, log that it has finished, and return the flow's exit status.
 
-    `only` selects the rows that are printed; the summary and the status count all rows. `config` is
-    the configuration file that next steps name. `started` is when the cycle began, in seconds of
-    the monotonic clock: its duration includes the printing.
+    `outcomes` and `reasons`, if there are any, select the rows that are printed; the summary and
+    the status count all rows. `config` is the configuration file that next steps name. `started` is
+    when the cycle began, in seconds of the monotonic clock: its duration includes the printing.
     """
     from tsoffset.group_sync.rows import Rows
-    from tsoffset.terminal.row_columns import encode_rows, tally_of
+    from tsoffset.terminal.row_columns import encode_rows, filter_rows, tally_of
     from tsoffset.terminal.rows import cycle_lines
 
     tally = tally_of(result.rows.table)
-    shown = result.rows if only is None else Rows(only.of(result.rows.table))
+    shown = Rows(filter_rows(result.rows.table, outcomes=outcomes, reasons=reasons))
 
     def summary() -> str:
-        printed = "" if only is None else f"; {len(shown)} of {len(result.rows)} rows printed"
+        is_narrowed = bool(outcomes or reasons)
+        printed = f"; {len(shown)} of {len(result.rows)} rows printed" if is_narrowed else ""
         return f"{tally.in_words()}{printed}; {time.monotonic() - started:.1f} s"
 
     try:
