@@ -7,9 +7,9 @@ loads pyarrow, so commands that start without Spark do not import it.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,47 +24,34 @@ _OUTCOMES = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
 _REASONS = (*Reason, *FailureKind, "")
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Selects the rows to print: those with one of the outcomes and one of the reasons; without
-    `outcomes` or `reasons` all of them."""
-
-    outcomes: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-    def of(self, rows: pa.Table) -> pa.Table:
-        for name, words in (("outcome", self.outcomes), ("reason", self.reasons)):
-            if words:
-                wanted = pa.array(words, pa.string())
-                rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=wanted))
-        return rows
+def filter_rows(rows: pa.Table, *, outcomes: Sequence[str], reasons: Sequence[str]) -> pa.Table:
+    """The rows with one of the outcomes and one of the reasons; without `outcomes` or `reasons` all
+    of them."""
+    for name, words in (("outcome", outcomes), ("reason", reasons)):
+        if words:
+            wanted = pa.array(words, pa.string())
+            rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=wanted))
+    return rows
 
 
 def tally_of(rows: pa.Table) -> Tally:
     """The number of rows by outcome, and what a failover would re-read."""
-    keys = ["outcome", "reason", "translated"]
-    outcome, reason = (rows[name].cast(pa.string()) for name in keys[:2])
-    columns = [outcome, reason, rows["target_offset"].is_valid(), rows["reread_bound"]]
-    counts = (
-        pa.table(columns, names=[*keys, "bound"])
-        .group_by(keys)
-        .aggregate([("outcome", "count"), ("bound", "count"), ("bound", "sum")])
-    )
+    frame = _frame(rows, target_offset=rows["target_offset"], reread_bound=rows["reread_bound"])
     outcomes: Counter[OutcomeKind] = Counter()
     reasons: Counter[str] = Counter()
     failures: Counter[str] = Counter()
-    bound = unproven = 0
-    for one in counts.to_pylist():
-        kind, why, number = OutcomeKind(one["outcome"]), one["reason"], one["outcome_count"]
+    counts = frame.group_by("outcome", "reason", maintain_order=True).len()
+    for word, why, number in counts.iter_rows():
+        kind = OutcomeKind(word)
         outcomes[kind] += number
-        if kind is OutcomeKind.SKIPPED and why is not None:
+        if why and kind is OutcomeKind.SKIPPED:
             reasons[why] += number
-        elif kind is OutcomeKind.FAILED and why is not None:
+        elif why and kind is OutcomeKind.FAILED:
             failures[why] += number
-        elif kind in IN_PLACE and one["translated"]:
-            unproven += number - one["bound_count"]
-            bound += one["bound_sum"] or 0
+    is_translated = pl.col("target_offset").is_not_null()
+    bounds = frame.filter(pl.col("outcome").is_in(IN_PLACE), is_translated)["reread_bound"]
     now, after_sync = (readiness_of(rows, after_sync=after) for after in (False, True))
+    bound, unproven = int(bounds.sum()), bounds.null_count()
     return Tally(outcomes, reasons, failures, bound, unproven, now, after_sync)
 
 
@@ -86,46 +73,42 @@ def in_place_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
 
 def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
     """Which groups could move to the target now, or after a sync."""
-    rows = rows.filter(rows["group"].is_valid())
-    in_place = in_place_of(rows, after_sync=after_sync)
-    again = reread_of(rows, after_sync=after_sync)
-    outcome, reason = (rows[name].cast(pa.string()).fill_null("") for name in ("outcome", "reason"))
-    why_not = pc.if_else(in_place, None, pc.binary_join_element_wise(outcome, reason, " "))
-    # Ordered are the words of these rows, so every row that is not in place has an index.
-    ordered = sorted(why_not.unique().drop_null().to_pylist(), key=_why_not_rank)
-    why = pc.index_in(why_not, value_set=pa.array(ordered, pa.string()))
-    unusable = pc.and_(pc.invert(in_place), pc.and_(again.is_null(), rows["partition"].is_valid()))
-    groups = (
-        pa.table(
-            [rows["group"].cast(pa.string()), why, again, unusable.cast(pa.int64())],
-            names=["group", "why", "again", "unusable"],
-        )
-        .group_by("group")
-        .aggregate([("why", "min"), ("again", "sum"), ("unusable", "sum")])
+    frame = _frame(
+        rows,
+        group=rows["group"].cast(pa.string()),
+        partition=rows["partition"],
+        in_place=in_place_of(rows, after_sync=after_sync),
+        again=reread_of(rows, after_sync=after_sync),
+    ).filter(pl.col("group").is_not_null())
+    not_in_place = frame.filter(~pl.col("in_place"))
+    without_offset = not_in_place.filter(
+        pl.col("again").is_null(), pl.col("partition").is_not_null()
     )
-    sums = [([], "count_all"), ("again_sum", "sum"), ("unusable_sum", "sum")]
-    found = groups.group_by("why_min").aggregate(sums)
-    reasons_of: Counter[str] = Counter()
-    total = ready_reread = others_reread = without = 0
-    for one in found.to_pylist():
-        total += one["count_all"]
-        without += one["unusable_sum_sum"]
-        if one["why_min"] is None:
-            ready_reread += one["again_sum_sum"] or 0
-        else:
-            others_reread += one["again_sum_sum"] or 0
-            outcome, _, reason = ordered[one["why_min"]].partition(" ")
-            reasons_of[reason or outcome] += one["count_all"]
-    return Readiness(total, ready_reread, others_reread, reasons_of, without)
+    not_ready = not_in_place.sort(
+        _rank("outcome", _OUTCOMES), _rank("reason", _REASONS), maintain_order=True
+    ).unique("group", keep="first", maintain_order=True)
+    reasons = (reason or outcome for outcome, reason in not_ready["outcome", "reason"].iter_rows())
+    of_ready = frame.join(not_ready, on="group", how="anti")
+    of_others = frame.join(not_ready, on="group", how="semi")
+    return Readiness(
+        groups=frame["group"].n_unique(),
+        reread=int(of_ready["again"].sum()),
+        reread_others=int(of_others["again"].sum()),
+        not_in_place=Counter(reasons),
+        unusable=len(without_offset),
+    )
 
 
-def _why_not_rank(why_not: str) -> tuple[int, int]:
-    """The rank of `OUTCOME REASON` in the order of `_OUTCOMES` and `_REASONS`."""
-    outcome, _, reason = why_not.partition(" ")
-    return (
-        _OUTCOMES.index(outcome) if outcome in _OUTCOMES else -1,
-        _REASONS.index(reason) if reason in _REASONS else -1,
-    )
+def _frame(rows: pa.Table, **columns: pa.ChunkedArray) -> pl.DataFrame:
+    """Outcomes and reasons as text, empty where there is none, and these columns."""
+    words = {name: rows[name].cast(pa.string()).fill_null("") for name in ("outcome", "reason")}
+    return pl.DataFrame(pa.table({**words, **columns}))
+
+
+def _rank(column: str, words: Sequence[str]) -> pl.Expr:
+    """The position of each word among `words`; -1 if it is not among them."""
+    ranks = {str(word): rank for rank, word in enumerate(words)}
+    return pl.col(column).replace_strict(ranks, default=-1)
 
 
 def encode_rows(rows: pa.Table, format: Format) -> Iterator[str]:
