@@ -42,7 +42,7 @@ class KnownOffset:
     target_offset: int | None
     source: TopicPartition
     source_offset: int | None
-    in_sync_at: float | None
+    in_sync_at: float | None = None
     reason: str | None = None
     translation: int | None = None
     translation_to: int | None = None
@@ -103,17 +103,14 @@ def _of_state(settings: Settings, flow: FlowSettings) -> Iterator[tuple[str, Kno
     if warning is not None:
         log.warning("state_not_read", flow=flow.name, message=warning)
     for pair in cache.pairs.rows(named=True):
-        source = TopicPartition(pair["source_topic"], pair["partition"])
         yield (
             pair["group"],
             KnownOffset(
                 pair["last_target"],
-                source,
+                TopicPartition(pair["source_topic"], pair["partition"]),
                 pair["last_source"],
-                None,
-                None,
-                pair["known_target"],
-                pair["known_to"],
+                translation=pair["known_target"],
+                translation_to=pair["known_to"],
             ),
         )
 
