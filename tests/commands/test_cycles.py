@@ -92,7 +92,7 @@ def test_a_group_that_is_reset_on_one_cluster_is_not_moved_forward_from_the_othe
     for _ in range(2):
         reset = row(*lines)
         assert verdict(reset) == skipped(Reason.TARGET_REWOUND)
-        assert f"was reset to {back}" in (reset.message or "")
+        assert f"was reset, and is now at {back}" in (reset.message or "")
     assert verdict(row(lines[0])) == WOULD_COMMIT
     source = ("orders", 61) if alias == "B" else ("A.orders", 101)
     estate.commit("billing", *source, on="A" if alias == "B" else "B")

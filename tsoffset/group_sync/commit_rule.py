@@ -145,9 +145,9 @@ _MESSAGES = {
         "the target group is already at {}; it is never moved backwards", _current
     ),
     Reason.TARGET_REWOUND: pl.format(
-        "the target group was reset to {}, and the source group has not moved since: its offset {} "
-        "is the translation of the one that the target group had before, so the target group is "
-        "not moved forward again; if it should be, reset it on the target to {}",
+        "the target group was reset, and is now at {}; the source group's offset {} is the "
+        "translation of the one before the reset, so the target group is not moved forward; if it "
+        "should be, reset it on the target to {}",
         _current,
         "source_offset",
         _target,
