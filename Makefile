@@ -23,8 +23,10 @@ LOCK := $(BIN)/uv pip compile --quiet --system-certs --universal --python-versio
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
 # Tests with brokers wait more than they compute: two processes use what the other run leaves of two
-# cores. All tests of a file run in one process, so the fixtures of a file are made once.
-TWO := -n 2 --dist loadfile
+# cores. All those of a file run in one process, so what its fixtures make on the brokers of the
+# session is made once.
+TWO := -n 2 --dist worksteal
+TWO_WITH_BROKERS := -n 2 --dist loadfile
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. Ctrl-C stops both runs.
@@ -74,7 +76,7 @@ test-fast: $(READY) ## the quick tests without Java, with a fifth of the random 
 	TSOFFSET_EXAMPLES=0.2 POLARS_MAX_THREADS=1 $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal -m "$(JAVA_FREE) and not slow and not thorough and not long"
 
 test-all: $(READY) ## the thorough tests, which `make test` leaves out: half an hour; needs the package index
-	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO))
+	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO),$(TWO_WITH_BROKERS))
 
 # Coverage (of what, and how much it must be: pyproject.toml) takes most of the time of an example.
 test-long: $(READY) ## all tests, also the long ones, with thirty times the random examples
