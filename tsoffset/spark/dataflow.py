@@ -180,7 +180,6 @@ class _Cycle:
 
     # --- steps ------------------------------------------------------------------------------
 
-    @property
     def _cached_tables(self) -> CachedTables:
         cache = self.cache
         return CachedTables(with_reverse(cache.pairs, cache.reverse), cache.partitions)
@@ -201,7 +200,7 @@ class _Cycle:
             return None
         self.notify("sync groups", 0, 1)
         done = self._in_tasks(commit=False).whole(
-            groups, self._cached_tables, packing.PAIRS_HERE, packing.POSITIONS_HERE
+            groups, self._cached_tables(), packing.PAIRS_HERE, packing.POSITIONS_HERE
         )
         self.notify("sync groups", 1, 1)
         return done
@@ -239,11 +238,12 @@ class _Cycle:
         name = self.flow.name
         if not groups:
             return after_read(name, steps, CachedTables(), ReadGroups.none())
+        cached = self._cached_tables()
         if not packing.fits(len(groups), self.cache.rows, packing.PAIRS_IN_ONE_TASK):
-            return cycle_tables(name, steps, groups, self._cached_tables)
-        done = steps.whole(groups, self._cached_tables)
+            return cycle_tables(name, steps, groups, cached)
+        done = steps.whole(groups, cached)
         if isinstance(done, ReadGroups):
-            done = after_read(name, steps, self._cached_tables, done)
+            done = after_read(name, steps, cached, done)
         return done
 
     # --- result -----------------------------------------------------------------------------
