@@ -363,6 +363,7 @@ def test_a_broker_that_has_moved_is_read_where_it_is_now(memory, brokers, cluste
     assert brokers.requests[FETCH] == 2
 
 
+@pytest.mark.slow
 def test_an_answer_is_not_late_because_others_come_before_it(brokers, connect):
     """A broker answers the requests of a connection one after the other, and many are sent at once:
     `request.timeout.ms` is the time for each answer."""
@@ -609,6 +610,7 @@ def test_how_long_an_answer_was_waited_for_is_told(brokers, connect):
         connect(admin_timeout_ms=400).topics()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_advertises_the_addresses_of_another_is_not_taken_for_it(
     memory, brokers, connect
 ):
@@ -730,7 +732,11 @@ def under_way(asked: ReceivedRequest) -> int:
         ({"fetch_max_in_flight": 1}, 1),
         ({"fetch_max_in_flight": 3}, 3),
         # About three answers a second, so that the call takes longer than it may otherwise.
-        ({"fetch_max_bytes_per_second": 500, "admin_timeout_ms": 1_500}, 2),
+        pytest.param(
+            {"fetch_max_bytes_per_second": 500, "admin_timeout_ms": 1_500},
+            2,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_no_more_is_under_way_than_may_be(brokers, connect, settings, most):

@@ -264,6 +264,7 @@ def test_bad_usage_ends_with_status_2(tmp_path, monkeypatch, words, said):
     assert said in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path):
     (tmp_path / "in.json").write_text('{"orders":{"0":40}}')
     file = properties_file(tmp_path, nowhere(), nowhere())
