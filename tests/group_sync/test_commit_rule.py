@@ -205,7 +205,12 @@ def test_a_translation_is_committed_or_its_row_says_why_not(case, expected):
         (PlanCase(current=101), "delete that offset"),
         (PlanCase(current=80, last_commit=(90, 80)), "--allow-rewind"),
         (PlanCase(active=True), "stop them"),
-        (PlanCase(current=20, reverse_target=60), "reset it on the target to 50"),
+        (PlanCase(current=20, reverse_target=60), "if it should be, reset it on the target to 50"),
+        # Kafka refuses to reset a group that has members.
+        (
+            PlanCase(current=20, reverse_target=60, active=True),
+            "if it should be, stop its consumers on the target, and then reset it to 50",
+        ),
     ],
 )
 def test_warnings_of_the_commit_rule_come_with_a_remedy(case, step):

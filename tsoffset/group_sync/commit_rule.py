@@ -147,10 +147,12 @@ _MESSAGES = {
     Reason.TARGET_REWOUND: pl.format(
         "the target group was reset, and is now at {}; the source group's offset {} is the "
         "translation of the one before the reset, so the target group is not moved forward; if it "
-        "should be, reset it on the target to {}",
+        "should be, {}",
         _current,
         "source_offset",
-        _target,
+        pl.when("target_active")
+        .then(pl.format("stop its consumers on the target, and then reset it to {}", _target))
+        .otherwise(pl.format("reset it on the target to {}", _target)),
     ),
     FailureKind.INTERNAL: pl.lit(
         "the committed offset has neither a translation nor a reason; report this"
