@@ -293,6 +293,12 @@ class Board:
 
 # Skips that are normal for groups that consume, or have consumed, on the target.
 _USUAL = frozenset({Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD})
+# Skips for the target group's committed offset, which `check` does not read.
+_NOT_IN_CHECK = _USUAL | {
+    Reason.TARGET_PAST_LOG_END,
+    Reason.SOURCE_REWOUND,
+    Reason.TARGET_REWOUND,
+}
 
 
 def _nothing_synced(tally: Tally) -> str | None:
@@ -300,10 +306,10 @@ def _nothing_synced(tally: Tally) -> str | None:
     if tally.reasons.keys() <= _USUAL or any(tally.outcomes[kind] for kind in IN_PLACE):
         return None
     skipped = plural(tally.outcomes[OutcomeKind.SKIPPED], "row")
-    return (
-        f"no group can be synced: all {skipped} are skipped{by_name(tally.reasons)}; run `tsoffset"
-        " check` to see why"
-    )
+    step = "run `tsoffset check` to see why"
+    if tally.reasons.keys() <= _NOT_IN_CHECK:
+        step = "the message of each group says what to do"
+    return f"no group can be synced: all {skipped} are skipped{by_name(tally.reasons)}; {step}"
 
 
 def _records_per_second(before: FlowStatus, cycle: Cycle) -> float | None:
