@@ -160,7 +160,8 @@ def test_a_snapshot_of_another_cluster_is_refused(estate, tmp_path):
 
 
 def test_that_a_running_daemon_would_undo_it_is_said(estate, path, tmp_path):
-    """Unless the flow is paused: its next cycle moves the groups forward again."""
+    """Unless the flow is paused: its next cycle moves the groups forward again. With a flow in the
+    other direction it may see that they were reset, and skip them."""
     paused = Pauses(str(tmp_path / "state"))
     for is_paused, offset in ((False, 90), (True, 91)):
         paused.set("A->B", is_paused)
@@ -168,6 +169,7 @@ def test_that_a_running_daemon_would_undo_it_is_said(estate, path, tmp_path):
         lines = [f"state.dir = {tmp_path / 'state'}"]
         status, _, said = restore(estate, path, "--yes", lines=lines)
         assert (status, "flow A->B is not paused" in said) == (0, not is_paused)
+        assert ("unless it skips them (TARGET_REWOUND)" in said) is not is_paused
 
 
 def test_a_flow_that_only_plans_restores_nothing(estate, path):

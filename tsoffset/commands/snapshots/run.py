@@ -136,8 +136,9 @@ def run_restore(
             notices.warning(
                 "flow_not_paused",
                 f"flow {flow.name} is not paused: the next cycle of a running `tsoffset run` moves"
-                " groups that were restored backwards to their translated offsets again. Pause the"
-                " flow on the status page, or stop `tsoffset run`.",
+                " groups that were restored backwards to their translated offsets again, unless it"
+                " skips them (TARGET_REWOUND). Pause the flow on the status page, or stop"
+                " `tsoffset run`.",
             )
         while moving and flow.commits and not dry_run:
             if output.format is Format.TABLE and not yes:
