@@ -208,6 +208,10 @@ _MESSAGES: Mapping[str | None, str] = {
     None: "it resumes from its {since}; it re-reads the records that it has processed on {source}"
     " since then",
 }
+_RESET = (
+    "; it was reset on {target} in {where}, so it also re-reads records that it had read before the"
+    " reset"
+)
 _FOREIGN = (
     "it resumes from its last committed offsets, but no past cycle has seen {where}: if they lie"
     " past what it had read on {source}, its consumers skip records; if not, they re-read the"
@@ -236,6 +240,8 @@ def _verdict(
             for partition in commits
             if partition in known and known[partition].reason == Reason.DIVERGED
         ],
+        # No obstacle, but the message says it.
+        None: [partition for partition, one in same.items() if one.reason == Reason.TARGET_REWOUND],
     }
     for rewindable in REWINDABLE:
         found[rewindable] = [
@@ -246,6 +252,9 @@ def _verdict(
     where = abridge([*map(str, foreign or found.get(reason, ()))], 3)
     if foreign:
         where = f"those in {where}" if same else "them"
+    message = _FOREIGN if foreign else _MESSAGES[reason]
+    if reason is None and not foreign and found[None]:
+        message += _RESET
     since = "last committed offsets, whose age is not known"
     if oldest is not None:
         since = f"committed offsets of {in_utc(oldest * 1000)}"
@@ -260,7 +269,7 @@ def _verdict(
         None if oldest is None else in_utc(oldest * 1000),
         None if oldest is None else max(0, round(now - oldest)),
         reason,
-        (_FOREIGN if foreign else _MESSAGES[reason]).format(
+        message.format(
             target=flow.target.alias,
             source=flow.source.alias,
             where=where,
