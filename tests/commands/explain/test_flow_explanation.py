@@ -251,6 +251,16 @@ def test_the_commit_rule_is_the_last_word(estate, standing, outcome, words):
     assert words in text(one)
 
 
+@pytest.mark.parametrize(("standing", "is_said"), [(None, False), (30, True)])
+def test_only_a_cycle_recognizes_a_reset(estate, standing, is_said):
+    """With flows in both directions, `sync` may commit nothing for a group that was reset."""
+    if standing is not None:
+        estate.commit("billing", "A.orders", standing, on="B")
+    one = explained(estate, flow(), flow("B", "A"), of=1).explanations[0]
+    assert ("; sync commits 45, unless it finds that the group was reset" in text(one)) is is_said
+    assert "unless it finds" not in text(the_one(estate))
+
+
 def test_a_hole_between_makes_no_difference():
     """A commit from which the same record is read next is as good: unchanged, with the reason."""
     estate = mirrored_estate(100)

@@ -9,7 +9,7 @@ from tsoffset.commands.explain.trace import Explanation, Trace
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings, reverse_of
 from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.open_flow import OpenFlow, open_flow
 from tsoffset.group_sync.rows import failed_row
@@ -73,7 +73,9 @@ def explain(
     for flow in flows:
         with open_flow(flow, connect, settings) as opened:
             try:
-                result.explanations += _explanations(opened, options, result.warnings)
+                found = _explanations(opened, options, result.warnings)
+                has_reverse = reverse_of(flow, settings.flows) is not None
+                result.explanations += (replace(one, has_reverse=has_reverse) for one in found)
             except ClusterUnreachable as error:
                 result.unreachable = True
                 row = failed_row(flow.name, all_failed(error))

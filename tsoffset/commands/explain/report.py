@@ -242,7 +242,10 @@ def _outcome(one: Explanation) -> str:
                 return f"{name}: nothing is committed"
             return f"{name}: {row.message}"
         case _ if one.commits:
-            return f"would_commit: the target group {has}; sync commits {offset}"
+            words = f"would_commit: the target group {has}; sync commits {offset}"
+            if one.has_reverse and current is not None:
+                words += ", unless it finds that the group was reset on the target (TARGET_REWOUND)"
+            return words
         case _:
             return (
                 f"would_commit: the target group {has}; {offset} would be committed, but"

@@ -141,7 +141,8 @@ class Explanation:
     """All that is printed for one committed offset, and the row that `plan` prints for it.
 
     `position` and `translation` are None if the row needed no translation. `commits` is false for a
-    flow whose sync is disabled.
+    flow whose sync is disabled. `has_reverse`: a flow in the other direction is enabled, too, so a
+    cycle may know that the target group was reset.
     """
 
     row: Row
@@ -150,6 +151,7 @@ class Explanation:
     steps: tuple[Step, ...] = ()
     pairs: tuple[PairStatement, ...] = ()
     translation: TranslationStatement | None = None
+    has_reverse: bool = False
 
     def statements(self) -> Iterator[Statement]:
         if self.position is not None:
