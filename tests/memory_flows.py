@@ -1,6 +1,7 @@
 """Flows between clusters in memory, told in a few words: topics, mirrors, groups, cycles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,10 @@ NOW_MS = 1_800_000_000_000
 DEFAULT = DefaultReplicationPolicy()
 
 Commit = tuple[str, TopicPartition, CommittedOffset]
+
+# What a cycle asks a cluster of last when it has read the groups, and when it has translated.
+GROUPS_READ = (Verb.COMMITTED,)
+TRANSLATED = (Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST, Verb.LOG_RANGES)
 
 
 class LoweringPolicy(DefaultReplicationPolicy):
@@ -264,6 +269,25 @@ def after_each(cluster: MemoryCluster, call: str, change: Callable[[Any], Any]) 
         return found if changed is None else changed
 
     setattr(cluster, call, answer)
+
+
+@contextmanager
+def before_topics(
+    cluster: MemoryCluster, *after: Verb, change: Callable[[], object]
+) -> Iterator[None]:
+    """A block in which this happens once: before a cluster describes topics right after one of
+    these verbs, such as GROUPS_READ or TRANSLATED."""
+    method, left = cluster.topics, [change]
+
+    def topics(*words: Any, **named: Any) -> Any:
+        if left and cluster.requests[-1].verb in after:
+            left.pop()()
+            return cluster.topics(*words, **named)
+        return method(*words, **named)
+
+    cluster.topics = topics  # type: ignore[method-assign]
+    yield
+    assert not left, "topics were not described then"
 
 
 def unused_partition(cluster: MemoryCluster, groups: set[str]) -> TopicPartition:

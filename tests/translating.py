@@ -17,6 +17,7 @@ from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.columns import RecordColumns
 from tsoffset.cycle import rounds
+from tsoffset.cycle.partition import TranslatedPartition
 from tsoffset.cycle.translator import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
@@ -24,6 +25,7 @@ from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
+    FirstAtTime,
     Isolation,
     Outcome,
     Precision,
@@ -31,10 +33,11 @@ from tsoffset.model import (
     Side,
     TopicPartition,
     Translated,
+    Youngest,
 )
 from tsoffset.records import FetchedRange, Flags, Numbers
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers
-from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import Verb
 
@@ -114,27 +117,35 @@ def translated_of(
     return translated_together(source, target, [asked], **flow_settings)[SOURCE]
 
 
-def translated_and_cached(
-    source: Cluster, target: Cluster, *committed: int, cached: Any = None, is_remote_topic: bool
-) -> tuple[Mapping[int, Translation], Any]:
-    """The outcomes of offsets of SOURCE that the full rule translates, with what an earlier cycle
-    has `cached`; and what is cached for the next one."""
-    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, cache=cached)
-    [found] = rounds.translate_with_cache(flow(), source, target, [work]).partitions
-    return found.translations, found.learned.cache
+def translated_with_cache(
+    source: Cluster,
+    target: Cluster,
+    *committed: int,
+    cached: Any = None,
+    is_remote_topic: bool = True,
+    failback: bool = False,
+    **flow_settings: Any,
+) -> TranslatedPartition:
+    """Offsets of SOURCE that are translated together, with what an earlier cycle has `cached`: the
+    full rule's translations, the answers of the fast path, and what is cached for the next one."""
+    work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic, failback, cache=cached)
+    done = rounds.translate_with_cache(flow(**flow_settings), source, target, [work])
+    return done.partitions[0]
 
 
 def ask(asking: Generator[Question, Answer, T], source: Cluster, target: Cluster) -> T:
     """What a part of the rule returns whose questions these clusters answer."""
     clusters = {Side.SOURCE: source, Side.TARGET: target}
+    calls = {ReadFrom: "read", FirstAtTime: "first_at_times", Youngest: "youngest"}
     answer: Answer = None
     while True:
         try:
             question = asking.send(answer)
         except StopIteration as stop:
             return cast(T, stop.value)
-        cluster = clusters[question.side]
-        [answer] = rounds._ask_cluster(cluster, Isolation.READ_UNCOMMITTED, [question]).values()
+        call = getattr(clusters[question.side], calls.get(type(question.what), "log_ranges"))
+        item = question.what.partition if isinstance(question.what, RangeOf) else question.what
+        [answer] = call([item], Isolation.READ_UNCOMMITTED).values()
 
 
 def asked(world: World, seed: int) -> list[int]:

@@ -1,13 +1,17 @@
 """How often a partition waits for the network, one time after the other."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.memory_flows import after_each, flow
 from tests.replication_model import SOURCE
-from tests.rule.test_translate import MemoryMirror
+from tests.rule.test_translate import MemoryMirror, resumes
+from tsoffset.cycle import partition as cycle_partition
 from tsoffset.cycle.rounds import translate_partitions, translate_with_cache
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Precision, TopicPartition, Translated
+from tsoffset.rule.inquiry import Inquiry, Question
 
 TARGET = TopicPartition(f"A.{SOURCE.topic}", SOURCE.partition)
 
@@ -56,3 +60,15 @@ def test_the_ends_are_asked_for_in_their_order():
     outcome = position.translation.outcome
     assert isinstance(outcome, Translated)
     assert (outcome.target_offset, outcome.precision) == (50, Precision.EXACT)
+
+
+def test_a_bug_in_a_search_for_the_partition_costs_no_answer(monkeypatch):
+    """What is sought for all source offsets together only saves them questions."""
+
+    def broken(_: Inquiry) -> Iterator[Question]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cycle_partition, "prove_ends", broken)
+    outcomes = MemoryMirror().write(range(100)).copy().outcomes(10, 50, 90)
+    exact = Precision.EXACT
+    assert list(map(resumes, outcomes)) == [(10, exact, 0), (50, exact, 0), (90, exact, 0)]

@@ -19,12 +19,8 @@ from tests.memory_flows import (
     row_of,
     verdict,
 )
-from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.group_sync.cache import CachedTables
-from tsoffset.group_sync.cycle import ReadGroups, after_read
-from tsoffset.group_sync.read import groups_frame
-from tsoffset.group_sync.steps import StepsHere, unread
 from tsoffset.group_sync.tables import KNOWN
 from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import (
@@ -315,22 +311,6 @@ def test_a_group_that_could_not_be_read_keeps_all():
     assert world.partitions.keys() == {ORDERS, replace(ORDERS, partition=1)}
     world.estate["A"].heal()
     assert world.asked_by_sync() == 0
-
-
-def test_what_a_task_could_not_read_is_kept():
-    """A worker broke on it: its groups fail, and all that is remembered of them stays."""
-    world = two_groups()
-    source, target = world.estate["A"], world.estate["B"]
-    groups = preflight(world.settings, source, target).groups
-    steps = StepsHere(world.settings, source, target)
-    known = steps.log_ranges(world.cache.partitions)
-    found = ReadGroups(*unread(groups_frame(groups), world.cache.pairs, NO), known)
-    done = after_read("A->B", steps, world.cache, found)
-    assert set(done.rows["reason"]) == {NO.kind}
-    assert set(done.rows["outcome"]) == {OutcomeKind.FAILED}
-    before = world.pairs(), world.partitions
-    world.cache = done.cache
-    assert (world.pairs(), world.partitions) == before
 
 
 def test_a_commit_that_could_not_be_read_keeps_all():

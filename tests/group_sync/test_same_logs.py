@@ -1,16 +1,27 @@
 """Logs that are replaced, or lose their end, between two cycles or within one."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from tests.group_sync.test_cache import COPY, LATE, NO, ORDERS, Remembering, agrees
-from tests.memory_flows import NOW_MS, Estate, failed, flow, messages, row_of, verdict, with_floor
+from tests.memory_flows import (
+    GROUPS_READ,
+    NOW_MS,
+    TRANSLATED,
+    Estate,
+    after_each,
+    before_topics,
+    failed,
+    flow,
+    messages,
+    row_of,
+    verdict,
+    with_floor,
+)
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.group_sync.steps import StepsHere
 from tsoffset.model import CommittedOffset, Failed, FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 
@@ -25,18 +36,11 @@ def remake_copy(estate: Estate, up_to: int = 200, first_offset: int = 300) -> No
     target.log("A.orders").append(messages("orders", range(up_to)), batch_size=10)
 
 
-@contextmanager
-def after_step(step: str, change: Callable[[], object]) -> Iterator[None]:
-    """A block in whose cycles this happens after each such step."""
-    real = getattr(StepsHere, step)
-
-    def followed(*given: object) -> object:
-        found = real(*given)
-        change()
-        return found
-
-    with patch.object(StepsHere, step, followed):
-        yield
+def after_translating(
+    estate: Estate, change: Callable[[], object], alias: str = "B"
+) -> AbstractContextManager[None]:
+    """A block in whose cycle this happens before the cluster's topics are described again."""
+    return before_topics(estate[alias], *TRANSLATED, change=change)
 
 
 @pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
@@ -64,7 +68,7 @@ def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known():
     world = Remembering.synced(40, 20, records=200)
     world.estate.commit("g1", "orders", 22)
     world.estate["B"].group("g0").offsets.pop(COPY)
-    with after_step("read", lambda: remake_copy(world.estate)):
+    with before_topics(world.estate["B"], *GROUPS_READ, change=lambda: remake_copy(world.estate)):
         rows = world.sync()
     assert {row.reason for row in rows} == {FailureKind.NO_LEADER}
     rows = world.sync()
@@ -78,11 +82,13 @@ def refuse(cluster: MemoryCluster, topic: str = COPY.topic) -> None:
 def lose_once(cluster: MemoryCluster, _: str = COPY.topic) -> None:
     """No address answers the next call that describes topics."""
 
-    def topics(_: object) -> object:
-        del cluster.topics
-        raise ClusterUnreachable("made to fail")
+    left = [ClusterUnreachable("made to fail")]
 
-    cluster.topics = topics
+    def lost(_: object) -> None:
+        if left:
+            raise left.pop()
+
+    after_each(cluster, "topics", lost)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,7 @@ def test_a_topic_made_anew_before_the_commit_moves_no_group(proof, first, then):
         if then is not None:
             then(world.estate["B"])
 
-    with after_step("translate", change):
+    with after_translating(world.estate, change):
         assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
     assert row_of(world.sync(), "g0").target_offset == 340
     assert world.estate["B"].group("g0").offsets[COPY].offset == 340
@@ -125,9 +131,9 @@ def write_others(estate: Estate) -> None:
     estate["B"].log(COPY.topic).append(other, batch_size=10)
 
 
-@pytest.mark.parametrize("step", ["read", "translate"])
+@pytest.mark.parametrize("when", [GROUPS_READ, TRANSLATED], ids=["read", "translated"])
 @pytest.mark.parametrize("then", [None, refuse, lose_once])
-def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(step, then):
+def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(when, then):
     """What was committed in the old log lies in the new one, too, after records that the group has
     not read: it would skip these. A topic that cannot be described may be such a one."""
     world = Remembering.of(40, 20)
@@ -140,7 +146,7 @@ def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(step
         if then is not None:
             then(world.estate["A"], ORDERS.topic)
 
-    with after_step(step, change):
+    with before_topics(world.estate["A"], *when, change=change):
         row = row_of(world.sync(), "g1")
     assert (row.reason, row.target_offset) == (FailureKind.NO_LEADER, None)
     assert world.estate.standing("g1", COPY.topic) == CommittedOffset(420)
@@ -151,7 +157,7 @@ def test_a_source_topic_made_anew_after_the_groups_were_read_moves_no_group(step
 def test_a_source_topic_made_anew_in_its_first_cycle_moves_no_group():
     """Nothing is remembered of it: it is described before it is translated, and after that."""
     world = Remembering.of(40)
-    with after_step("translate", lambda: remake_source(world.estate)):
+    with after_translating(world.estate, lambda: remake_source(world.estate), "A"):
         assert row_of(world.sync(), "g0").reason is FailureKind.NO_LEADER
     assert world.estate.standing("g0", COPY.topic) is None
 
@@ -181,7 +187,7 @@ def test_a_group_that_has_read_lost_records_is_not_moved_past_new_ones(when):
     if when == "after a cycle":
         world.sync()
     if when == "during a cycle":
-        with after_step("translate", lambda: lose_end(world.estate)):
+        with after_translating(world.estate, lambda: lose_end(world.estate), "A"):
             assert row_of(world.sync(), "g0").reason is Reason.PAST_LOG_END
     else:
         lose_end(world.estate)
@@ -239,7 +245,7 @@ def test_the_log_start_of_a_topic_made_anew_is_not_committed():
     world.estate["B"].create_topic("A.orders", first_offset=300)
     other = Message(NOW_MS + 5_000, b"other", b"other")
     world.estate["B"].log("A.orders").append([other])
-    with after_step("translate", lambda: remake_copy(world.estate, 400, first_offset=0)):
+    with after_translating(world.estate, lambda: remake_copy(world.estate, 400, first_offset=0)):
         row = row_of(world.sync(), "g0")
     assert (row.outcome, row.target_offset) == (OutcomeKind.SKIPPED, None)
     assert world.estate.standing("g0", "A.orders") is None

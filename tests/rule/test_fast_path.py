@@ -20,15 +20,21 @@ from tests.random_logs import TIMESTAMPS, Kind
 from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs
 from tests.rule.test_translation_properties import kinds, large, seeds
-from tests.translating import Way, mistake_of, neighbors, outcomes, translated_of, translations
+from tests.translating import (
+    Way,
+    mistake_of,
+    neighbors,
+    outcomes,
+    translated_of,
+    translated_with_cache,
+    translations,
+)
 from tsoffset.columns import Flags, RecordColumns, columns_of
-from tsoffset.cycle import rounds, translator
+from tsoffset.cycle import rounds
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Outcome, Precision, Reason, Skipped, Translated
 from tsoffset.records import FetchedRange, OffsetHeader, Record, content_digest
-from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers, translate_columns
-from tsoffset.rule.translate import TranslationGenerator, translate
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
@@ -139,19 +145,14 @@ def test_offsets_may_be_as_large_as_kafka_has_them():
 # --- which positions are answered -----------------------------------------------------------
 
 
-def test_only_the_outermost_positions_need_the_full_rule(monkeypatch):
+def test_only_the_outermost_positions_need_the_full_rule():
     """In an ordinary partition the fast path answers all others."""
-    had = []
-
-    def noted(offset: int, evidence: Evidence) -> TranslationGenerator:
-        had.append(offset)
-        return translate(offset, evidence)
-
-    monkeypatch.setattr(translator, "translate", noted)
     logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l")
-    found = translated_of(logs.source_cluster, logs.target_cluster, *range(2, 10))
-    assert had == [2, 9]
-    for offset, translation in found.items():
+    clusters = logs.source_cluster, logs.target_cluster
+    found = translated_with_cache(*clusters, *range(2, 10))
+    assert sorted(found.translations) == [2, 9]
+    assert found.answers.offset.tolist() == [*range(3, 9)]
+    for offset, translation in translated_of(*clusters, *range(2, 10)).items():
         assert translation.outcome == Translated(offset, Precision.EXACT, 0, offset, offset)
 
 
@@ -185,14 +186,15 @@ def test_each_walk_of_a_mirror_has_a_distance():
     ],
     ids=["failback", "proof by timestamps", "offset header"],
 )
-def test_other_flows_have_no_fast_path(settings, failback, monkeypatch):
+def test_other_flows_have_no_fast_path(settings, failback):
     """Where content alone does not tell, or the target is no copy."""
-    fast = []
-    monkeypatch.setattr(rounds, "translate_columns", lambda *asked: fast.append(asked))
     logs = Logs("a b c d e f g h", "a b c d e f g h")
     clusters = logs.source_cluster, logs.target_cluster
-    assert translated_of(*clusters, *range(9), failback=failback, translation=settings)
-    assert fast == []
+    found = translated_with_cache(
+        *clusters, *range(9), is_remote_topic=not failback, failback=failback, translation=settings
+    )
+    assert sorted(found.translations) == [*range(9)]
+    assert not len(found.answers.offset)
 
 
 def test_a_mistake_of_ours_costs_no_answer(monkeypatch):

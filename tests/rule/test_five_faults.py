@@ -17,7 +17,7 @@ from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import build
 from tests.rule.test_frontier_examples import Logs, run
-from tests.translating import Way, mistake_of, outcomes, translated_and_cached
+from tests.translating import Way, mistake_of, outcomes, translated_with_cache
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.group_sync.cache import CachedTables
 from tsoffset.model import Precision, Translated
@@ -294,12 +294,12 @@ def test_where_the_source_may_be_the_replica_no_proof_by_time_is_kept():
     today; the replica is set back then, and has x0 and x1, which the group has yet to read."""
     logs = Logs("a@10 b@11 c@12 d@13 e@14 f@15", "x0@0 x1@1 a@10 b@11 c@12 d@13 e@14 f@15")
     clusters = logs.source_cluster, logs.target_cluster
-    _, cached = translated_and_cached(*clusters, 0, 3, is_remote_topic=False)
+    cached = translated_with_cache(*clusters, 0, 3, is_remote_topic=False).learned.cache
     content = {message.value: message for _, message in logs.target.messages()}
     logs.source.append([content[name] for name in (b"x0", b"x1", b"a", b"b", b"c", b"d")])
     for committed in (4, 5, 6):
-        found, _ = translated_and_cached(*clusters, committed, cached=cached, is_remote_topic=False)
-        outcome = found[committed].outcome
+        found = translated_with_cache(*clusters, committed, cached=cached, is_remote_topic=False)
+        outcome = found.translations[committed].outcome
         assert not isinstance(outcome, Translated) or outcome.target_offset == 0
 
 

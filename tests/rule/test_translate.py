@@ -1,6 +1,6 @@
 """The rule by example: the rows of docs/design.md section 1, each in a few lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ from tests.memory_flows import after_each
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.rule.test_frontier_examples import Logs
 from tests.translating import ask, translated_of
-from tsoffset.cycle import partition as cycle_partition
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
@@ -346,14 +345,3 @@ def test_a_safe_pair_is_learned_once():
     for _ in range(2):
         evidence.add_safe(Pair(5, 5, 5))
     assert (evidence.learned, len(evidence.safe)) == (1, 1)
-
-
-def test_a_bug_in_a_search_for_the_partition_costs_no_answer(monkeypatch):
-    """What is sought for all source offsets together only saves them questions."""
-
-    def broken(_: Inquiry) -> Iterator[Question]:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(cycle_partition, "prove_ends", broken)
-    outcomes = MemoryMirror().write(range(100)).copy().outcomes(10, 50, 90)
-    assert list(map(resumes, outcomes)) == [(10, EXACT, 0), (50, EXACT, 0), (90, EXACT, 0)]

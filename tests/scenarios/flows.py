@@ -13,14 +13,14 @@ from tests.embedded_cluster import LONG_SESSION, EmbeddedCluster, start_together
 from tests.producing import Contents
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork, TranslatedPosition
-from tsoffset.flow.policy import DefaultGroupFilter, target_topic
+from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cycle import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.lab.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-from tsoffset.model import OutcomeKind, Row, TopicPartition
+from tsoffset.model import OutcomeKind, Row
+from tsoffset.offset_files.document import StoredOffset
+from tsoffset.offset_files.translation import translate_stored
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, decode_key, decode_value
 
 # For how many seconds a member is waited for before another one tries.
@@ -130,20 +130,15 @@ class Flows:
 
     def translate(
         self, flow: str, topic: str, offsets: Iterable[int], partition: int = 0
-    ) -> Sequence[TranslatedPosition]:
-        """The translations of positions in a partition, in one go; also where it came from the
-        flow's target."""
+    ) -> Sequence[Row]:
+        """The translations of positions in a partition, in one go, as of an application that keeps
+        its own offsets; also where the partition came from the flow's target."""
         settings = self.settings.flow(flow)
-        renaming = target_topic(settings.policy, *flow.split("->"), topic)
-        work = PartitionWork(
-            TopicPartition(topic, partition),
-            TopicPartition(renaming.topic, partition),
-            tuple(sorted(offsets)),
-            is_remote_topic=renaming.is_remote_topic,
-            failback=renaming.failback,
-        )
+        stored = [
+            StoredOffset(topic, partition, offset, log=str(offset)) for offset in sorted(offsets)
+        ]
         with KafkaCluster(settings.source) as source, KafkaCluster(settings.target) as target:
-            return tuple(translate_partitions(settings, source, target, [work]))
+            return [one.row for one in translate_stored(settings, source, target, stored)]
 
     def wait_until_mirrored(self, flow: str, *topics: str, seconds: float = 120) -> None:
         """Wait until all that the source topics hold now is on the flow's target."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tests.copies import CopiedPartition
 from tests.scenarios.flows import Flows
 from tsoffset.flow.policy import target_topic
-from tsoffset.model import OutcomeKind, Precision, Translated
+from tsoffset.model import OutcomeKind, Precision, Row
 
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
 
@@ -43,26 +43,25 @@ class CopiedLogs(CopiedPartition):
         """Every `step`-th position that a group may have committed, and the log's end."""
         return (*range(self.start, self.end, step), self.end)
 
-    def inexact(self, positions: Iterable[int]) -> Mapping[int, Translated]:
+    def inexact(self, positions: Iterable[int]) -> Mapping[int, Row]:
         """Translate positions, and hold each to its word: nothing skipped, within the target's
         log, and no more read twice than stated; none at all where it says `exact`. Returns those
         that do not say so."""
         positions = sorted(positions)
         translated = self._flows.translate(self._flow, self._topic, positions, self._partition)
-        assert [position.offset for position in translated] == positions
+        assert [row.source_offset for row in translated] == positions
         start, end = self.target_range
-        inexact: dict[int, Translated] = {}
-        for position in translated:
-            found = position.translation.outcome
-            assert isinstance(found, Translated), (position.offset, found)
-            assert start <= found.target_offset <= end, position
-            assert not self.skipped(position.offset, found.target_offset), position
-            again = self.reread(position.offset, found.target_offset)
-            assert len(again) <= found.reread_bound, (position, again)
-            if found.precision is Precision.EXACT:
-                assert found.reread_bound == 0
+        inexact: dict[int, Row] = {}
+        for row in translated:
+            assert row.reason is None, row
+            assert start <= row.target_offset <= end, row
+            assert not self.skipped(row.source_offset, row.target_offset), row
+            again = self.reread(row.source_offset, row.target_offset)
+            assert len(again) <= row.reread_bound, (row, again)
+            if row.precision is Precision.EXACT:
+                assert row.reread_bound == 0
             else:
-                inexact[position.offset] = found
+                inexact[row.source_offset] = row
         return inexact
 
     def fail_over(self) -> None:

@@ -10,10 +10,11 @@ import pytest
 from tests import stored_clusters as shared
 from tests.invoking import succeeds
 from tests.spark_worlds import mirrored
+from tsoffset.cluster import Connect
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.group_sync.flow_cycle import FlowTask
 from tsoffset.group_sync.state import FlowCache
-from tsoffset.group_sync.steps import StepsHere
-from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
+from tsoffset.model import CommittedOffset, FailureKind, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import tasks
 from tsoffset.spark.dataflow import plan_cycle
 
@@ -43,19 +44,31 @@ def test_freed_memory_is_used_again():
 # --- steps in this process ------------------------------------------------------------------
 
 
-def planned(folder: Any, cache: FlowCache | None = None) -> Sequence[Row]:
+def planned(
+    folder: Any, cache: FlowCache | None = None, connect: Connect = shared.connect
+) -> Sequence[Row]:
     """A plan by the steps of a task in this process."""
 
     def no_session() -> Any:
         raise AssertionError
 
-    task = FlowTask(shared.configuration(folder, "A->B"), "A->B", connect=shared.connect)
+    task = FlowTask(shared.configuration(folder, "A->B"), "A->B", connect=connect)
     return plan_cycle(no_session, task, cache=cache).rows
 
 
-def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partitions(
-    tmp_path, monkeypatch
-):
+def breaking(verb: str) -> Connect:
+    """Connects to the stored clusters; the source's client has a bug in this call."""
+
+    def connect(settings: ClusterSettings) -> Any:
+        cluster = shared.connect(settings)
+        if settings.alias == "A":
+            setattr(cluster, verb, lambda *_, **__: 1 / 0)
+        return cluster
+
+    return connect
+
+
+def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partitions(tmp_path):
     """Its own offsets fail; the next cycle has all rows again."""
     shared.store(tmp_path, *mirrored())
     kept = FlowCache()
@@ -63,12 +76,27 @@ def test_a_translation_that_breaks_changes_nothing_that_is_known_of_other_partit
     before = kept.partitions
     with shared.stored(tmp_path, "A") as source:
         source.group("g0").offsets[TopicPartition("orders", 0)] = CommittedOffset(9)
-    with monkeypatch.context() as broken:
-        broken.setattr(StepsHere, "translate", lambda *_: 1 / 0)
-        failed = [row for row in planned(tmp_path, kept) if row.outcome is OutcomeKind.FAILED]
+    rows = planned(tmp_path, kept, breaking("read"))
+    failed = [row for row in rows if row.outcome is OutcomeKind.FAILED]
     assert [(row.group, row.partition) for row in failed] == [("g0", 0)]
     assert kept.partitions.sort("partition").equals(before)
     assert OutcomeKind.FAILED not in {row.outcome for row in planned(tmp_path, kept)}
+
+
+def test_what_could_not_be_read_is_kept(tmp_path):
+    """The read step breaks: its groups fail, and all that is cached of them stays."""
+    shared.store(tmp_path, *mirrored())
+    kept = FlowCache()
+    planned(tmp_path, kept)
+    before = kept.pairs, kept.partitions
+    rows = planned(tmp_path, kept, breaking("committed"))
+    assert {(row.outcome, row.reason) for row in rows} == {
+        (OutcomeKind.FAILED, FailureKind.INTERNAL)
+    }
+    assert {row.group for row in rows} == {f"g{number}" for number in range(4)}
+    order = ["group", "source_topic", "partition"]
+    assert kept.pairs.sort(order).equals(before[0].sort(order))
+    assert kept.partitions.sort("partition").equals(before[1].sort("partition"))
 
 
 def test_flows_that_resolve_side_by_side_do_not_disturb_each_other(tmp_path, monkeypatch):

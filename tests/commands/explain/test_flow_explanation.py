@@ -34,7 +34,6 @@ from tsoffset.commands.explain.trace import (
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     Basis,
@@ -384,17 +383,15 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage():
     assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
 
 
-def test_offsets_that_cannot_be_read_again_are_not_taken_for_none(monkeypatch):
+def test_offsets_that_cannot_be_read_again_are_not_taken_for_none():
     """What the group has elsewhere is read for the message alone."""
-    estate, commits = three_partitions(), OpenFlow.commits
+    estate = three_partitions()
     failed = Failed(FailureKind.TIMEOUT, "read offsets, group billing: no answer; try again")
 
-    def meanwhile(*given: Any) -> Any:
-        found = commits(*given)
+    def meanwhile(_: object) -> None:
         estate["A"].fail(failed, verb=Verb.COMMITTED, group="billing")
-        return found
 
-    monkeypatch.setattr(OpenFlow, "commits", meanwhile)
+    after_each(estate["A"], "committed", meanwhile)
     assert refusal(estate, topic="ordres") == f"flow A->B: {failed.message}"
 
 

@@ -1,21 +1,26 @@
 """`sync --allow-rewind`: which groups go back, and only after a snapshot."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.commands.snapshots.conftest import restore, snapshot
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import Estate, flow, messages
+from tests.memory_flows import (
+    TRANSLATED,
+    Estate,
+    after_each,
+    before_topics,
+    flow,
+    messages,
+)
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.run import rewind
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import Settings
-from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -102,24 +107,28 @@ def test_a_group_goes_back_from_an_open_transaction(ahead):
 
 
 @pytest.mark.parametrize("alias", ["A", "B"])
-def test_no_group_goes_back_in_a_topic_made_anew(ahead, monkeypatch, alias):
+def test_no_group_goes_back_in_a_topic_made_anew(ahead, alias):
     """After the translation: its offset lies in the new log, too, after records that the group has
     not read. Or before it: the offset that was read on the source is one of the old log."""
-    translated = OpenFlow.translate
 
-    def meanwhile(*given: Any) -> Any:
-        found = translated(*given) if alias == "B" else []
+    def remake(*_: object) -> None:
         topic = {"A": "orders", "B": "A.orders"}[alias]
         ahead[alias].delete_topic(topic)
         ahead[alias].create_topic(topic)
         ahead[alias].log(topic).append(messages("new orders", range(100)))
         if alias == "A":
             ahead["B"].log("A.orders").append(messages("new orders", range(100)))
-        return found or translated(*given)
 
-    monkeypatch.setattr(OpenFlow, "translate", meanwhile)
+    rows = ahead.sync()
+    if alias == "A":
+        # A translation begins with the policies of the target's topics.
+        after_each(ahead["B"], "topic_configs", remake)
+        done = rewound(ahead, rows)
+    else:
+        with before_topics(ahead["A"], *TRANSLATED, change=remake):
+            done = rewound(ahead, rows)
     failed = (OutcomeKind.FAILED, FailureKind.NO_LEADER)
-    assert rewound(ahead) == {"billing": failed, "shipping": failed}
+    assert done == {"billing": failed, "shipping": failed}
     standing = ahead.standing("billing", "A.orders")
     assert (standing and standing.offset) == {"A": 50, "B": None}[alias]
 
