@@ -299,6 +299,27 @@ def two_groups() -> Remembering:
     return world
 
 
+@pytest.mark.parametrize("failback", [True, False])
+def test_what_the_replica_has_lost_is_not_taken_for_read_because_a_pair_is_cached(failback):
+    """Retention on the replica moves a group to its log's start. The records before are still on
+    the original, where the group does not pass them: a cached pair of one of them is no answer."""
+    copies = "A.orders" if failback else "orders"
+    settings = flow("B", "A") if failback else identity_flow("B", "A")
+    estate, cache = Estate(), CachedTables()
+    estate.write("orders", 100)
+    estate.mirror("orders", copies, up_to=90)
+    estate.commit("reading", copies, 85, on="B")
+    estate.sync(settings, cache=cache)
+    assert cache.partitions["frontier_source"].to_list() == [85]
+    estate.mirror("orders", copies)
+    estate["B"].log(copies).delete_records(95)
+    estate.commit("lagging", copies, 95, on="B")
+    estate.commit("lagging", "orders", 20)
+    row = row_of(estate.sync(settings, cache=cache), "lagging")
+    assert row.reason is Reason.TARGET_AHEAD
+    assert estate.standing("lagging", "orders", on="A") == CommittedOffset(20)
+
+
 def test_a_group_that_could_not_be_read_keeps_all():
     """So do the partitions that it alone has committed: once it can be read again, nothing is
     looked up again."""

@@ -112,7 +112,12 @@ def topic_ids(topics: Mapping[str, TopicDescription | Failed]) -> dict[str, str]
 def ask_for_ranges(cache: PartitionCache, evidence: Evidence) -> Generator[Question, Answer, None]:
     """Ask for both logs' ranges, in the order in which a translation does, and add them to the
     evidence. The cached safe pair is added only if no log has become shorter and the target still
-    has its copy: records written since then lie behind it."""
+    has its copy: records written since then lie behind it.
+
+    If the source may be the replica, and has lost the pair's record, a group may stand behind that
+    record without having read it: its consumers were moved to the log's start. So no offset is
+    translated to the one after the copy. The pair still shows others to be safe.
+    """
     inquiry = Inquiry(evidence)
     try:
         target = yield from inquiry.log_range(Side.TARGET)
@@ -131,8 +136,9 @@ def ask_for_ranges(cache: PartitionCache, evidence: Evidence) -> Generator[Quest
         safety = Safety(proof, cache.frontier)
         pair = Pair(source_offset, target_offset, source_offset, safety)
         evidence.add_safe(pair)
-        # Together with a lower pair it shows the distance of all records between the two.
-        evidence.prove(pair)
+        if evidence.is_remote_topic or source_offset >= source.start:
+            # Together with a lower pair it shows the distance of all records between the two.
+            evidence.prove(pair)
 
 
 @dataclass(frozen=True, slots=True)
