@@ -49,7 +49,7 @@ NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
     offset of its last commit, and the target offset that it became; `reverse_target` is the source
-    offset that the reverse flow has committed."""
+    offset that the reverse flow has committed, and `last_reverse` what it had committed then."""
 
     outcome: Outcome = TO_50
     current: int | Failed | None = None
@@ -58,6 +58,7 @@ class PlanCase:
     active: bool = False
     last_commit: tuple[int, int] | None = None
     reverse_target: int | None = None
+    last_reverse: int | None = None
     known_verdict: Skipped | Failed | None = None
     rewind_from: int | None = None
 
@@ -90,6 +91,7 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
         pl.Series("last_source", [source for source, _ in last], pl.Int64),
         pl.Series("last_target", [target for _, target in last], pl.Int64),
         pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
+        pl.Series("last_reverse", [case.last_reverse for case in cases], pl.Int64),
         pl.Series("rewind_from", [case.rewind_from for case in cases], pl.Int64),
         # Each a group of its own.
         group=pl.Series([f"{number}" for number in range(len(cases))], dtype=pl.String),
@@ -163,16 +165,20 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         *((PlanCase(current=current, reverse_target=60), RESET) for current in (10, 20, 47)),
         (PlanCase(current=20, reverse_target=60, active=True), RESET),
         *((PlanCase(current=20, reverse_target=other), WOULD_COMMIT) for other in (59, 61)),
-        # It matters only where the target is behind, with an offset that its log still has.
-        *((PlanCase(current=current, reverse_target=60), WOULD_COMMIT) for current in (None, 9)),
+        # It matters only where the target is behind, and would pass records that its log still has.
+        (PlanCase(reverse_target=60), WOULD_COMMIT),
+        (PlanCase(current=9, reverse_target=60), RESET),
+        (PlanCase(TO_START, 9, reverse_target=60), WOULD_COMMIT),
         (PlanCase(current=48, reverse_target=60), UNCHANGED),
         (PlanCase(current=53, reverse_target=60), AHEAD),
-        # A target group that has what was committed last was not reset.
+        # A target group that has what was committed last was not reset, unless the reverse flow has
+        # committed something else since.
         *(
-            (PlanCase(current=20, last_commit=(c, 20), reverse_target=60), WOULD_COMMIT)
+            (PlanCase(current=20, last_commit=(c, 20), reverse_target=60, last_reverse=to), verdict)
             for c in (30, 60)
+            for to, verdict in ((60, WOULD_COMMIT), (55, RESET), (None, RESET))
         ),
-        (PlanCase(current=20, last_commit=(60, 50), reverse_target=60), RESET),
+        (PlanCase(current=20, last_commit=(60, 50), reverse_target=60, last_reverse=60), RESET),
         # A group goes back only from the commit that was named, without members, to one that its
         # log still has: below the log's start its consumers would be reset.
         (PlanCase(current=80, rewind_from=80), WOULD_COMMIT),

@@ -148,6 +148,7 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns_seq(
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
+        last_reverse=pl.when(has_translation).then("reverse_target").otherwise("last_reverse"),
     )
     kept = pl.concat([select(rows, CACHE), rest])
     return kept.filter(pl.any_horizontal(pl.col("known_offset", "last_source").is_not_null()))

@@ -41,14 +41,19 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         _current == pl.col("last_target")
     )
     # The reverse flow has made the source offset of a later target offset, so the target group was
-    # reset since. It was not if it still has what this flow committed last: then the source group
-    # has read on, to an offset that it had before. An offset below the log's start is replaced
-    # nevertheless.
+    # reset since; or it has made the source's log start of an earlier one, since the source has
+    # lost records that the target still has. Neither is true if the target group has what this flow
+    # committed last, and the reverse flow has committed nothing since: then the source group has
+    # read on, to an offset that it had before. An offset below the log's start is replaced
+    # nevertheless if the commit passes no record that the target still has.
+    is_last = _current.eq_missing(pl.col("last_target")) & pl.col("last_reverse").eq_missing(
+        pl.col("reverse_target")
+    )
     target_went_back = (
         (pl.col("source_offset") == pl.col("reverse_target"))
         & (_current < _target)
-        & _current.ne_missing(pl.col("last_target"))
-        & (_current >= pl.col("target_start"))
+        & ~is_last
+        & (pl.col("equivalent_from") > pl.col("target_start"))
     )
     verdict = (
         pl.when(pl.col("reason").is_not_null())
@@ -145,9 +150,10 @@ _MESSAGES = {
         "the target group is already at {}; it is never moved backwards", _current
     ),
     Reason.TARGET_REWOUND: pl.format(
-        "the target group was reset, and is now at {}; the source group's offset {} is the "
-        "translation of the one before the reset, so the target group is not moved forward; if it "
-        "should be, {}",
+        "the target group was reset, and is now at {}, or the source has lost records that the "
+        "target group has yet to read; the source group's offset {} is only what the flow in the "
+        "other direction made of an offset on the target, so the target group is not moved "
+        "forward; if it should be, {}",
         _current,
         "source_offset",
         pl.when("target_active")

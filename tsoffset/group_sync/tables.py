@@ -94,6 +94,8 @@ CACHE: Schema = {
     # The last source offset whose translation the group had on the target, and that translation.
     "last_source": pl.Int64,
     "last_target": pl.Int64,
+    # `reverse_target` then.
+    "last_reverse": pl.Int64,
 }
 
 LOG_IDENTITY = [
@@ -231,6 +233,7 @@ COMMIT_WORK: Schema = {
     **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
+    "last_reverse": pl.Int64,
     "reverse_target": pl.Int64,
     # The target offset that an operator allows the group to go back from.
     "rewind_from": pl.Int64,

@@ -1,0 +1,89 @@
+"""Flows in both directions, each with its cache, and with the other's state: no flow takes what the
+other one has committed for what consumers have read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.memory_flows import (
+    COMMITTED,
+    UNCHANGED,
+    Estate,
+    flow,
+    mirrored_estate,
+    skipped,
+    verdict,
+    with_floor,
+)
+from tsoffset.group_sync.cache import CachedTables, with_reverse
+from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
+from tsoffset.model import Reason, Row
+
+HELD = skipped(Reason.TARGET_REWOUND)
+
+
+class BothFlows:
+    """Cycles of A->B and B->A of one configuration, which keep their state in a folder."""
+
+    def __init__(self, estate: Estate, folder: Path, **changes: Any) -> None:
+        self.estate = estate
+        self.folder = folder
+        self.flows = {"B": flow("A", "B", **changes), "A": flow("B", "A", **changes)}
+        self.caches = {"A": FlowCache(), "B": FlowCache()}
+
+    def sync(self, to: str, *, commit: bool = True) -> Row:
+        """A cycle of the flow into this cluster; the row of its only group."""
+        settings, cache = self.flows[to], self.caches[to]
+        every = self.flows.values()
+        cache.reverse = reverse_commits(str(self.folder), settings, every, cache.reverse)
+        tables = CachedTables(with_reverse(cache.pairs, cache.reverse), cache.partitions)
+        [row] = self.estate.sync(settings, commit=commit, cache=tables)
+        cache.learn(tables)
+        assert StateFile(self.folder, settings.name).save(cache) is None
+        return row
+
+
+def offset(estate: Estate, on: str) -> int:
+    committed = estate.standing("billing", "orders" if on == "A" else "A.orders", on=on)
+    assert committed is not None
+    return committed.offset
+
+
+@pytest.mark.parametrize("deleted_there", [0, 60])
+def test_a_group_that_expires_on_one_cluster_keeps_its_records_on_the_other(
+    tmp_path, deleted_there
+):
+    """No consumer runs. A loses the next records of a group, so B->A moves the group to A's log
+    start (`translation.floor`). That says nothing of what the group has read: on B, where these
+    records are, it stays."""
+    estate = mirrored_estate(100, first_offset=40, billing=11)
+    both = BothFlows(estate, tmp_path, translation=with_floor())
+    assert verdict(both.sync("B")) == COMMITTED
+    assert verdict(both.sync("A")) == UNCHANGED
+    assert verdict(both.sync("B")) == UNCHANGED
+    estate["A"].log("orders").delete_records(35)
+    assert verdict(both.sync("A")) == COMMITTED
+    assert offset(estate, "A") == 35
+    if deleted_there:
+        # The group's offset on B is gone, too, but not all of the records that A has lost.
+        estate["B"].log("A.orders").delete_records(deleted_there)
+    for _ in range(2):
+        assert verdict(both.sync("B")) == HELD
+    assert offset(estate, "B") == 51
+
+
+def test_a_group_that_is_reset_to_where_it_was_after_its_failback_stays_there(tmp_path):
+    """It was restored from a snapshot that was taken then. What B->A committed last is where the
+    group is now, but A->B has moved the group on B forward since."""
+    estate = mirrored_estate(100, first_offset=40)
+    estate.commit("billing", "A.orders", 70, on="B")
+    both = BothFlows(estate, tmp_path)
+    assert verdict(both.sync("A")) == COMMITTED
+    assert offset(estate, "A") == 30
+    estate.commit("billing", "orders", 60)
+    assert verdict(both.sync("B")) == COMMITTED
+    estate.commit("billing", "orders", 30)
+    for _ in range(2):
+        assert verdict(both.sync("A")) == HELD
+    assert offset(estate, "A") == 30
