@@ -57,8 +57,8 @@ def export(
     Writes the offsets that `sync` would commit, in the format that kafka-consumer-groups
     --reset-offsets --from-file reads: `group,topic,partition,offset` with target topic names and no
     header, or with --group `topic,partition,offset`. Leaves out all rows that `sync` would skip:
-    for example offsets below the group's committed offset on the target, and groups that were reset
-    or have active members on the target. Commits nothing.
+    for example offsets below the group's committed offset on the target, and groups with active
+    members on the target. Commits nothing.
     """
     if group is not None and options["groups"] is not None:
         raise UsageError(

@@ -106,7 +106,10 @@ def test_with_the_source_error_a_group_that_was_reset_has_no_age(failing_over, t
     assert billing["resumes_at"] == "A.orders-0:70"
     assert (billing["source_commits"], billing["age_seconds"]) == ("", None)
     assert "whose age is not known" in billing["message"]
-    assert "was reset on B in A.orders-0, so it also re-reads" in billing["message"]
+    assert (
+        "in A.orders-0 it was behind its offset on A (TARGET_REWOUND), and reads"
+        in billing["message"]
+    )
 
 
 @pytest.mark.parametrize("reason", [*Reason, *FailureKind, "NO_COMMIT"])

@@ -244,7 +244,7 @@ def _outcome(one: Explanation) -> str:
         case _ if one.commits:
             words = f"would_commit: the target group {has}; sync commits {offset}"
             if one.has_reverse and current is not None:
-                words += ", unless it finds that the group was reset on the target (TARGET_REWOUND)"
+                words += ", unless `tsoffset plan` shows TARGET_REWOUND for it"
             return words
         case _:
             return (

@@ -142,7 +142,7 @@ class Explanation:
 
     `position` and `translation` are None if the row needed no translation. `commits` is false for a
     flow whose sync is disabled. `has_reverse`: a flow in the other direction is enabled, too, so a
-    cycle may know that the target group was reset.
+    cycle may skip the row with TARGET_REWOUND.
     """
 
     row: Row

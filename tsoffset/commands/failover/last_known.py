@@ -209,8 +209,8 @@ _MESSAGES: Mapping[str | None, str] = {
     " since then",
 }
 _RESET = (
-    "; it was reset on {target} in {where}, so it also re-reads records that it had read before the"
-    " reset"
+    "; in {where} it was behind its offset on {source} (TARGET_REWOUND), and reads the records in"
+    " between, too"
 )
 _FOREIGN = (
     "it resumes from its last committed offsets, but no past cycle has seen {where}: if they lie"
