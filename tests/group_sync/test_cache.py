@@ -185,27 +185,6 @@ def test_questions_are_batched_whatever_the_number_of_partitions():
         assert Verb.READ not in asked
 
 
-def test_only_new_positions_are_looked_at():
-    """A group that moved costs its own look; the others cost nothing."""
-    world = Remembering.synced(10, 20, 30)
-    world.estate.commit("g1", "orders", 70)
-    world.sync()
-    assert world.known == [10, 30, 70]
-    assert world.asked_by_sync() == 0
-
-
-def test_frontier_is_looked_at_again():
-    """Behind a mirror that has not come far enough nothing is settled: once it has, the group
-    moves on."""
-    estate = mirrored_estate(100, up_to=60, billing=80)
-    world = Remembering(estate)
-    assert row_of(world.sync(), "billing").precision is Precision.FRONTIER
-    assert 80 not in world.known
-    estate.mirror("orders")
-    row = row_of(world.sync(), "billing")
-    assert (row.target_offset, row.precision) == (80, Precision.EXACT)
-
-
 def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends():
     """What was written later lies behind the last copy of what was the highest record then, so a
     copy before that answers: neither log's end is read, nor asked for its youngest record."""
