@@ -5,7 +5,7 @@ The cycle sees each log of the file as one group, so that naming, translation, c
 are those of groups. No group is read or created on either cluster.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -34,6 +34,14 @@ from tsoffset.model import (
 from tsoffset.offset_files.document import LOG_END, StoredOffset, TargetOffset, Targets
 
 _SAFE = (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
+# The rule's messages end with a next step for a group. The offset of an application has no group to
+# reset, no `auto.offset.reset` and no later cycle.
+_NEXT_STEPS: Mapping[str, str] = {
+    Reason.EXPIRED: "its next records are deleted on the source, so replace it in the input, for"
+    " example by the log start",
+    Reason.PAST_LOG_END: "check that it is an offset of the source, and correct it in the input",
+    Reason.NOT_MIRRORED: "translate it again once the mirror has reached it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ def translate_stored(
     translated = []
     for one in offsets:
         row = rows.get((_key(one), one.topic, one.partition))
-        row = _without_translation(flow, one) if row is None else row
+        row = _without_translation(flow, one) if row is None else _for_application(row)
         translated.append(StoredTranslation(one, replace(row, group=one.group or group)))
     return translated
 
@@ -132,6 +140,15 @@ def _as_committed(offsets: Sequence[StoredOffset]) -> CommittedColumns:
 def _key(one: StoredOffset) -> str:
     """The group's name in the cycle. No file has both logs and groups."""
     return one.log or one.group or ""
+
+
+def _for_application(row: Row) -> Row:
+    """The row with a next step for an application, where the rule's is one for a group."""
+    step = None if row.reason is None else _NEXT_STEPS.get(row.reason)
+    if step is None or row.message is None:
+        return row
+    cause = row.message.rpartition("; ")[0].replace("the committed offset", "the offset")
+    return replace(row, message=f"{cause}; {step}")
 
 
 def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:

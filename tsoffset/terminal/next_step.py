@@ -58,6 +58,18 @@ _STEPS_WITHOUT_SOURCE: dict[str, tuple[str, str] | None] = {
     Reason.GROUP_ACTIVE: None,
 }
 _FAILOVER_AGAIN = "To try again", "failover --flow {flow}"
+# `check` does not know an offset that an application keeps: the message of these rows has the step.
+_SAID_BY_MESSAGE = (
+    Reason.TARGET_MISSING,
+    Reason.EXPIRED,
+    Reason.PAST_LOG_END,
+    Reason.NOT_MIRRORED,
+)
+
+
+def step_of_stored(config: str, flow: str, reason: str | None) -> SuggestedCommand | None:
+    """The command for a row of an offset that an application keeps; None if there is none."""
+    return None if reason in _SAID_BY_MESSAGE else next_step(config, flow, None, reason)
 
 
 def next_step(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.terminal.next_step import next_step
+from tsoffset.terminal.next_step import next_step, step_of_stored
 from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, partition_name, table
 
@@ -19,10 +19,17 @@ OUTCOME_STYLES = {
 
 
 def cycle_lines(
-    flow: str, rows: Sequence[Row], summary: Callable[[], str], config: str, width: int | None
+    flow: str,
+    rows: Sequence[Row],
+    summary: Callable[[], str],
+    config: str,
+    width: int | None,
+    *,
+    stored: bool = False,
 ) -> Iterator[Text]:
     """A cycle for a person: the table, the messages with the next steps (`config` is the file that
-    commands take), and the summary, which is computed after the lines before it were printed."""
+    commands take), and the summary, which is computed after the lines before it were printed.
+    `stored`: the rows are of offsets that an application keeps, and their groups may not exist."""
     yield head(f"flow {flow}")
     if rows:
         yield from table(_COLUMNS, rows, width)
@@ -31,7 +38,9 @@ def cycle_lines(
             RowMessage(
                 row.reason or row.outcome,
                 row.message,
-                next_step(config, row.flow, row.group, row.reason),
+                step_of_stored(config, row.flow, row.reason)
+                if stored
+                else next_step(config, row.flow, row.group, row.reason),
             )
             for row in rows
             if row.message is not None

@@ -49,7 +49,8 @@ def run_translate(
         # The translated text may be written to standard output.
         if written != STANDARD:
             config = selection.configuration.path
-            output.show(Row, rows, partial(cycle_lines, flow.name, rows, lambda: summary, config))
+            lines = partial(cycle_lines, flow.name, rows, lambda: summary, config, stored=True)
+            output.show(Row, rows, lines)
 
     def translate_once(document: Document | SparkCheckpoint) -> int:
         offsets = document.offsets
