@@ -70,6 +70,17 @@ def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file):
     assert {row["in_effect"] == row["configured"] for row in rows(file).values()} == {True}
 
 
+def test_a_list_that_a_change_emptied_is_said_at_once(file):
+    """The line of the file has entries, so the warning names who removed them; it goes with the
+    change."""
+    told = " ".join(change(file, "--topics-remove", "clicks", "--topics-remove", "orders").split())
+    assert "`tsoffset lists` removed its entries" in told
+    assert "flow A->B syncs nothing" in told
+    assert "`tsoffset lists` removed its entries" in change(file)
+    change(file, "--reset")
+    assert "syncs nothing" not in change(file)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -110,10 +110,14 @@ def _change(
         configured = selection.configured().flow(flow.name)
         changed = _changed_lists(Overrides() if reset else saved, entries, configured)
         known = KnownLists({**selection.lists.found, flow.name: changed})
+        before = selection.settings.warnings
         selection = selection.with_lists(known, [flow.name])
         OverridesFiles(directory).write(flow.name, changed)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    notices.configuration_warnings(
+        [one for one in selection.settings.warnings if one not in before]
+    )
     deadline = time.monotonic() + 2 * seconds_between_looks(directory)
     server = selection.settings.server
     return selection, _confirm_applied(server, flow.name, changed, notices, deadline)

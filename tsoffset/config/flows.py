@@ -243,7 +243,11 @@ def _topic_filter(origin: FlowSource, findings: Findings) -> TopicFilter:
 
 def _warn_of_empty_list(origin: FlowSource, key: Key[tuple[str, ...]], findings: Findings) -> None:
     if not origin.value(key):
-        findings.warning(_entry_of(origin, key), f"an empty list: flow {origin.name} syncs nothing")
+        setting = origin.settings.get(key.name)
+        changed = setting is not None and setting.changed
+        why = " (`tsoffset lists` removed its entries)" if changed else ""
+        told = f"an empty list{why}: flow {origin.name} syncs nothing"
+        findings.warning(_entry_of(origin, key), told)
 
 
 def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Findings) -> T | None:

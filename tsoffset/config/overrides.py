@@ -63,7 +63,7 @@ class Overrides:
             before = keys.FLOW_KEYS[key].default if setting is None else split_list(setting.value)
             text = ",".join(change.apply(before))
             entry = Entry(key, text, file) if setting is None else setting.entry
-            result[key] = Setting(entry, text)
+            result[key] = Setting(entry, text, changed=True)
         return result
 
     def to_json(self) -> bytes:

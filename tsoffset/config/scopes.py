@@ -42,11 +42,13 @@ class ScopedKey:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """An entry with its resolved value, without blanks around it. If it is not `usable`, that has
-    been reported, and its key's default applies."""
+    been reported, and its key's default applies. `changed`: by `tsoffset lists`, so that the value
+    is not the one of the entry's line."""
 
     entry: Entry
     value: str = field(repr=False)
     usable: bool = True
+    changed: bool = False
 
 
 def scoped_key(key: str, clusters: Collection[str]) -> ScopedKey:
