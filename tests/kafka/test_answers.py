@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,8 +12,10 @@ import pytest
 
 from tests.hostile_broker import (
     API_VERSIONS,
+    DESCRIBE_CLUSTER,
     FETCH,
     FIND_COORDINATOR,
+    LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
@@ -38,13 +41,18 @@ from tests.hostile_cases import (
     throttled,
     throttled_emptily,
 )
+from tests.memory_flows import flow
 from tests.running_time import RunningTime
+from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka import cluster as cluster_module
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.pool import Pool
+from tsoffset.kafka.topology import Topology
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
+    ClusterDescription,
     CommittedOffset,
     Failed,
     FailureKind,
@@ -554,6 +562,51 @@ def test_calls_made_together_have_their_answers_whatever_goes_wrong_with_one(
     brokers.lies = [(None, api, first(lie, times=2))]
     found: list[object] = cluster.together([lambda: times_of(cluster), lambda: all_of(cluster)])
     assert found == [ALL_TIMES, ALL_OFFSETS]
+
+
+def test_groups_are_listed_while_addresses_are_connected_to(brokers, cluster):
+    """A cycle begins with both: together they wait for a far cluster twice, not three times."""
+    cluster.describe()
+    asked_for_groups = threading.Event()
+
+    def listing(asked: ReceivedRequest) -> bytes:
+        asked_for_groups.set()
+        return asked.frame()
+
+    def opening(asked: ReceivedRequest) -> bytes:
+        asked_for_groups.wait(60)
+        return asked.frame()
+
+    brokers.lies = [(None, DESCRIBE_CLUSTER, opening), (None, LIST_GROUPS, listing)]
+    # An address that does not answer in time is a warning.
+    assert preflight(flow(), cluster, MemoryCluster("B")).warnings == ()
+
+
+def test_calls_that_need_the_brokers_at_the_same_time_share_a_request(
+    brokers, cluster, monkeypatch
+):
+    """The answer is held back until both calls have asked for it."""
+    waiting = threading.Semaphore(0)
+    ask = Topology.brokers_metadata
+
+    async def counted(topology: Topology, deadline: Deadline) -> object:
+        waiting.release()
+        return await ask(topology, deadline)
+
+    def when_both_wait(asked: ReceivedRequest) -> bytes:
+        for _ in range(2):
+            assert waiting.acquire(timeout=60)
+        return asked.frame()
+
+    monkeypatch.setattr(Topology, "brokers_metadata", counted)
+    brokers.lies = [(None, METADATA, when_both_wait)]
+
+    calls: list[Callable[[], object]] = [cluster.describe, cluster.groups]
+    described, listed = cluster.together(calls)
+    assert isinstance(described, ClusterDescription)
+    assert described.dead_addresses == ()
+    assert isinstance(listed, GroupListings)
+    assert brokers.requests[METADATA] == 1
 
 
 def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(brokers, cluster):

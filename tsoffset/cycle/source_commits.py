@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from tsoffset.cluster import Cluster, committed_columns
 from tsoffset.flow.policy import (
@@ -13,6 +15,7 @@ from tsoffset.flow.policy import (
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import hide_secrets
 from tsoffset.model import (
+    ClusterDescription,
     CommittedOffset,
     Failed,
     FailureKind,
@@ -96,9 +99,9 @@ def preflight(
 
     `list_groups` returns the source's groups; by default, the source is asked.
     """
-    asked = in_thread(lambda: (target.describe(), target.groups()))
-    described = {source.alias: source.describe()}
-    here = (list_groups or source.groups)()
+    asked = in_thread(partial(_describe_with_groups, target, target.groups))
+    described = {}
+    described[source.alias], here = _describe_with_groups(source, list_groups or source.groups)
     described[target.alias], there = asked.result()
     selected, broken = selected_groups(flow, here.groups)
     failures = (*here.failures, *there.failures, *broken.values())
@@ -122,6 +125,15 @@ def preflight(
         tuple(warnings),
         (described[source.alias].cluster_id, described[target.alias].cluster_id),
     )
+
+
+def _describe_with_groups(
+    cluster: Cluster, list_groups: Callable[[], GroupListings]
+) -> tuple[ClusterDescription, GroupListings]:
+    """The cluster and its groups, which are listed while its addresses are connected to."""
+    calls: list[Callable[[], Any]] = [cluster.describe, list_groups]
+    described, groups = cluster.together(calls)
+    return described, groups
 
 
 def selected_groups(

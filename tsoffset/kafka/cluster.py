@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -43,6 +43,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import FetchedRange, RawFetchedRange
+from tsoffset.threads import in_thread
 
 T = TypeVar("T")
 
@@ -104,7 +105,11 @@ class KafkaCluster(Cluster):
         return ask_cluster(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
-        addresses = await self._connections.pool.bootstrap_nodes(deadline)
+        async with self._topology.bootstrap_addresses(deadline) as addresses:
+            return await self._probe(addresses, deadline)
+
+    async def _probe(self, addresses: Mapping[Node, str], deadline: Deadline) -> ClusterDescription:
+        """The description, once all addresses and brokers were connected to."""
         versions: dict[Node, str | None] = {}
         unspoken: dict[Node, tuple[str, ...]] = {}
 
@@ -121,7 +126,7 @@ class KafkaCluster(Cluster):
         each = self._connections.at_each(dict.fromkeys(addresses), probe)
         probing = asyncio.create_task(each)
         try:
-            metadata = await self._topology.metadata((), deadline, drop_addresses=False)
+            metadata = await self._topology.brokers_metadata(deadline)
             brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
             await self._connections.at_each(dict.fromkeys(brokers), probe)
         finally:
@@ -129,8 +134,6 @@ class KafkaCluster(Cluster):
             # An address that took longer to open may have returned the metadata.
             for connection in self._connections.pool.ready():
                 learn(connection)
-            for node in addresses:
-                self._connections.pool.drop(node)
         alive = {address for node, address in addresses.items() if node in versions}
         return ClusterDescription(
             cluster_id=metadata.cluster_id or None,
@@ -240,17 +243,17 @@ class KafkaCluster(Cluster):
         *others, last = calls
         if not others:
             return [last()]
-        with ThreadPoolExecutor(len(others)) as run_in_thread:
-            asked = [run_in_thread.submit(call) for call in others]
-            try:
-                found = last()
-                return [*(one.result() for one in asked), found]
-            except ClusterUnreachable:
-                raise
-            except BaseException:
-                # The results of the other calls are not needed any more.
-                self._connections.close()
-                raise
+        asked = [in_thread(call) for call in others]
+        try:
+            found = last()
+            return [*(one.result() for one in asked), found]
+        except ClusterUnreachable:
+            wait(asked)
+            raise
+        except BaseException:
+            # The results of the other calls are not needed any more.
+            self._connections.close()
+            raise
 
     def close(self) -> None:
         self._connections.close()

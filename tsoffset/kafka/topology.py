@@ -1,8 +1,10 @@
 """The leader of each partition: the cluster's metadata, cached and refreshed when stale."""
 
+import asyncio
 import random
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -49,8 +51,9 @@ _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 TOPICS_PER_REQUEST = 2_000
 # Brokers before 2.8 create an internal topic that a request names.
 _INTERNAL_TOPICS_SINCE = 10
-# A caller that asks for the brokers has usually just got them.
-_A_MOMENT_SECONDS = 1.0
+# A caller that asks for the brokers has usually just got them. This is less than the time from one
+# cycle to the next: a cycle lists the groups of the brokers that it has found itself.
+_A_MOMENT_SECONDS = 0.1
 _NO_TOPIC_ID = UUID(int=0)
 
 TopicAnswer = TopicDescription | Failed
@@ -86,6 +89,7 @@ class Topology:
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
         self._brokers = BrokerList()
+        self._asking_for_brokers: asyncio.Task[Any] | None = None
         # The number of running calls that may use the bootstrap addresses.
         self._asking = 0
 
@@ -96,7 +100,6 @@ class Topology:
         topics: Collection[str] | None,
         deadline: Deadline,
         *,
-        drop_addresses: bool = True,
         with_rights: bool = False,
     ) -> Any:
         """One Metadata response from any broker: connected ones are asked first, the one with the
@@ -104,48 +107,72 @@ class Topology:
 
         With `topics` None, the response has all topics. With an empty collection, it has the
         brokers, and `__consumer_offsets` if naming this topic cannot create it. With `with_rights`,
-        it also has the rights on each topic. With `drop_addresses`, connections to bootstrap
-        addresses are closed when no call uses them any more. Raises ClusterUnreachable if none
-        answers, or only brokers of another cluster than before.
+        it also has the rights on each topic. Raises ClusterUnreachable if none answers, or only
+        brokers of another cluster than before.
         """
-        connections = self._connections
-        addresses = await connections.pool.bootstrap_nodes(deadline)
-        causes: dict[Node, KafkaError] = {}
+        async with self.bootstrap_addresses(deadline) as addresses:
+            return await self._metadata(topics, addresses, deadline, with_rights=with_rights)
+
+    @asynccontextmanager
+    async def bootstrap_addresses(self, deadline: Deadline) -> AsyncIterator[Mapping[Node, str]]:
+        """As `Pool.bootstrap_nodes`; their connections are closed when no call uses them any
+        more."""
+        addresses = await self._connections.pool.bootstrap_nodes(deadline)
         self._asking += 1
         try:
-            for node, wait_ms in self._attempts(list(addresses), causes):
-                if deadline.over and (node in causes or node not in addresses):
-                    continue  # an earlier failure says more than a timeout
-                pace = deadline.within(wait_ms)
-                try:
-                    response = await connections.ask(
-                        node,
-                        METADATA,
-                        lambda version: _request(topics, version, with_rights=with_rights),
-                        pace,
-                    )
-                    connections.verify(METADATA.name, response.cluster_id)
-                    if not response.brokers:
-                        raise MetadataEmptyBrokerList
-                except KafkaError as error:
-                    causes[node] = error
-                    if isinstance(error, InconsistentClusterIdError):
-                        connections.pool.drop(node)
-                    continue
-                connections.pool.learn_brokers(response)
-                if topics is not None and not topics:
-                    self._brokers = self._broker_list(response)
-                return response
+            yield addresses
         finally:
             self._asking -= 1
-            for node in addresses if drop_addresses and not self._asking else ():
-                connections.pool.drop(node)
+            for node in addresses if not self._asking else ():
+                self._connections.pool.drop(node)
+
+    async def _metadata(
+        self,
+        topics: Collection[str] | None,
+        addresses: Mapping[Node, str],
+        deadline: Deadline,
+        *,
+        with_rights: bool,
+    ) -> Any:
+        connections = self._connections
+        causes: dict[Node, KafkaError] = {}
+        for node, wait_ms in self._attempts(list(addresses), causes):
+            if deadline.over and (node in causes or node not in addresses):
+                continue  # an earlier failure says more than a timeout
+            pace = deadline.within(wait_ms)
+            try:
+                response = await connections.ask(
+                    node,
+                    METADATA,
+                    lambda version: _request(topics, version, with_rights=with_rights),
+                    pace,
+                )
+                connections.verify(METADATA.name, response.cluster_id)
+                if not response.brokers:
+                    raise MetadataEmptyBrokerList
+            except KafkaError as error:
+                causes[node] = error
+                if isinstance(error, InconsistentClusterIdError):
+                    connections.pool.drop(node)
+                continue
+            connections.pool.learn_brokers(response)
+            if topics is not None and not topics:
+                self._brokers = self._broker_list(response)
+            return response
         raise self._unreachable(causes, addresses, deadline)
+
+    async def brokers_metadata(self, deadline: Deadline) -> Any:
+        """As `metadata` without topics. Calls that ask at the same time share one request."""
+        asking, loop = self._asking_for_brokers, asyncio.get_running_loop()
+        if asking is None or asking.done() or asking.get_loop() is not loop:
+            asking = loop.create_task(self.metadata((), deadline))
+            self._asking_for_brokers = asking
+        return await asyncio.shield(asking)
 
     async def brokers(self, deadline: Deadline) -> BrokerList:
         """The current brokers, or those of a moment ago. Raises ClusterUnreachable."""
         if time.monotonic() - self._brokers.since > _A_MOMENT_SECONDS:
-            await self.metadata((), deadline)
+            await self.brokers_metadata(deadline)
         return self._brokers
 
     def _broker_list(self, response: Any) -> BrokerList:
