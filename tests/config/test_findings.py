@@ -373,6 +373,22 @@ def test_the_separator_in_an_alias_is_a_warning():
     assert "us.west" in warning
 
 
+@pytest.mark.parametrize(
+    ("lines", "warned"),
+    [
+        (("B->A.enabled = true",), True),
+        (("enabled = true",), True),
+        (("B->A.enabled = true", "state.dir = x"), False),
+        (("B->A.enabled = false",), False),
+        (("enabled = true", "A->B.sync.group.offsets.enabled = false"), False),
+    ],
+)
+def test_both_directions_without_state_are_a_warning(lines, warned):
+    """Without it no flow knows what the other one has committed (docs/failover.md)."""
+    warnings = two_clusters(*lines).warnings
+    assert ["are both enabled without state.dir" in one for one in warnings] == [True] * warned
+
+
 def test_warnings_never_hold_values():
     """A value may be secret; the key and its line are enough to find it."""
     settings = two_clusters(

@@ -205,6 +205,7 @@ def test_aliases_may_be_called_source_and_target():
         "source.consumer.isolation.level = read_committed\n"
         "source->target.enabled = true\n"
         "target->source.enabled = true\n"
+        "state.dir = state\n"
     )
     assert settings.warnings == ()
     assert settings.flow("source->target").source.bootstrap_servers == ("s:1",)

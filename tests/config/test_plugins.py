@@ -222,10 +222,9 @@ def test_settings_of_a_class_of_ones_own_are_its_own():
 def test_settings_of_another_flows_class_are_no_warning():
     """What stands at the top may be for one flow's class; what stands in another's is for none."""
     settings = two_clusters(
-        "B->A.enabled = true",
         "B->A.replication.policy.class = my_mirror:Suffix",
         "replication.policy.between = x",
         "A->B.replication.policy.between = x",
     )
     (warning,) = settings.warnings
-    assert warning.startswith("mm2.properties:8: A->B.replication.policy.between: ")
+    assert warning.startswith("mm2.properties:7: A->B.replication.policy.between: ")

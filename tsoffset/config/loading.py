@@ -32,7 +32,14 @@ from tsoffset.config.source import ConfigFormat, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.security import keeps_secrets
-from tsoffset.flow.settings import HistorySettings, MetricsSettings, ServerSettings, Settings
+from tsoffset.flow.settings import (
+    FlowSettings,
+    HistorySettings,
+    MetricsSettings,
+    ServerSettings,
+    Settings,
+    reverse_of,
+)
 
 _SPARK = "spark."
 _PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")
@@ -119,6 +126,8 @@ def settings_of(
     review_of_classes(sources, findings, strict=strict)
     review_of_offset_syncs(sources, findings)
     if dedicated:
+        if keys.STATE_DIR.name not in top:
+            _warn_of_both_directions(sources, flows, findings)
         secured = [side.security for flow in flows for side in (flow.source, flow.target)]
         warn_of_unused(top, secured, findings)
     server = ServerSettings(**fields_of(ServerSettings, keys.FILE_KEYS, top))
@@ -138,6 +147,22 @@ def settings_of(
         metrics=MetricsSettings(**fields_of(MetricsSettings, keys.FILE_KEYS, top)),
         warnings=findings.warnings,
     )
+
+
+def _warn_of_both_directions(
+    sources: Sequence[FlowSource], flows: Sequence[FlowSettings], findings: Findings
+) -> None:
+    """One warning, for the first enabled flow whose reverse flow is enabled, too."""
+    for source, flow in zip(sources, flows, strict=True):
+        reverse = reverse_of(flow, flows)
+        if flow.enabled and reverse is not None and flow.commits and reverse.commits:
+            findings.warning(
+                source.settings[keys.ENABLED.name].entry,
+                f"{flow.name} and {reverse.name} are both enabled without state.dir: if a group is"
+                " reset on one cluster only, the flow from the other cluster moves it forward"
+                " again, past records that it has not read; set state.dir",
+            )
+            return
 
 
 def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:
