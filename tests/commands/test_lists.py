@@ -64,7 +64,8 @@ def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file):
     """Nothing is left of what was added and then removed."""
     change(file, "--topics-add", "audit")
     change(file, "--topics-remove", "audit")
-    assert rows(file)["topics"]["in_effect"] == "orders,clicks"
+    shown = rows(file)["topics"]
+    assert (shown["in_effect"], shown["added"], shown["removed"]) == ("orders,clicks", "", "")
     change(file, "--topics-add", "audit", "--groups-remove", ".*")
     change(file, "--reset")
     assert {row["in_effect"] == row["configured"] for row in rows(file).values()} == {True}

@@ -179,7 +179,7 @@ def _changed_lists(
                     f"{option}-remove {text}: `{key}` of flow {configured.name} "
                     f"has no entry `{text}`.{did_you_mean(text, present)}"
                 )
-            change = change.remove(text)
+            change = change.remove(text, configured.lists[key])
         for text in entries[f"{name}_add"]:
             try:
                 change = change.add(entry_of(text))

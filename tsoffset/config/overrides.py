@@ -27,9 +27,11 @@ class ListChange:
         added = tuple(dict.fromkeys((*self.added, entry)))
         return ListChange(added, tuple(one for one in self.removed if one != entry))
 
-    def remove(self, entry: str) -> "ListChange":
-        removed = tuple(dict.fromkeys((*self.removed, entry)))
-        return ListChange(tuple(one for one in self.added if one != entry), removed)
+    def remove(self, entry: str, configured: tuple[str, ...]) -> "ListChange":
+        """`configured` is the list of the configuration. An entry that it does not have is only
+        dropped from `added`: if the file gets the entry later, it is in effect."""
+        removed = dict.fromkeys((*self.removed, entry) if entry in configured else self.removed)
+        return ListChange(tuple(one for one in self.added if one != entry), tuple(removed))
 
     def apply(self, entries: tuple[str, ...]) -> tuple[str, ...]:
         kept = (entry for entry in entries if entry not in self.removed)
