@@ -89,6 +89,10 @@ def test_a_list_that_a_change_emptied_is_said_at_once(file):
         (("--topics-add", "a,b"), "without a comma"),
         (("--flow", "B->A"), "there is no flow B->A"),
         (("--topics-remove", "cliks"), "no entry `cliks`. Did you mean `clicks`?"),
+        (
+            ("--topics-remove", "clicks", "--topics-add", " clicks"),
+            "--topics-add and --topics-remove clicks: choose one of them",
+        ),
         (("--groups-remove", "nosuch"), "`groups` of flow A->B has no entry `nosuch`."),
     ],
 )

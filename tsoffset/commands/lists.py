@@ -172,7 +172,10 @@ def _changed_lists(
     for key in _KEYS:
         option, name = f"--{key.replace('.', '-')}", key.replace(".", "_")
         change = overrides.lists.get(key, ListChange())
+        to_add = [text.strip() for text in entries[f"{name}_add"]]
         for text in map(str.strip, entries[f"{name}_remove"]):
+            if text in to_add:
+                raise UsageError(f"{option}-add and {option}-remove {text}: choose one of them")
             present = (*configured.lists[key], *change.added)
             if text not in present:
                 raise UsageError(
@@ -180,7 +183,7 @@ def _changed_lists(
                     f"has no entry `{text}`.{did_you_mean(text, present)}"
                 )
             change = change.remove(text, configured.lists[key])
-        for text in entries[f"{name}_add"]:
+        for text in to_add:
             try:
                 change = change.add(entry_of(text))
             except ValueError as error:
