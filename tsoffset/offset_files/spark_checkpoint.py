@@ -108,7 +108,8 @@ def _read(uri: str, store: Store) -> SparkCheckpoint:
         listing = _listing(store)
         planned, done = (_batches(listing, log) for log in ("offsets", "commits"))
         if not planned:
-            what = "there is no file in `offsets`"
+            there = bool(store.names())
+            what = "there is no file in `offsets`" if there else "no such folder, or it is empty"
             raise parse_error(name, None, what, "the folder that a query has as checkpointLocation")
         last, committed = planned[-1], done[-1] if done else -1
         if last in (committed, committed + 1):

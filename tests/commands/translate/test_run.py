@@ -265,8 +265,9 @@ def test_repeating_translates_what_the_file_says_then(estate, tmp_path, monkeypa
         (["--spark-checkpoint", "c", "-o", "."], "it exists"),
         (["in.json", "-o", "./in.json"], "is the input"),
         (["missing.json"], "missing.json"),
-        (["--spark-checkpoint", "missing"], "there is no file in `offsets`"),
-        (["--spark-checkpoint", "missing", "-o", "x" * 300], "there is no file in `offsets`"),
+        (["--spark-checkpoint", "."], "there is no file in `offsets`"),
+        (["--spark-checkpoint", "missing"], "missing: no such folder, or it is empty"),
+        (["--spark-checkpoint", ".", "-o", "x" * 300], "there is no file in `offsets`"),
         (["in.json", "--accept", "unproven"], "unproven"),
     ],
 )
