@@ -126,10 +126,11 @@ def plan(
 ) -> list[Row]:
     """What `sync` would do: the rows of one cycle of each flow that commits nothing.
 
-    `flows` are the flows to run (default: all enabled ones); `groups` and `topics` are regular
-    expressions that narrow them. With `spark` the cycle runs on that session, which stays open and
-    must not speculate; without it, in this process. An unreachable cluster is a failed row without
-    a group. Raises ConfigurationError, UsageError, and CycleFailed if Spark gives up.
+    `flows` are the flows to run (default: all enabled ones; a string is one flow); `groups` and
+    `topics` are regular expressions that narrow them. With `spark` the cycle runs on that session,
+    which stays open and must not speculate; without it, in this process. An unreachable cluster is
+    a failed row without a group. Raises ConfigurationError, UsageError, and CycleFailed if Spark
+    gives up.
     """
     return _cycles(_selection(config, flows, groups, topics), spark, connect, commit=False)
 
@@ -183,6 +184,8 @@ def _selection(
     config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
 ) -> Selection:
     log_warnings_only()
+    # A string is a Sequence[str], too: of its letters.
+    flows = (flows,) if isinstance(flows, str) else flows
     found = Selector(config, flows, groups, topics).select()
     for warning in found.settings.warnings:
         warnings.warn(warning, stacklevel=3)

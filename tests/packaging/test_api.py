@@ -128,6 +128,16 @@ def test_a_flow_has_to_be_named_where_several_are_enabled(estate, tmp_path):
     assert found[ORDERS].offset == 440
 
 
+def test_a_string_is_one_flow(estate, file):
+    """Type checkers accept a string for a sequence of strings. An empty one is no flow."""
+    (row,) = tsoffset.plan(file, flows="A->B", groups="billing", connect=estate.connect)
+    assert (row.flow, row.target_offset) == ("A->B", 440)
+    assert tsoffset.topics(file, flows="A->B", connect=estate.connect)
+    with pytest.raises(UsageError, match="there is no flow"):
+        tsoffset.sync(file, flows="", connect=estate.connect)
+    assert not estate["B"].commits
+
+
 def test_a_cluster_that_is_away(file):
     """A failed row of its flow, as for the commands; an error where there are no rows."""
     (row,) = tsoffset.plan(file)
