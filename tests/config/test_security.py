@@ -432,6 +432,18 @@ def test_a_token_that_is_sent_openly_is_a_warning(key, listeners, warned):
     assert ["bearer tokens" in one for one in settings.warnings] == [True] * warned
 
 
+@pytest.mark.parametrize(
+    "token", ["short", "twelve-345==", "spaced 0123456789", "=first-0123456789"]
+)
+def test_a_token_that_can_be_guessed_or_sent_wrongly_is_refused(token):
+    """A header cannot hold others (RFC 6750)."""
+    with pytest.raises(
+        ConfigurationError, match="must have at least 16 characters: letters, "
+    ) as e:
+        two_clusters(f"listeners.token = {token}")
+    assert token not in str(e.value)
+
+
 @pytest.mark.parametrize("token", [*tokens_of_examples(), "CHANGE_ME-0123456789"])
 def test_a_placeholder_of_an_example_is_no_token(token):
     """It is public, so it protects nothing."""

@@ -208,4 +208,6 @@ def token(value: str) -> str:
         raise ValueError("is the placeholder of an example, which everybody knows; choose your own")
     if _TOKEN.fullmatch(stripped):
         return stripped
-    raise ValueError("must be 16 letters, digits and -._~+/= at least")
+    raise ValueError(
+        "must have at least 16 characters: letters, digits, -._~+/, and = only at the end"
+    )
