@@ -38,14 +38,17 @@ def estate() -> Estate:
 
 
 def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(estate, tmp_path):
-    """What a plan learns is kept in `state.dir`, as on Spark."""
+    """What a plan learns is kept in `state.dir`, as on Spark. A damaged file is a warning, and the
+    cycle does without and replaces it."""
     expected = estate.plan()
     state = tmp_path / "state"
-    for _ in range(2):
+    for damaged in (False, False, True, False):
+        if damaged:
+            (kept,) = state.iterdir()
+            kept.write_bytes(kept.read_bytes()[:-9])
         found = in_memory(estate, tmp_path, "plan", *JSON, lines=[f"state.dir = {state}"])
         assert [Row(**json.loads(line)) for line in found.stdout.splitlines()] == expected
-    (kept,) = state.iterdir()
-    assert kept.suffix == ".state"
+        assert ("it is damaged" in found.stderr) is damaged
 
 
 def test_each_cycle_of_a_command_lists_the_groups(estate, tmp_path, monkeypatch):

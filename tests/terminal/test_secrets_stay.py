@@ -210,7 +210,6 @@ def test_commands_that_go_well_tell_no_secret(run):
     file = run.file("well")
     everything = ("--log-level", "debug")
     run.command("check", file, "check", *everything)
-    run.command("plan", file, "plan", *everything)
     state = ("--state", str(run.folder / "state"))
     said = run.command(
         "sync", file, "sync", "--format", "json", "--log-format", "json", *state, *everything
@@ -247,7 +246,6 @@ def test_stages_that_fail_tell_no_secret(run):
     file = run.file("rights")
     for kind, resource, operations in (
         ("topic", TOPIC, ("read",)),
-        ("topic", f"A.{TOPIC}", ("read",)),
         ("topic", f"A.{TOPIC}", ("read", "describe")),
         ("group", "doras*", ("read",)),
     ):
