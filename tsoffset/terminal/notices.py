@@ -59,15 +59,21 @@ class Notices:
         """Show progress as `progress` does, unless logs are JSON."""
         return progress(title, wanted=self.format is LogFormat.CONSOLE)
 
+    @contextmanager
     def with_progress(
         self, title: str, flows: "Sequence[FlowSettings]"
-    ) -> "Iterator[FlowSettings]":
-        """The flows, one after the other, while the progress shows them."""
-        with self.progress(title) as report:
+    ) -> "Iterator[Iterator[FlowSettings]]":
+        """The flows, one after the other, while the progress shows them. A context, because a
+        generator would still show it while the error that interrupted it is printed."""
+
+        def shown() -> "Iterator[FlowSettings]":
             for done, flow in enumerate(flows):
                 if report is not None:
                     report(flow.name, done, len(flows))
                 yield flow
+
+        with self.progress(title) as report:
+            yield shown()
 
 
 def sentences(error: BaseException) -> list[str]:

@@ -53,6 +53,18 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(tmp_path):
     assert "A->B: MirrorMaker 2: 4 equal" in result.stderr
 
 
+def test_an_error_is_printed_when_the_progress_has_ended(tmp_path, monkeypatch):
+    """On a terminal it would otherwise stand on the progress line."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    dump = tmp_path / "checkpoints.txt"
+    dump.write_text("nonsense\n")
+    told = in_memory(compared_estate(), tmp_path, "compare", "--checkpoints", str(dump)).stderr
+    shows_cursor = "\x1b[?25h"
+    assert "comparing" in told
+    assert told.index("checkpoints.txt") > told.rindex(shows_cursor) > told.rindex("comparing")
+
+
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two comparisons no time passes."""

@@ -254,8 +254,8 @@ def _item(finding: Finding) -> Item:
 def run_check(selection: Selection, output: Output, notices: Notices) -> int:
     """Check the flows, print the findings and return the exit status. Raises UsageError if no
     group or topic matches; it prints the findings first, which may explain why."""
-    flows = notices.with_progress("checking", selection.flows)
-    result = check(flows, kafka_cluster, all_flows=selection.settings.flows)
+    with notices.with_progress("checking", selection.flows) as flows:
+        result = check(flows, kafka_cluster, all_flows=selection.settings.flows)
     warnings = tuple(
         Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )

@@ -48,17 +48,17 @@ def run_compare(
     status = 0
 
     def compare_once() -> None:
-        flows = notices.with_progress("comparing", selection.flows)
         nonlocal status, unreachable
-        found = list(
-            compare(
-                flows,
-                kafka_cluster,
-                settings=selection.settings,
-                options=options,
-                unreachable=unreachable,
+        with notices.with_progress("comparing", selection.flows) as flows:
+            found = list(
+                compare(
+                    flows,
+                    kafka_cluster,
+                    settings=selection.settings,
+                    options=options,
+                    unreachable=unreachable,
+                )
             )
-        )
         unreachable = {}
         status = max((one.exit_status for one in found), default=0)
         for compared in found:

@@ -293,8 +293,8 @@ def _size(number: int) -> str:
 def run_explain(
     selection: Selection, options: ExplainOptions, output: Output, notices: Notices
 ) -> int:
-    flows = notices.with_progress("explaining", selection.flows)
-    result = explain(options, flows, kafka_cluster, settings=selection.settings)
+    with notices.with_progress("explaining", selection.flows) as flows:
+        result = explain(options, flows, kafka_cluster, settings=selection.settings)
     for warning in result.warnings:
         notices.warning("cycle_warning", warning)
     for sentence in result.left_out:
