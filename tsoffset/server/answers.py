@@ -385,7 +385,8 @@ class Done(AnswerModel):
 
     flow: Name
     state: FlowState
-    """The flow's state now. A pause begins when the running cycle has ended."""
+    """The flow's state as the request was accepted, usually before it takes effect. A pause begins
+    when the running cycle has ended."""
 
 
 class Health(AnswerModel):
