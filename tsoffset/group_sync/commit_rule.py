@@ -134,11 +134,13 @@ _MESSAGES = {
     ),
     Reason.TARGET_PAST_LOG_END: pl.format(
         "the target group's committed offset {} is past the target's log end {}: {} was recreated "
-        "or truncated, and consumers would be reset; delete that offset on the target, and the "
-        "next cycle commits a valid one",
+        "or truncated, and consumers would be reset; {}, and the next cycle commits a valid one",
         _current,
         "target_end",
         _partition,
+        pl.when("target_active")
+        .then(pl.lit("stop its consumers on the target, delete that offset"))
+        .otherwise(pl.lit("delete that offset on the target")),
     ),
     Reason.SOURCE_REWOUND: pl.format(
         "the source group went back from {} to {}; to move the target group back, too, run "
