@@ -1,6 +1,7 @@
 """`tsoffset topics`: what is printed of what replicators have made."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 from unittest.mock import ANY
@@ -31,6 +32,27 @@ def test_the_command_prints_two_tables_and_exits_with_0(tmp_path):
         ["A.orders", "remote", "A"],
         ["A.heartbeats", "heartbeats", "A"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "unreachable", "told"),
+    [
+        (["A-orders", "heartbeats"], "", ["B"]),
+        (["A.orders"], "", []),
+        (["A-orders"], "A", []),
+        (["A-orders"], "B", []),
+    ],
+)
+def test_a_target_without_a_remote_topic_may_have_another_policy(
+    tmp_path, target, unreachable, told
+):
+    """The names do not tell; so it is a hint. Nothing is said of what could not be listed."""
+    estate = with_topics(A=["orders", "heartbeats"], B=target)
+    if unreachable:
+        estate[unreachable].unreachable = True
+    said = " ".join(in_memory(estate, tmp_path, "topics").stderr.split())
+    assert re.findall("Cluster (.) has no remote topic", said) == told
+    assert ("check `replication.policy.class`" in said) is bool(told)
 
 
 @pytest.mark.parametrize(("unreachable", "status"), [(False, 1), (True, 3)])

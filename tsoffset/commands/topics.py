@@ -1,6 +1,6 @@
 """`tsoffset topics`: what replicators have created on each cluster, from where, and how late."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tsoffset.terminal.tables import Column, table, wrap
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
+    from tsoffset.flow.settings import FlowSettings
 
 
 @command(
@@ -44,9 +45,28 @@ def topics(selection: "Selection", output: Output, notices: Notices) -> int:
     flows = selection.flows
     clusters = dict.fromkeys(one.alias for flow in flows for one in (flow.source, flow.target))
     output.show(Found, found, partial(_lines, clusters, found))
-    if any(one.kind is TopicKind.FAILED and one.topic is None for one in found):
+    unreachable = {one.cluster for one in found if one.kind is TopicKind.FAILED and not one.topic}
+    for cluster in _without_remote_topics(flows, found, unreachable):
+        notices.note(
+            f"Cluster {cluster} has no remote topic under the replication policy of its flows. If a"
+            " replicator copies topics to it, check `replication.policy.class` and"
+            " `replication.policy.separator`: `tsoffset check` may name the values that fit."
+        )
+    if unreachable:
         return 3
     return int(any(one.reason is not None for one in found))
+
+
+def _without_remote_topics(
+    flows: "Sequence[FlowSettings]", found: Sequence[Found], unreachable: Collection[str]
+) -> Iterator[str]:
+    """The targets without a remote topic. Under IdentityReplicationPolicy the source tells which
+    topics are remote ones, so both clusters must have been read."""
+    remote = {one.cluster for one in found if one.kind is TopicKind.REMOTE}
+    unknown = {flow.target.alias for flow in flows if flow.source.alias in unreachable}
+    for cluster in dict.fromkeys(flow.target.alias for flow in flows):
+        if cluster not in {*remote, *unreachable, *unknown}:
+            yield cluster
 
 
 def _lines(clusters: Iterable[str], found: Sequence[Found], width: int | None) -> Iterator[Text]:
