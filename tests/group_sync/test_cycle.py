@@ -885,6 +885,47 @@ def test_read_committed_flows_know_the_logs_own_end():
     assert verdict(row_of(rows, "past")) == skipped(Reason.PAST_LOG_END)
 
 
+@pytest.mark.parametrize(
+    ("copies", "settings"),
+    [
+        ("A.orders", flow("B", "A")),
+        ("A.orders", flow("B", "A", isolation=Isolation.READ_COMMITTED)),
+        # Names do not tell that this is a failback, so the isolation level has to be set.
+        ("orders", identity_flow("B", "A", isolation=Isolation.READ_COMMITTED)),
+    ],
+)
+def test_aborted_copies_on_the_replica_are_not_taken_for_read_in_failback(copies, settings):
+    """An exactly-once replicator that fails leaves an aborted transaction. Consumers pass over its
+    copies, and commit the offset behind them. Their originals have not been read."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", copies, up_to=90)
+    log = estate["B"].log(copies)
+    transaction = log.begin()
+    transaction.append(messages("orders", range(90, 100)))
+    transaction.abort()
+    estate.commit("billing", copies, log.end, on="B")
+    assert verdict(row_of(estate.sync(settings), "billing")) == COMMITTED
+    assert estate.standing("billing", "orders", on="A") == CommittedOffset(90)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_in_failback_an_open_transaction_may_hold_what_the_group_has_yet_to_read(is_open):
+    """The mirror began at 50, and was restarted at 0. The transaction with the first 50 copies
+    shows them to no consumer yet: time proves nothing while it is open."""
+    estate = Estate()
+    estate.write("orders")
+    estate["B"].create_topic("A.orders")
+    log = estate["B"].log("A.orders")
+    log.append(messages("orders", range(50, 100)), batch_size=7)
+    if is_open:
+        log.begin().append(messages("orders", range(50)))
+    estate.commit("billing", "A.orders", 50, on="B")
+    row = row_of(estate.sync(flow("B", "A")), "billing")
+    assert verdict(row) == (skipped(Reason.NO_PROOF) if is_open else COMMITTED)
+    assert row.target_offset == (None if is_open else 100)
+
+
 # --- commits go out once ----------------------------------------------------------------
 
 

@@ -103,7 +103,7 @@ class Partition:
             work.source,
             work.target,
             flow.translation,
-            isolation=flow.isolation,
+            isolation=flow.reads_source_with(failback=work.failback),
             is_remote_topic=work.is_remote_topic,
             failback=work.failback,
             predictions=() if usable is None else usable.pairs,

@@ -73,7 +73,7 @@ def translate_partitions(
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
     own translators only. `observe` listens to all of them.
     """
-    run = _Run(flow, source, target)
+    run = _Run(flow, source, target, work)
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
     not_compacted = topics_not_compacted(flow.translation, target, work)
     parts = (
@@ -93,7 +93,7 @@ def translate_with_cache(
     cost. What the last cycle cached (`PartitionWork.cache`) saves questions where it is valid.
     """
     logs, not_compacted = _describe(flow, source, target, work)
-    run = _Run(flow, source, target)
+    run = _Run(flow, source, target, work)
     blanks = {one.source: logs.blank(one) for one in work}
     done = {
         one.source: _refuse(flow, one)
@@ -167,12 +167,14 @@ def _refuse(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
 class _Run:
     """The rounds of a batch of partitions, and what they took."""
 
-    def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
+    def __init__(
+        self, flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+    ) -> None:
         self._flow = flow.name
         self._match = flow.translation.match
-        self._sides = {
-            Side.SOURCE: (source, flow.isolation),
-            Side.TARGET: (target, Isolation.READ_COMMITTED),
+        self._sides = {Side.SOURCE: source, Side.TARGET: target}
+        self._source_isolation = {
+            one.source: flow.reads_source_with(failback=one.failback) for one in work
         }
         self.cost = Cost()
         # How many partitions have ended, and how many records a position of these took.
@@ -249,13 +251,12 @@ class _Run:
             part.answer(answers)
 
     def _ask(self, questions: Iterable[Question], executor: Executor) -> dict[Question, Answer]:
-        """Put the questions of one round, equal ones once, in one batch per side and kind, all of
-        them at once."""
-        batches: dict[Side, defaultdict[tuple[type, bool], list[Question]]] = {}
+        """Put the questions of one round, equal ones once, in one batch per side, kind and
+        isolation level, all of them at once."""
+        batches: dict[Side, defaultdict[tuple[type, Isolation], list[Question]]] = {}
         for question in questions:
-            itself = isinstance(question.what, RangeOf) and question.what.log_itself
             of_side = batches.setdefault(question.side, defaultdict(list))
-            of_side[type(question.what), itself].append(question)
+            of_side[type(question.what), self._isolation_of(question)].append(question)
         *others, last = batches
         asked = [executor.submit(self._ask_side, side, batches[side]) for side in others]
         answers, cost = self._ask_side(last, batches[last])
@@ -265,16 +266,23 @@ class _Run:
         self.cost += cost
         return answers
 
+    def _isolation_of(self, question: Question) -> Isolation:
+        if isinstance(question.what, RangeOf) and question.what.log_itself:
+            return Isolation.READ_UNCOMMITTED
+        if question.side is Side.TARGET:
+            return Isolation.READ_COMMITTED
+        return self._source_isolation[question.what.partition]
+
     def _ask_side(
-        self, side: Side, batches: Mapping[tuple[type, bool], Sequence[Question]]
+        self, side: Side, batches: Mapping[tuple[type, Isolation], Sequence[Question]]
     ) -> tuple[dict[Question, Answer], Cost]:
         answers: dict[Question, Answer] = {}
         cost = Cost()
-        cluster, isolation = self._sides[side]
-        calls = []
-        for (_, itself), batch in batches.items():
-            read_with = Isolation.READ_UNCOMMITTED if itself else isolation
-            calls.append(partial(_ask_cluster, cluster, read_with, batch))
+        cluster = self._sides[side]
+        calls = [
+            partial(_ask_cluster, cluster, isolation, batch)
+            for (_, isolation), batch in batches.items()
+        ]
         for (kind, _), found in zip(batches, cluster.together(calls), strict=True):
             answers.update(found)
             cost += _cost(side, kind, found)

@@ -131,6 +131,11 @@ class FlowSettings:
         """False if syncing is turned off: the flow is planned, never committed."""
         return self.sync_enabled is not False
 
+    def reads_source_with(self, *, failback: bool) -> Isolation:
+        """The isolation level with which a source partition is read. In failback, the source is the
+        replica, and a group may have passed aborted copies there without reading them."""
+        return Isolation.READ_COMMITTED if failback else self.isolation
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:

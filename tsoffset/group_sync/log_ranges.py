@@ -60,7 +60,8 @@ def log_ranges(
     found: list[tuple[Any, ...]] = []
     topic_ids: dict[str, str] = {}
     if cached:
-        isolations = dict.fromkeys((flow.isolation, Isolation.READ_UNCOMMITTED))
+        read_with = {one.source: flow.reads_source_with(failback=one.failback) for one, _ in cached}
+        isolations = dict.fromkeys((*read_with.values(), Isolation.READ_UNCOMMITTED))
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(
                 _logs, target, [copy for _, copy in cached], [Isolation.READ_COMMITTED]
@@ -77,8 +78,9 @@ def log_ranges(
                 continue
             if here is None or there is None:
                 continue
-            span, own = source_ranges[0][one.source], source_ranges[-1][one.source]
-            copies = target_ranges[0][copy]
+            span = source_ranges[read_with[one.source]][one.source]
+            own = source_ranges[Isolation.READ_UNCOMMITTED][one.source]
+            copies = target_ranges[Isolation.READ_COMMITTED][copy]
             if isinstance(span, Failed) or isinstance(own, Failed) or isinstance(copies, Failed):
                 continue
             if LogEnds(span.end, own.end, copies.end).is_behind(one.ends):
@@ -116,10 +118,10 @@ def _cached_partitions(
 
 def _logs(
     cluster: Cluster, partitions: Sequence[TopicPartition], isolations: Iterable[Isolation]
-) -> tuple[Mapping[TopicPartition, LogIdentity], list[Ranges]]:
+) -> tuple[Mapping[TopicPartition, LogIdentity], dict[Isolation, Ranges]]:
     topics = describe_topics(cluster, {one.topic for one in partitions})
     found = identities(topics, partitions)
-    return found, [ranges_of(cluster, partitions, isolation) for isolation in isolations]
+    return found, {one: ranges_of(cluster, partitions, one) for one in isolations}
 
 
 def with_log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:

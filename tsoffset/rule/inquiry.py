@@ -12,6 +12,7 @@ from itertools import chain, repeat
 from tsoffset.model import (
     Failed,
     FirstAtTime,
+    Isolation,
     LogRange,
     ReadFrom,
     Side,
@@ -83,9 +84,15 @@ class Inquiry:
         }
 
     def log_range(self, side: Side) -> Generator[Question, Answer, LogRange]:
-        """The log's start and readable end, asked for once per cycle."""
+        """The log's start and readable end, asked for once per cycle.
+
+        With read_committed, the end of the source's log itself is asked for before: if it lies past
+        the readable end, transactions are open, and the log has not just grown between the two.
+        """
         view = self.evidence.view(side)
         if view.range is None:
+            if side is Side.SOURCE and self.evidence.isolation is Isolation.READ_COMMITTED:
+                yield from self._log_itself(side)
             answer = yield from self._ask_range(side, RangeOf(view.partition))
             view.range = view.range or answer
             view.start_seen = max(view.start_seen, answer.start)
@@ -104,11 +111,15 @@ class Inquiry:
 
     def log_end(self, side: Side) -> Generator[Question, Answer, int]:
         """The end of the log itself: past the readable end while transactions are open."""
+        own = yield from self._log_itself(side)
+        return max(own.end, self.evidence.view(side).end)
+
+    def _log_itself(self, side: Side) -> Generator[Question, Answer, LogRange]:
         view = self.evidence.view(side)
         if view.own_range is None:
             answer = yield from self._ask_range(side, RangeOf(view.partition, log_itself=True))
             view.own_range = view.own_range or answer
-        return max(view.own_range.end, view.end)
+        return view.own_range
 
     def _ask_range(self, side: Side, what: RangeOf) -> Generator[Question, Answer, LogRange]:
         answer = yield Question(side, what)

@@ -151,6 +151,8 @@ def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) ->
     oldest = source.oldest_from(offset)
     if oldest is None or limit > target.end:
         return None
+    if evidence.failback and (yield from inquiry.log_end(SOURCE)) > source.end:
+        return None  # an open transaction on the replica may have copies of records before `limit`
     start = yield from older_before(inquiry, oldest)
     if limit - start > MOST_COMPARED:
         return None
