@@ -67,7 +67,7 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 
 # A part of the random examples: each run draws others, and `make test-long` draws many more.
 test: export TSOFFSET_EXAMPLES := 0.4
-test-all: export TSOFFSET_EXAMPLES := 0.25
+test-all: export TSOFFSET_EXAMPLES := 0.15
 test: $(READY) ## the quick and the slow tests, also on real brokers: six minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(TWO))
 

@@ -303,10 +303,17 @@ def test_memory_and_other_groups_change_no_row(lives):
 @pytest.mark.no_cover
 def test_random_lives_meet_what_makes_commits_special():
     """The property is worth something: the look settles much, and of all reasons many occur."""
+    wanted = {
+        *(Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES, Reason.TARGET_MISSING),
+        *(Reason.TARGET_REWRITES_TIMESTAMPS, Reason.EXPIRED, Reason.PAST_LOG_END),
+        *(Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD),
+        *(Reason.GROUP_ACTIVE, FailureKind.AUTHORIZATION, FailureKind.COORDINATOR),
+    }
     reasons: set[object] = set()
-    settled = rows = 0
-    for seed in range(40):
+    settled = rows = seed = 0
+    while seed < 5 or (seed < 40 and not wanted <= reasons):
         life = RandomEstate(seed)
+        seed += 1
         for _ in range(8):
             found = life.sync(life.cache, commit=True)
             reasons |= {row.reason for row in found}
@@ -314,12 +321,7 @@ def test_random_lives_meet_what_makes_commits_special():
             settled += len(life.settled())
             life.happen()
     assert settled > 0.2 * rows
-    assert reasons >= {
-        *(Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES, Reason.TARGET_MISSING),
-        *(Reason.TARGET_REWRITES_TIMESTAMPS, Reason.EXPIRED, Reason.PAST_LOG_END),
-        *(Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD),
-        *(Reason.GROUP_ACTIVE, FailureKind.AUTHORIZATION, FailureKind.COORDINATOR),
-    }
+    assert wanted <= reasons
 
 
 class Unfinished(DefaultReplicationPolicy):

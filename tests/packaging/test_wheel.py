@@ -18,8 +18,7 @@ pytestmark = pytest.mark.thorough
 TESTS = (
     *("cli/test_main.py", "commands/test_plan_sync.py", "terminal/test_streams.py"),
     *("config/test_loading.py", "config/test_source.py", "config/test_providers.py"),
-    *("config/test_security.py", "group_sync/test_cycle.py", "group_sync/test_state.py"),
-    *("kafka/wire/test_codecs.py", "test_stores.py"),
+    *("config/test_security.py", "kafka/wire/test_codecs.py", "test_stores.py"),
 )
 
 

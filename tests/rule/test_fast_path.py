@@ -306,6 +306,7 @@ def judged(
 
 
 THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
+LONG = (pytest.mark.long, pytest.mark.timeout(7_200))
 
 
 @pytest.mark.no_cover
@@ -313,8 +314,9 @@ THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(1_800))
     ("worlds", "of", "ways", "share"),
     [
         pytest.param(max(5, scaled(30)), SOME_KINDS, (PLAIN, FRUGAL), 0.03, id="some"),
+        pytest.param(300, SOME_KINDS, (PLAIN, FRUGAL), 0.1, id="many", marks=THOROUGH),
         # So many worlds that 80,000 positions or more are asked for.
-        pytest.param(1_000, SOME_KINDS, (PLAIN, FRUGAL), 0.1, id="many", marks=THOROUGH),
+        pytest.param(1_000, SOME_KINDS, (PLAIN, FRUGAL), 0.1, id="very many", marks=LONG),
         # Where no scan sees the whole log.
         pytest.param(6, large, [PLAIN], 0.01, id="large logs", marks=THOROUGH),
     ],
