@@ -121,7 +121,8 @@ def test_what_a_configuration_warns_of_is_a_warning(estate, tmp_path):
 
 def test_a_flow_has_to_be_named_where_several_are_enabled(estate, tmp_path):
     """What is asked of one flow is never asked of whichever comes first."""
-    file = properties_file(tmp_path, nowhere(), nowhere(), "B->A.enabled = true")
+    lines = ("B->A.enabled = true", "state.dir = state")
+    file = properties_file(tmp_path, nowhere(), nowhere(), *lines)
     with pytest.raises(UsageError, match="A->B, B->A"):
         tsoffset.translate_offsets(file, "billing", connect=estate.connect)
     found = tsoffset.translate_offsets(file, "billing", flow="A->B", connect=estate.connect)

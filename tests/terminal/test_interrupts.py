@@ -27,6 +27,15 @@ reference = weakref.ref(module, unload)
 del module
 time.sleep(600)
 """
+# What Python calls then takes longer than the time after which the exception is raised again.
+SLOW_HOOK = """
+import signal
+set_timer = signal.setitimer
+def set_slowly(*given):
+    set_timer(*given)
+    time.sleep(0.3)
+signal.setitimer = set_slowly
+"""
 
 
 def load_slowly(folder: Path) -> Command:
@@ -38,8 +47,14 @@ def load_slowly(folder: Path) -> Command:
 
 @pytest.mark.parametrize(
     ("module", "code"),
-    [("click", SLOW), ("javaproperties", SLOW), ("javaproperties", SLOW_CALLBACK)],
-    ids=["before the command", "by the command", "in a callback"],
+    [
+        pytest.param("click", SLOW, id="before the command"),
+        pytest.param("javaproperties", SLOW, id="by the command"),
+        pytest.param("javaproperties", SLOW_CALLBACK, id="in a callback"),
+        pytest.param(
+            "javaproperties", "import time" + SLOW_HOOK + SLOW_CALLBACK, id="in a slow hook"
+        ),
+    ],
 )
 def test_while_modules_are_loaded(module, code, tmp_path):
     """`click` is loaded before a command runs, `javaproperties` by the command."""

@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import FrameType
 
 INTERRUPTED = 130
 _AGAIN_SECONDS = 0.05
@@ -24,38 +25,51 @@ def raise_on_interrupt() -> Iterator[None]:
     one does not wait for that.
 
     In a callback of a weak reference, or in `__del__`, Python drops the exception, and the command
-    would continue. Imports have such callbacks. So Ctrl-C is then sent again."""
+    would continue. Imports have such callbacks. So it is then raised once more, a little later."""
     if signal.getsignal(signal.SIGINT) is not _exit:
         yield
         return
     other_errors = sys.unraisablehook
-
-    def handle_unraisable(args: "sys.UnraisableHookArgs") -> None:
-        if isinstance(args.exc_value, KeyboardInterrupt):
-            _interrupt_again()
-        else:
-            other_errors(args)
-
-    sys.unraisablehook = handle_unraisable
+    sys.unraisablehook = partial(_handle_dropped, other_errors)
     signal.signal(signal.SIGINT, _raise)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, _exit)
         sys.unraisablehook = other_errors
 
 
-def _raise(*_: object) -> None:
+def _raise(_: int, frame: FrameType | None) -> None:
+    if _is_in_hook(frame):
+        # Python would drop it here, too.
+        _raise_later()
+        return
+    signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGINT, _exit)
     raise KeyboardInterrupt
 
 
-def _interrupt_again() -> None:
-    """Send Ctrl-C once more, after the callback has ended."""
+def _handle_dropped(
+    other_errors: "Callable[[sys.UnraisableHookArgs], object]", args: "sys.UnraisableHookArgs"
+) -> None:
+    if isinstance(args.exc_value, KeyboardInterrupt):
+        _raise_later()
+    else:
+        other_errors(args)
+
+
+def _is_in_hook(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code is not _handle_dropped.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _raise_later() -> None:
     signal.signal(signal.SIGINT, _raise)
-    later = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
-    later.daemon = True
-    later.start()
+    signal.signal(signal.SIGALRM, _raise)
+    if not any(signal.getitimer(signal.ITIMER_REAL)):
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
 
 
 def _exit(*_: object) -> None:
