@@ -318,7 +318,8 @@ LONG = (pytest.mark.long, pytest.mark.timeout(7_200))
         # So many worlds that 80,000 positions or more are asked for.
         pytest.param(1_000, SOME_KINDS, (PLAIN, FRUGAL), 0.1, id="very many", marks=LONG),
         # Where no scan sees the whole log.
-        pytest.param(6, large, [PLAIN], 0.01, id="large logs", marks=THOROUGH),
+        pytest.param(2, large, [PLAIN], 0.01, id="large logs", marks=THOROUGH),
+        pytest.param(6, large, [PLAIN], 0.01, id="more large logs", marks=LONG),
     ],
 )
 def test_what_the_fast_path_answers_is_right(worlds, of, ways, share, monkeypatch):

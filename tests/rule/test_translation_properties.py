@@ -329,7 +329,8 @@ ordinary = st.builds(
     [
         # A share of few worlds would vary too much.
         pytest.param(max(35, scaled(70)), id="some", marks=pytest.mark.slow),
-        pytest.param(500, id="many", marks=THOROUGH),
+        pytest.param(200, id="many", marks=THOROUGH),
+        pytest.param(500, id="very many", marks=LONG),
     ],
 )
 def test_ordinary_logs_are_answered_exactly(worlds):
