@@ -1,5 +1,6 @@
 """`tsoffset run`: flows side by side, what changes while it runs, and what hangs."""
 
+import errno
 import threading
 import time
 from collections import Counter
@@ -440,6 +441,62 @@ def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path):
         file.write_bytes(content)
         now.gate.wait("A->B", 1)
         assert now.status.lists == ("groups with app", "groups without .*")
+
+
+def test_a_flow_whose_pause_cannot_be_read_at_the_start_is_held_back(tmp_path, monkeypatch):
+    """It may be paused, for a group that was just reset: nothing is committed before that is
+    known. A pause that was read before still applies, and holds nothing else back."""
+    state, names = str(tmp_path / "state"), Folder.names
+    Pauses(state).set("A->B", True)
+    away = threading.Event()
+    away.set()
+
+    def names_or_error(folder: Folder) -> list[str]:
+        if away.is_set():
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return names(folder)
+
+    monkeypatch.setattr(Folder, "names", names_or_error)
+    with running(tmp_path, f"state.dir = {state}", "B->A.enabled = true") as now:
+        now.wait_for(lambda: {one.state for one in now.board.statuses()} == {FlowState.FAILED})
+        assert "Permission denied" in now.status.messages[0]
+        assert not now.gate.ran
+        away.clear()
+        now.gate.wait("B->A", 1)
+        now.wait_for(lambda: now.status.state is FlowState.PAUSED)
+        away.set()
+        now.wait_for(lambda: len(now.told("pauses_not_read")) == 2)
+        now.gate.wait("B->A", now.gate.ran["B->A"] + 1)
+        assert now.gate.ran["A->B"] == 0
+
+
+@pytest.mark.parametrize("unread", ["lists", "pauses"])
+def test_a_flow_that_is_held_back_gives_way(tmp_path, monkeypatch, unread):
+    """Another instance may read `state.dir`: while this one cannot, it is not to lead."""
+
+    class Watched(Peers):
+        def give_way_if(self, failing: Callable[[], bool]) -> None:
+            self.is_failing = failing
+
+    def no_names(_: Folder) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    state, peers = tmp_path / "state", Watched()
+    OverridesFiles(str(state)).write("A->B", Overrides({"groups": ListChange(("app",), (".*",))}))
+    (file,) = state.iterdir()
+    content = file.read_bytes()
+    with monkeypatch.context() as patched:
+        if unread == "lists":
+            file.write_text("{")
+        else:
+            patched.setattr(Folder, "names", no_names)
+        with running(tmp_path, f"state.dir = {state}", peers=lambda _: peers) as now:
+            now.wait_for(lambda: now.status.state is FlowState.FAILED)
+            assert peers.is_failing()
+            file.write_bytes(content)
+            patched.undo()
+            now.gate.wait("A->B", 1)
+            assert not peers.is_failing()
 
 
 def test_the_last_flow_can_be_turned_off(tmp_path):

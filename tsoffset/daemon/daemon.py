@@ -229,6 +229,7 @@ class Daemon:
             last_known=self._last_known,
             numbers=self._numbers[flow.name],
             paused=partial(self._pauses.paused, flow.name),
+            pauses_unknown=self._pauses.unknown,
         )
 
 

@@ -86,6 +86,7 @@ class FlowLoop:
         last_known: LastKnown = nothing_known,
         numbers: Iterator[int] | None = None,
         paused: Callable[[], bool] = lambda: False,
+        pauses_unknown: Callable[[], str | None] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -101,6 +102,7 @@ class FlowLoop:
         self._numbers = numbers or count(1)
         self._number = 0
         self._is_paused = paused
+        self._pauses_unknown = pauses_unknown
         self._paused = False
         self._after: FlowLoop | None = None
         self._waiting = False
@@ -146,10 +148,11 @@ class FlowLoop:
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
     def is_failing(self) -> bool:
-        """True if the last cycles here had no result, for whatever reason: another instance may
-        reach what this one does not."""
+        """True if the last cycles here had no result, for whatever reason, or `state.dir` could
+        not be read: another instance may reach what this one does not."""
         status = self._board.status(self.name)
-        return status is not None and status.failures_in_a_row >= _FAILURES
+        no_results = status is not None and status.failures_in_a_row >= _FAILURES
+        return no_results or self._unknown() is not None
 
     def lead(self) -> Lead:
         here = self._peers.leads()
@@ -344,10 +347,8 @@ class FlowLoop:
             log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
         if paused:
             return FlowState.PAUSED
-        unknown = self._selection.lists.unknown(self.name)
-        self._log.warn("lists_unknown", unknown)
-        if unknown is not None:
-            # An unread list may exclude groups, so no cycle may run.
+        self._log.warn("lists_unknown", self._selection.lists.unknown(self.name))
+        if (unknown := self._unknown()) is not None:
             self._board.update(self.name, messages=(unknown,))
             return FlowState.FAILED
         if self._peers.leads():
@@ -357,6 +358,11 @@ class FlowLoop:
         messages = () if problem is None else (problem,)
         self._board.update(self.name, others=self._peers.others(), messages=messages)
         return FlowState.STANDBY if problem is None else FlowState.FAILED
+
+    def _unknown(self) -> str | None:
+        """What is not known yet of `state.dir`: an unread list may exclude groups, and an unread
+        pause the flow, so no cycle may run. None if all is known."""
+        return self._selection.lists.unknown(self.name) or self._pauses_unknown()
 
 
 def _unexpected_error(error: BaseException) -> str:

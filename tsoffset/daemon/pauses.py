@@ -27,7 +27,13 @@ class Pauses:
         self._unwritten: dict[str, bool] = {}
         self._changes = 0
         self._told: set[str] = set()
-        self._is_read = True
+        self._is_read, self._was_read = True, False
+        self._unknown: str | None = None
+
+    def unknown(self) -> str | None:
+        """Why it is unknown which flows are paused; None if a `look` has read it, or none was
+        tried."""
+        return self._unknown
 
     def paused(self, flow: str) -> bool:
         with self._lock:
@@ -51,17 +57,22 @@ class Pauses:
         try:
             there = frozenset(self._store.names())
         except UNREACHABLE as error:
-            # The known pauses still apply.
+            effect = (
+                "the known pauses still apply, but changes of other processes do not"
+                if self._was_read
+                else "no flow is synced until it is known which flows are paused"
+            )
+            message = (
+                f"read pauses, state.dir: {in_words(self._store, error)}; {effect}: check that this"
+                " user can reach and list the folder"
+            )
             if self._is_read:
-                log.warning(
-                    "pauses_not_read",
-                    message=f"read pauses, state.dir: {in_words(self._store, error)}; a flow that"
-                    " was paused before `tsoffset run` started is synced until they can be read:"
-                    " check that this user can reach and read the folder",
-                )
+                log.warning("pauses_not_read", message=message)
             self._is_read = False
+            self._unknown = None if self._was_read else message
             return
-        self._is_read = True
+        self._is_read = self._was_read = True
+        self._unknown = None
         with self._lock:
             if self._changes == changes:
                 self._there = there
