@@ -182,6 +182,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     blocked.write_text("a file")
     warning = StateFile(blocked / "state", "A->B").save(cache())
     assert "write state" in warning
+    assert "may undo the reset of a group" in warning
     file = StateFile(tmp_path / "state", "A->B")
     file.path.mkdir(parents=True)
     assert "Is a directory" in str(file.save(cache()))

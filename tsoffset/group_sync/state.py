@@ -148,8 +148,9 @@ class StateFile:
         except UNREACHABLE as error:
             return (
                 f"write state, flow {self.flow}: {self.path}: {in_words(self._store, error)}; the "
-                "next process will translate every offset again: free disk space, or check that "
-                "this user can reach and write it"
+                "next process will translate every offset again, and a flow in the other direction "
+                "does not see what this flow commits, so it may undo the reset of a group: free "
+                "disk space, or check that this user can reach and write it"
             )
         return None
 
