@@ -35,3 +35,21 @@ def test_a_late_pause_does_not_undo_a_resumption(tmp_path, monkeypatch):
     pauses.look()
     assert not pauses.paused("A->B")
     assert not list(state.glob("*.paused"))
+
+
+def test_a_change_during_a_read_is_kept_and_costs_no_other_pause(tmp_path, monkeypatch):
+    """The first read of a daemon takes long, and an operator resumes one flow meanwhile: the other
+    flow is still paused."""
+    for flow in ("A->B", "B->A"):
+        Pauses(str(tmp_path)).set(flow, True)
+    pauses, names, changes = Pauses(str(tmp_path)), Folder.names, [("A->B", False)]
+
+    def slow(folder: Folder) -> list[str]:
+        found = names(folder)
+        if changes:
+            pauses.set(*changes.pop())
+        return found
+
+    monkeypatch.setattr(Folder, "names", slow)
+    pauses.look()
+    assert (pauses.paused("A->B"), pauses.paused("B->A")) == (False, True)

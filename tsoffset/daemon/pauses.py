@@ -27,13 +27,14 @@ class Pauses:
         self._unwritten: dict[str, bool] = {}
         self._changes = 0
         self._told: set[str] = set()
-        self._is_read, self._was_read = True, False
-        self._unknown: str | None = None
+        self._was_read = False
+        # Why the last read failed.
+        self._unread: str | None = None
 
     def unknown(self) -> str | None:
         """Why it is unknown which flows are paused; None if a `look` has read it, or none was
         tried."""
-        return self._unknown
+        return None if self._was_read else self._unread
 
     def paused(self, flow: str) -> bool:
         with self._lock:
@@ -66,16 +67,16 @@ class Pauses:
                 f"read pauses, state.dir: {in_words(self._store, error)}; {effect}: check that this"
                 " user can reach and list the folder"
             )
-            if self._is_read:
+            if self._unread is None:
                 log.warning("pauses_not_read", message=message)
-            self._is_read = False
-            self._unknown = None if self._was_read else message
+            self._unread = message
             return
-        self._is_read = self._was_read = True
-        self._unknown = None
         with self._lock:
-            if self._changes == changes:
-                self._there = there
+            is_current = self._changes == changes
+            if is_current:
+                self._there, self._was_read, self._unread = there, True, None
+        if not is_current:
+            self.look()
 
     def _write(self, flow: str) -> bool:
         if self._store is None:
