@@ -134,7 +134,7 @@ class StateFile:
             why = f"{in_words(self._store, error)}; check that this user can reach and read it"
         return FlowCache(), (
             f"read state, flow {self.flow}: {self.path}: {why}; without it, every offset is "
-            "translated again"
+            "translated again, and a flow in the other direction may undo the reset of a group"
         )
 
     def save(self, cache: FlowCache) -> str | None:
