@@ -444,16 +444,22 @@ def test_offsets_are_committed_and_read_after_an_answer_that_is_missing(brokers,
 
 
 @pytest.mark.parametrize(
-    "lie",
-    [closed, shortened, of_lookup(set_to(error_code=NOT_COORDINATOR))],
-    ids=["closed", "unreadable", "moved"],
+    ("lie", "says_so"),
+    [
+        (closed, True),
+        (of_lookup(set_to(error_code=NOT_COORDINATOR)), True),
+        (shortened, False),
+        (of_lookup(set_to(partition_index=5)), False),
+    ],
+    ids=["closed", "moved", "unreadable", "of another partition"],
 )
-def test_a_commit_is_sent_once_whatever_comes_of_it(brokers, cluster, lie):
+def test_a_commit_is_sent_once_whatever_comes_of_it(brokers, cluster, lie, says_so):
     """It may have been written although no answer says so, and sent once more it would move
     back a group that has gone on since. The failure says so, unless the answer is no answer."""
     brokers.lies = [(None, OFFSET_COMMIT, lie)]
     failed = cluster.commit({"billing": {TP: SEVEN}})["billing"][TP]
-    assert failed.retry_seconds > 0 or lie is shortened
+    assert isinstance(failed, Failed)
+    assert (failed.retry_seconds > 0) is says_so
     assert brokers.requests[OFFSET_COMMIT] == 1
     assert offsets_of(cluster, "billing") == {TP: SEVEN}
 
@@ -710,10 +716,13 @@ def test_metadata_that_is_older_than_what_is_known_is_not_believed(brokers, clus
     ]
     assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader == 0
     assert cluster.log_ranges([TP], Isolation.READ_UNCOMMITTED) == {TP: LogRange(0, 10)}
-    # Nor once the partition has had no leader meanwhile.
-    for told in (led_by(-1, 5), led_by(1, 4)):
-        brokers.lies[0] = (None, METADATA, told)
-        assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader is None
+    # Nor once the topic was refused, or the partition has had no leader, meanwhile.
+    denied = change(lambda answer: set_to(error_code=TOPIC_DENIED, partitions=[])(answer.topics[0]))
+    for meanwhile, leader in ((denied, 0), (led_by(-1, 5), None)):
+        brokers.lies[0] = (None, METADATA, meanwhile)
+        cluster.topics([TP.topic])
+        brokers.lies[0] = (None, METADATA, led_by(1, 4))
+        assert cluster.topics([TP.topic])[TP.topic].partitions[0].leader == leader
 
 
 # --- throttling and limits ------------------------------------------------------------------

@@ -250,7 +250,7 @@ class Topology:
     def _learn(self, topic: Any) -> TopicAnswer | Again:
         operation = f"describe topic {topic.name}"
         if topic.error_code:
-            self._topics.pop(topic.name, None)
+            self.forget((topic.name,))
             return answer_to(topic.error_code, operation, self._alias, missing_is_final=True)
         topic_id = None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id)
         known = self._topics.get(topic.name)
