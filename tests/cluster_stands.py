@@ -175,6 +175,7 @@ class BrokerStand(Stand):
         self._open: dict[TopicPartition, int] = {}
         self._stack = ExitStack()
         self.unique = unique
+        self._transactions = unique("transaction")
         self.contents = Contents(broker.bootstrap)
         self._stack.callback(self.contents.close)
         self.cluster = self._stack.enter_context(self.another_cluster())
@@ -261,7 +262,9 @@ class BrokerStand(Stand):
 
     @contextmanager
     def transaction(self, partition: TopicPartition) -> Iterator["_BrokerTransaction"]:
-        opened = self.contents.begin_transaction(self.unique("transaction"))
+        # One after the other by the same producer, whose id returns in the log.
+        number = sum(self._open.values())
+        opened = self.contents.begin_transaction(f"{self._transactions}-{number}")
         yield _BrokerTransaction(self.contents, opened, partition, self._open)
 
     @contextmanager

@@ -195,8 +195,10 @@ def test_a_hole_before_the_first_batch_belongs_to_the_fetched_range():
 
 @pytest.mark.parametrize("raw", [b"", bytes(batch(sent(3), 10)[:-1]), bytes(batch(sent(3), 2))])
 def test_an_answer_without_a_batch_at_the_offset_is_none(raw):
-    """Nothing, half a batch, or only what lies before: the reader would stay where it is."""
+    """Nothing, half a batch, or only what lies before: the reader would stay where it is. No
+    checksum covers a batch's offset: one behind the readable end does not show a hole before it."""
     assert fetched_range(memoryview(raw), 10, 0, END, UNCOMMITTED) is None
+    assert fetched_range(memoryview(batch(sent(3), 20)), 10, 0, 20, UNCOMMITTED) is None
 
 
 # --- transactions -------------------------------------------------------------------------
@@ -212,6 +214,16 @@ def test_a_transaction_that_aborts_later_in_the_log_leaves_earlier_ones_alone():
         + marker(5, 1, abort=True)
     )
     assert offsets(read(raw, isolation=COMMITTED, aborted=[(1, 3)])) == [0, 1]
+
+
+def test_each_marker_ends_a_transaction_of_its_producer():
+    """What the producer writes after it belongs to the next one, whose end is another; nothing that
+    was committed is lost between aborted ones."""
+    raw = bytearray()
+    for base_offset, abort in ((0, True), (3, False), (6, True), (9, False)):
+        raw += batch(sent(2), base_offset, producer_id=1, transactional=True)
+        raw += marker(base_offset + 2, 1, abort=abort)
+    assert offsets(read(raw, isolation=COMMITTED, aborted=[(1, 6), (1, 0)])) == [3, 4, 9, 10]
 
 
 def test_records_outside_transactions_are_never_aborted():

@@ -42,7 +42,6 @@ _LENGTH_ENDS = 12
 _HEADER = struct.Struct(">Ihiqqqhii")
 _CHECKED_FROM = _PREFIX.size + 4
 _RECORDS_FROM = _PREFIX.size + _HEADER.size
-_MARKER = struct.Struct(">hh")
 
 # A fetched range ends after the batch that reaches this size: small batches may decompress to a
 # lot.
@@ -51,7 +50,6 @@ _HELD_BYTES = 32 << 20
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
-_ABORT = 0
 _NEWEST = 2
 
 Aborted = Sequence[tuple[int, int]]
@@ -179,12 +177,13 @@ class _Transactions:
 
     def drop(self, batch: Batch) -> bool:
         """A producer's records count as aborted from a transaction's first offset up to its marker
-        (FetchResponse, AbortedTransactions)."""
+        (FetchResponse, AbortedTransactions). That is the producer's next marker: each one ends a
+        transaction."""
         while self._ahead and self._ahead[-1][1] <= batch.last_offset:
             self._aborting.add(self._ahead.pop()[0])
         if batch.producer_id not in self._aborting:
             return False
-        if batch.attributes & _CONTROL and _is_abort_marker(batch):
+        if batch.attributes & _CONTROL:
             self._aborting.discard(batch.producer_id)
         return bool(batch.attributes & _TRANSACTIONAL)
 
@@ -285,26 +284,6 @@ def _keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | 
         value, _ = nullable(content, position)
         yield base_offset + delta, key, value
         position = end
-
-
-def _is_abort_marker(batch: Batch) -> bool:
-    """Whether the one record of a control batch aborts a transaction."""
-    view = batch.view
-    try:
-        position = _RECORDS_FROM
-        _, position = varint(view, position)
-        position += 1
-        for _ in ("timestamp", "offset"):
-            _, position = varint(view, position)
-        size, position = varint(view, position)
-        if size < _MARKER.size:
-            return False
-        _, kind = _MARKER.unpack_from(view, position)
-    except (IndexError, ValueError, struct.error) as error:
-        raise CorruptRecordError(
-            f"the marker at offset {batch.base_offset} is malformed"
-        ) from error
-    return bool(kind == _ABORT)
 
 
 def _legacy_batch(view: memoryview, offset: int, magic: int) -> Batch:
