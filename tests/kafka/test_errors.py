@@ -96,9 +96,7 @@ def test_what_brokers_answer_has_a_kind(name, code, kind, again):
     ("error", "kind", "again"),
     [
         (kafka_errors.KafkaConnectionError("refused"), FailureKind.UNREACHABLE, True),
-        (kafka_errors.NodeNotReadyError(1), FailureKind.UNREACHABLE, True),
         (kafka_errors.UnknownBrokerIdError(7), FailureKind.UNREACHABLE, True),
-        (kafka_errors.Cancelled(), FailureKind.UNREACHABLE, True),
         (kafka_errors.KafkaTimeoutError(), FailureKind.TIMEOUT, True),
         (kafka_errors.InvalidReceiveError("size"), FailureKind.INTERNAL, False),
         (kafka_errors.IncompatibleBrokerVersion("x"), FailureKind.UNSUPPORTED_VERSION, False),

@@ -139,9 +139,7 @@ _RULES: dict[type[BaseException], Rule] = {
     # Errors that the client raises.
     kafka_errors.KafkaConnectionError: _CONNECTION,
     kafka_errors.NetworkExceptionError: _CONNECTION,
-    kafka_errors.NodeNotReadyError: _CONNECTION,
     kafka_errors.UnknownBrokerIdError: _CONNECTION.with_cause("unknown broker"),
-    kafka_errors.Cancelled: _CONNECTION.with_cause("the connection was closed"),
     kafka_errors.MetadataEmptyBrokerList: _CONNECTION.with_cause("the metadata lists no broker"),
     kafka_errors.InconsistentClusterIdError: Rule(
         FailureKind.UNREACHABLE,
@@ -172,7 +170,6 @@ _RULES: dict[type[BaseException], Rule] = {
         "configure the producers to use gzip, snappy, lz4 or zstd",
         detail=True,
     ),
-    kafka_errors.UnrecognizedBrokerVersion: _VERSION,
     # Connections.
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
     kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION.with_cause(

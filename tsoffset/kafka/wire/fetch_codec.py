@@ -11,6 +11,8 @@ from typing import NamedTuple
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import FetchRequest
 
+from tsoffset.kafka.wire.flexible_encoding import short_text
+
 VERSION = 11
 API_KEY: int = FetchRequest.API_KEY
 
@@ -67,8 +69,7 @@ class FetchFrames:
     topic."""
 
     def __init__(self, client_id: str, isolation_level: int) -> None:
-        client = client_id.encode()
-        self._client = _STRING.pack(len(client)) + client
+        self._client = short_text(client_id)
         self._isolation_level = isolation_level
         self._templates: dict[tuple[str, int], tuple[Struct, bytes, bytes]] = {}
 
@@ -102,7 +103,6 @@ class FetchFrames:
         )
 
     def _template(self, topic: str, max_wait_ms: int) -> tuple[Struct, bytes, bytes]:
-        name = topic.encode()
         body = b"".join(
             (
                 self._client,
@@ -116,8 +116,7 @@ class FetchFrames:
                     _FINAL_EPOCH,
                     1,
                 ),
-                _STRING.pack(len(name)),
-                name,
+                short_text(topic),
             )
         )
         layout = Struct(f">{_HEAD.size}si{len(body)}siiiqqiih")
@@ -134,7 +133,7 @@ def fetch_answer(frame: memoryview) -> FetchAnswer:
     (partitions, partition, error_code, high_watermark, last_stable_offset, log_start, count) = (
         _PARTITION_ANSWER.unpack_from(frame, position)
     )
-    if topics != 1 or partitions != 1 or size < 0:
+    if topics != 1 or partitions != 1:
         raise KafkaProtocolError("a Fetch answer for partitions that were not asked for")
     topic = bytes(frame[begin:position])
     position += _PARTITION_ANSWER.size
