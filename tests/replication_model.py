@@ -178,7 +178,8 @@ class World:
         """
         spans = self._twins_taken(found)
         again = self._certainly_reread(committed, found.target_offset)
-        if again and all(any(low <= at <= high for low, high in spans) for at in again):
+        outside = [at for at in again if not any(low <= at <= high for low, high in spans)]
+        if again and len(outside) <= (found.reread_bound or 0):
             return "twin_taken"
         if self._premise(found, again):
             return "premise"
@@ -506,9 +507,12 @@ class Failback(World):
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        uncommitted = self.isolation is Isolation.READ_UNCOMMITTED
-        aborted = self.life.aborted if uncommitted else []
-        return sorted([*aborted, *(pair for run in self.runs for pair in run)])
+        return sorted(pair for run in self.runs for pair in run)
+
+    @cached_property
+    def data(self) -> list[int]:
+        """Offsets of the replica's committed records: consumers pass over aborted ones."""
+        return [offset for offset, _ in self.source.messages(Isolation.READ_COMMITTED)]
 
     @cached_property
     def _first_copy(self) -> dict[int, int]:

@@ -17,7 +17,7 @@ from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.columns import RecordColumns
 from tsoffset.cycle import rounds
-from tsoffset.cycle.partition import TranslatedPartition
+from tsoffset.cycle.translated_partition import TranslatedPartition
 from tsoffset.cycle.translator import Observe
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy

@@ -189,8 +189,9 @@ class FetchedRange:
 
     Every data record with start <= offset < end is in `records`, in order. Control records, records
     below the log's start and, with READ_COMMITTED, aborted ones do not exist. At the readable end a
-    fetched range is empty: start == end. `log_start` is the log's start in the same answer. Records
-    of a real cluster are digested on demand (LazyRecords), so access no more than needed.
+    fetched range is empty: start == end. `log_start` is the log's start in the same answer.
+    `transactional` is true if it has a batch of a transaction, a marker's included. Records of a
+    real cluster are digested on demand (LazyRecords), so access no more than needed.
     """
 
     start: int
@@ -199,6 +200,7 @@ class FetchedRange:
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
     log_start: int = field(default=0, compare=False)
+    transactional: bool = field(default=False, compare=False)
 
     @property
     def offsets(self) -> Sequence[int]:

@@ -27,6 +27,7 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
+from tests.translating import translated_with_cache
 from tsoffset.cluster import all_failed
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.policy import DefaultTopicFilter
@@ -43,6 +44,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
+from tsoffset.rule.partition_cache import Holds
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 
@@ -889,14 +891,16 @@ def test_read_committed_flows_know_the_logs_own_end():
     ("copies", "settings"),
     [
         ("A.orders", flow("B", "A")),
-        ("A.orders", flow("B", "A", isolation=Isolation.READ_COMMITTED)),
-        # Names do not tell that this is a failback, so the isolation level has to be set.
+        # Names do not tell that this is a failback.
         ("orders", identity_flow("B", "A", isolation=Isolation.READ_COMMITTED)),
+        ("orders", identity_flow("B", "A")),
     ],
 )
-def test_aborted_copies_on_the_replica_are_not_taken_for_read_in_failback(copies, settings):
+@pytest.mark.parametrize("others", [0, 3])
+def test_aborted_copies_on_the_replica_are_not_taken_for_read_in_failback(copies, settings, others):
     """An exactly-once replicator that fails leaves an aborted transaction. Consumers pass over its
-    copies, and commit the offset behind them. Their originals have not been read."""
+    copies, and commit the offset behind them, or behind others' records. The originals have not
+    been read. The next cycle, which finds pairs in the cache, knows it, too."""
     estate = Estate()
     estate.write("orders")
     estate.mirror("orders", copies, up_to=90)
@@ -904,26 +908,60 @@ def test_aborted_copies_on_the_replica_are_not_taken_for_read_in_failback(copies
     transaction = log.begin()
     transaction.append(messages("orders", range(90, 100)))
     transaction.abort()
+    log.append(messages("others", range(others)))
     estate.commit("billing", copies, log.end, on="B")
     assert verdict(row_of(estate.sync(settings), "billing")) == COMMITTED
     assert estate.standing("billing", "orders", on="A") == CommittedOffset(90)
+    estate.commit("search", copies, log.end - 1, on="B")
+    assert verdict(row_of(estate.sync(settings), "search")) == COMMITTED
+    assert estate.standing("search", "orders", on="A") == CommittedOffset(90)
 
 
+def test_rereads_of_aborted_records_are_counted_where_names_tell_no_direction():
+    """A replicator that reads uncommitted records has copied aborted ones. A group that may have
+    read some of them resumes before the first."""
+    estate = Estate()
+    estate.write("orders", 90)
+    transaction = estate["A"].log("orders").begin()
+    transaction.append(messages("orders", range(90, 100)))
+    transaction.abort()
+    estate["A"].log("orders").append(messages("orders", range(100, 120)))
+    estate.mirror("orders", "A.orders")
+    found = translated_with_cache(estate["A"], estate["B"], 50, 95, 101, is_remote_topic=False)
+    answers = [(it.offset, it.translation.outcome) for it in found.positions()]
+    assert [(at, it.target_offset, it.precision, it.reread_bound) for at, it in answers] == [
+        (50, 50, "exact", 0),
+        (95, 90, "bounded", 5),
+        (101, 100, "exact", 0),
+    ]
+    assert found.learned.holds == {50: Holds(), 101: Holds()}
+
+
+@pytest.mark.parametrize(
+    ("copies", "settings", "while_open"),
+    [
+        ("A.orders", flow("B", "A"), None),
+        ("orders", identity_flow("B", "A", isolation=Isolation.READ_COMMITTED), 0),
+        ("orders", identity_flow("B", "A"), 0),
+    ],
+)
 @pytest.mark.parametrize("is_open", [True, False])
-def test_in_failback_an_open_transaction_may_hold_what_the_group_has_yet_to_read(is_open):
+def test_in_failback_an_open_transaction_may_hold_what_the_group_has_yet_to_read(
+    copies, settings, while_open, is_open
+):
     """The mirror began at 50, and was restarted at 0. The transaction with the first 50 copies
-    shows them to no consumer yet: time proves nothing while it is open."""
+    shows them to no consumer yet. While it is open, the replica's readable end proves nothing."""
     estate = Estate()
     estate.write("orders")
-    estate["B"].create_topic("A.orders")
-    log = estate["B"].log("A.orders")
+    estate["B"].create_topic(copies)
+    log = estate["B"].log(copies)
     log.append(messages("orders", range(50, 100)), batch_size=7)
     if is_open:
         log.begin().append(messages("orders", range(50)))
-    estate.commit("billing", "A.orders", 50, on="B")
-    row = row_of(estate.sync(flow("B", "A")), "billing")
-    assert verdict(row) == (skipped(Reason.NO_PROOF) if is_open else COMMITTED)
-    assert row.target_offset == (None if is_open else 100)
+    estate.commit("billing", copies, 50, on="B")
+    row = row_of(estate.sync(settings), "billing")
+    assert row.target_offset == (while_open if is_open else 100)
+    assert verdict(row) == (skipped(Reason.NO_PROOF) if row.target_offset is None else COMMITTED)
 
 
 # --- commits go out once ----------------------------------------------------------------

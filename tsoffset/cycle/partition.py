@@ -9,7 +9,6 @@ and answers them, together with those of other partitions.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
@@ -17,14 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tsoffset.cycle.cache_update import Learned, ask_for_ranges, learn
-from tsoffset.cycle.fast_path_answers import FastPathAnswers
 from tsoffset.cycle.fast_path_choice import FastPathChoice, FastPathOffsets, fast_path_pays
 from tsoffset.cycle.prefetch import Prefetch
 from tsoffset.cycle.side_reads import SideReads
+from tsoffset.cycle.translated_partition import FastPathAnswers, TranslatedPartition
 from tsoffset.cycle.translator import Observe, PartitionQuestions, Translator
-from tsoffset.cycle.work import PartitionWork, TranslatedPosition
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import LogRange, ReadFrom, Side, TimestampType
+from tsoffset.model import ReadFrom, Side, TimestampType
 from tsoffset.records import FetchedRange, Numbers, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.fast_path import Answers
@@ -49,21 +48,6 @@ class _Nothing(Enum):
 _NOTHING = _Nothing.AT_HAND
 
 _Open = Translator | PartitionQuestions[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TranslatedPartition:
-    """The translations of a partition: those by translators, by source offset, and the other
-    answers, with what to cache of all that. `target_range` and `source_log_end` are None where they
-    were not read."""
-
-    work: PartitionWork
-    translations: Mapping[int, Translation]
-    answers: Answers
-    learned: Learned
-    target_range: LogRange | None = None
-    target_rewrites_timestamps: bool = False
-    source_log_end: int | None = None
 
 
 class Partition:
@@ -103,14 +87,17 @@ class Partition:
             work.source,
             work.target,
             flow.translation,
-            isolation=flow.reads_source_with(failback=work.failback),
+            isolation=work.read_with(flow),
             is_remote_topic=work.is_remote_topic,
             failback=work.failback,
             predictions=() if usable is None else usable.pairs,
             not_compacted=not_compacted,
         )
+        # Names do not tell whether the source is the replica: then its transactions matter.
+        self._minds_transactions = work.decided_to is None and work.omits_aborted(flow)
+        self._has_transactions = False
         self._choice = FastPathChoice(self._evidence)
-        self._fast_answers = FastPathAnswers(self._evidence)
+        self._fast_answers = FastPathAnswers()
         # Used while the outermost positions have their translators. Not with an observer, which
         # has to see every question.
         self._prefetch = (
@@ -220,6 +207,12 @@ class Partition:
             reads.take(answers)
         if self._prefetch is not None:
             self._prefetch.take(answers)
+        self._has_transactions |= self._minds_transactions and any(
+            question.side is Side.SOURCE
+            and isinstance(answer, FetchedRange)
+            and answer.transactional
+            for question, answer in answers.items()
+        )
         if self._open:
             # Not those of the target: more is read there than was asked for, and batches are added
             # to the evidence when they are asked for.
@@ -374,34 +367,21 @@ class Partition:
             found[offset] = translator.translation
         return found
 
-    def positions(self) -> Iterator[TranslatedPosition]:
-        """All translations, in the order of the offsets, when all translators have ended."""
-        evidence = self._evidence
-        for offset, translation in sorted(
-            (self._translations() | self._fast_answers.as_values()).items()
-        ):
-            yield TranslatedPosition(
-                self.work.source,
-                offset,
-                translation,
-                evidence.target.range,
-                evidence.target_rewrites_timestamps,
-                evidence.source_log_end,
-            )
-
     def result(self, blank: PartitionCache | None) -> TranslatedPartition:
         """The partition's translations and what to cache, after all translators have ended. If
         its logs cannot be identified now (`blank` is None), the cache stays as it was."""
         evidence, translations = self._evidence, self._translations()
-        left = Learned(self.work.cache)
+        learned = Learned(self.work.cache)
         if blank is not None:
-            left = learn(blank, self._usable, evidence, translations)
+            learned = learn(blank, self._usable, evidence, translations)
         return TranslatedPartition(
             self.work,
             translations,
             self._fast_answers.answers,
-            left,
+            learned,
             evidence.target.range,
             evidence.target_rewrites_timestamps,
             evidence.source_log_end,
+            evidence.reached,
+            self._has_transactions,
         )

@@ -7,6 +7,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,10 +17,18 @@ import structlog
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
-from tsoffset.cycle.cache_update import Identities, Learned, describe_topics, identities, topic_ids
+from tsoffset.cycle.cache_update import (
+    Identities,
+    describe_topics,
+    identities,
+    ranges_of,
+    topic_ids,
+)
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
-from tsoffset.cycle.partition import Partition, TranslatedPartition
+from tsoffset.cycle.partition import Partition
+from tsoffset.cycle.translated_partition import TranslatedPartition
 from tsoffset.cycle.translator import Observe
+from tsoffset.cycle.two_readings import lower_of, second_reading
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedPosition
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -38,7 +47,6 @@ from tsoffset.records import FetchedRange, walk_side_by_side
 from tsoffset.rule.fast_path import NO_ANSWERS, Answers, translate_columns
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.partition_cache import PartitionCache
-from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
 
@@ -73,17 +81,10 @@ def translate_partitions(
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
     own translators only. `observe` listens to all of them.
     """
-    run = _Run(flow, source, target, work)
-    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
     not_compacted = topics_not_compacted(flow.translation, target, work)
-    parts = (
-        Partition(flow, one, None, observe, not_compacted=one.target.topic in not_compacted)
-        for one in work
-    )
-    for part in run.translate(parts):
-        positions[part.work.source] = list(part.positions())
+    done, _ = _Batch(flow, source, target, not_compacted, {}, observe).translate(work)
     for one in work:
-        yield from positions[one.source]
+        yield from done[one.source].positions()
 
 
 def translate_with_cache(
@@ -93,29 +94,87 @@ def translate_with_cache(
     cost. What the last cycle cached (`PartitionWork.cache`) saves questions where it is valid.
     """
     logs, not_compacted = _describe(flow, source, target, work)
-    run = _Run(flow, source, target, work)
-    blanks = {one.source: logs.blank(one) for one in work}
-    done = {
+    refused = {
         one.source: _refuse(flow, one)
         for one in work
         if one.cache is not None
         and (identity := logs.source.get(one.source)) is not None
         and identity.precedes(one.cache.source_log)
     }
-    parts = (
-        Partition(
-            flow,
-            one,
-            _usable_cache(one, blanks[one.source]),
-            None,
-            not_compacted=one.target.topic in not_compacted,
+    blanks = {one.source: logs.blank(one) for one in work}
+    batch = _Batch(flow, source, target, not_compacted, blanks)
+    done, cost = batch.translate([one for one in work if one.source not in refused])
+    done |= refused
+    return TranslatedWork([done[one.source] for one in work], cost, logs)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The translation of many partitions in the readings that each needs
+    (`tsoffset.cycle.two_readings`). `blanks` are empty caches of the partitions' logs, for what is
+    cached."""
+
+    flow: FlowSettings
+    source: Cluster
+    target: Cluster
+    not_compacted: Collection[str]
+    blanks: Mapping[TopicPartition, PartitionCache | None]
+    observe: Observe | None = None
+
+    def translate(
+        self, work: Sequence[PartitionWork]
+    ) -> tuple[dict[TopicPartition, TranslatedPartition], Cost]:
+        """The translated partitions, and the cost."""
+        failed: dict[TopicPartition, TranslatedPartition] = {}
+        if self.flow.isolation is Isolation.READ_COMMITTED:
+            omitting = [one for one in work if one.omits_aborted(self.flow)]
+            as_before = [one for one in work if not one.omits_aborted(self.flow)]
+            ready, failed = self._omit_aborted(omitting) if omitting else ([], {})
+            work = [*as_before, *ready]
+        first, cost = self._read(work)
+        done = first | failed
+        again = [second_reading(one) for one in first.values() if one.needs_second_reading]
+        if not again:
+            return done, cost
+        ready, failed = self._omit_aborted(again)
+        second, more = self._read(ready)
+        done |= failed
+        done |= {one: lower_of(done[one], found) for one, found in second.items()}
+        return done, cost + replace(more, positions=0)
+
+    def _omit_aborted(
+        self, work: Sequence[PartitionWork]
+    ) -> tuple[list[PartitionWork], dict[TopicPartition, TranslatedPartition]]:
+        """The work with aborted records omitted, as far as transactions have ended; and the
+        partitions of which that is not known."""
+        ranges = ranges_of(self.source, [one.source for one in work], Isolation.READ_COMMITTED)
+        ready, failed = [], {}
+        for one in work:
+            committed = ranges[one.source]
+            if isinstance(committed, Failed):
+                failed[one.source] = TranslatedPartition.without_answers(one, committed)
+            else:
+                ready.append(replace(one, decided_to=committed.end))
+        return ready, failed
+
+    def _read(
+        self, work: Sequence[PartitionWork]
+    ) -> tuple[dict[TopicPartition, TranslatedPartition], Cost]:
+        run = _Run(self.flow, self.source, self.target, work)
+        parts = (
+            Partition(
+                self.flow,
+                one,
+                _usable_cache(one, self.blanks.get(one.source)),
+                self.observe,
+                not_compacted=one.target.topic in self.not_compacted,
+            )
+            for one in work
         )
-        for one in work
-        if one.source not in done
-    )
-    for part in run.translate(parts):
-        done[part.work.source] = part.result(blanks[part.work.source])
-    return TranslatedWork([done[one.source] for one in work], run.cost, logs)
+        done = {}
+        for part in run.translate(parts):
+            done[part.work.source] = part.result(self.blanks.get(part.work.source))
+        return done, run.cost
 
 
 def _describe(
@@ -160,8 +219,7 @@ def _refuse(flow: FlowSettings, part: PartitionWork) -> TranslatedPartition:
         f"brokers of {flow.source.alias} reach their controller; if the cluster was restored from "
         f"a backup, delete the state file of {flow.name} and restart tsoffset",
     )
-    translations = dict.fromkeys(part.offsets, Translation(failed))
-    return TranslatedPartition(part, translations, NO_ANSWERS, Learned(part.cache))
+    return TranslatedPartition.without_answers(part, failed)
 
 
 class _Run:
@@ -173,9 +231,8 @@ class _Run:
         self._flow = flow.name
         self._match = flow.translation.match
         self._sides = {Side.SOURCE: source, Side.TARGET: target}
-        self._source_isolation = {
-            one.source: flow.reads_source_with(failback=one.failback) for one in work
-        }
+        self._source_isolation = {one.source: one.read_with(flow) for one in work}
+        self._decided_to = {one.source: one.decided_to or 0 for one in work}
         self.cost = Cost()
         # How many partitions have ended, and how many records a position of these took.
         self._through = self._took = 0
@@ -271,7 +328,13 @@ class _Run:
             return Isolation.READ_UNCOMMITTED
         if question.side is Side.TARGET:
             return Isolation.READ_COMMITTED
-        return self._source_isolation[question.what.partition]
+        partition = question.what.partition
+        if (
+            isinstance(question.what, ReadFrom)
+            and question.what.offset < self._decided_to[partition]
+        ):
+            return Isolation.READ_COMMITTED
+        return self._source_isolation[partition]
 
     def _ask_side(
         self, side: Side, batches: Mapping[tuple[type, Isolation], Sequence[Question]]

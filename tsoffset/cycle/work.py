@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields, replace
 from operator import add, attrgetter
 
 from tsoffset.cycle.source_commits import SourceCommit
-from tsoffset.model import LogRange, TopicPartition
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import Isolation, LogRange, TopicPartition
 from tsoffset.rule.partition_cache import PartitionCache
 from tsoffset.rule.translate import Translation
 
@@ -14,7 +15,8 @@ from tsoffset.rule.translate import Translation
 @dataclass(frozen=True, slots=True)
 class PartitionWork:
     """A partition with the distinct positions to translate in it, and what the last cycle cached of
-    it."""
+    it. `decided_to`: aborted source records below this offset are omitted, although uncommitted
+    ones are read; None if they are not."""
 
     source: TopicPartition
     target: TopicPartition
@@ -22,6 +24,15 @@ class PartitionWork:
     is_remote_topic: bool = False
     failback: bool = False
     cache: PartitionCache | None = None
+    decided_to: int | None = None
+
+    def read_with(self, flow: FlowSettings) -> Isolation:
+        """The isolation level with which the source is read."""
+        return flow.reads_source_with(is_remote_topic=self.is_remote_topic, failback=self.failback)
+
+    def omits_aborted(self, flow: FlowSettings) -> bool:
+        """Whether aborted source records are omitted, at once or in a second reading."""
+        return flow.omits_aborted(is_remote_topic=self.is_remote_topic, failback=self.failback)
 
 
 @dataclass(frozen=True, slots=True)

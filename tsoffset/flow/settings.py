@@ -131,10 +131,20 @@ class FlowSettings:
         """False if syncing is turned off: the flow is planned, never committed."""
         return self.sync_enabled is not False
 
-    def reads_source_with(self, *, failback: bool) -> Isolation:
+    def reads_source_with(self, *, is_remote_topic: bool, failback: bool) -> Isolation:
         """The isolation level with which a source partition is read. In failback, the source is the
         replica, and a group may have passed aborted copies there without reading them."""
-        return Isolation.READ_COMMITTED if failback else self.isolation
+        if failback:
+            return Isolation.READ_COMMITTED
+        if self.omits_aborted(is_remote_topic=is_remote_topic, failback=failback):
+            return Isolation.READ_UNCOMMITTED
+        return self.isolation
+
+    def omits_aborted(self, *, is_remote_topic: bool, failback: bool) -> bool:
+        """Whether aborted records of a source partition are omitted, but those of open transactions
+        read: names do not tell whether it is the replica. See `tsoffset.cycle.two_readings`."""
+        by_content = self.translation.proof == "content" and self.translation.expect is None
+        return by_content and not (is_remote_topic or failback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,12 @@ def log_ranges(
     found: list[tuple[Any, ...]] = []
     topic_ids: dict[str, str] = {}
     if cached:
-        read_with = {one.source: flow.reads_source_with(failback=one.failback) for one, _ in cached}
+        read_with = {
+            one.source: flow.reads_source_with(
+                is_remote_topic=one.is_remote_topic, failback=one.failback
+            )
+            for one, _ in cached
+        }
         isolations = dict.fromkeys((*read_with.values(), Isolation.READ_UNCOMMITTED))
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.partition import TranslatedPartition
 from tsoffset.cycle.rounds import translate_with_cache
+from tsoffset.cycle.translated_partition import TranslatedPartition
 from tsoffset.cycle.work import Cost, PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.same_logs import topics_frame

@@ -196,7 +196,9 @@ class Trace:
             target_cluster=flow.target.alias,
             target_topic=commit.target.topic,
             failback=commit.failback,
-            isolation=flow.reads_source_with(failback=commit.failback),
+            isolation=flow.reads_source_with(
+                is_remote_topic=commit.is_remote_topic, failback=commit.failback
+            ),
             proof=flow.translation.proof,
             expect=flow.translation.expect,
             match=",".join(name for name in MATCHED if name in flow.translation.match),

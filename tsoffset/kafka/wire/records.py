@@ -94,7 +94,7 @@ def fetched_range(
     held = 0
     start: int | None = None
     end = offset
-    append_time = 0
+    append_time = transactional = 0
     transactions = _Transactions(aborted if isolation is Isolation.READ_COMMITTED else ())
     try:
         for batch in _batches(view, header):
@@ -107,6 +107,7 @@ def fetched_range(
                 held += records.held_bytes
                 found.append((batch, records))
                 append_time |= batch.attributes & LOG_APPEND_TIME
+            transactional |= batch.attributes & _TRANSACTIONAL
             if start is None:
                 start = min(offset, batch.base_offset)
             end = batch.last_offset + 1
@@ -126,6 +127,7 @@ def fetched_range(
         ),
         bytes_read=len(view),
         log_start=log_start,
+        transactional=bool(transactional),
     )
 
 

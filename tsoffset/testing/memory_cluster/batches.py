@@ -70,6 +70,7 @@ class MemoryBatch:
                 () if hidden else self._records(),
                 TimestampType.CREATE_TIME if hidden else self.timestamp_type,
                 self.size,
+                transactional=self.control or self.producer is not None,
             )
             self._fetched_ranges[isolation] = known
         return known

@@ -280,6 +280,7 @@ class PartitionLog:
             tuple(record for s in fetched_ranges for record in s.records),
             TimestampType.LOG_APPEND_TIME if rewritten else TimestampType.CREATE_TIME,
             sum(s.bytes_read for s in fetched_ranges),
+            transactional=any(s.transactional for s in fetched_ranges),
         )
 
     # --- keeping --------------------------------------------------------------------------

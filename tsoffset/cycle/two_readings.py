@@ -1,0 +1,68 @@
+"""Partitions whose source is read twice: it has transactions, and names do not tell which side is
+the mirror.
+
+If the source is the original, a replicator that reads uncommitted records copies aborted ones, too,
+and a group may have yet to read them. If it is the replica, aborted records are what an
+exactly-once replicator left when it failed, and a group that has passed them has not read their
+originals. So the second reading omits aborted records, and the lower answer counts: it skips
+nothing, whichever side is the mirror. Both readings have the records of open transactions.
+"""
+
+from dataclasses import replace
+
+from tsoffset.cycle.cache_update import Learned
+from tsoffset.cycle.translated_partition import TranslatedPartition
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.model import Precision, Translated
+from tsoffset.rule.translate import Translation
+
+
+def second_reading(first: TranslatedPartition) -> PartitionWork:
+    """The work of the second reading, with the first one's pairs as predictions."""
+    return replace(first.work, cache=_predictions_of(first.learned).cache)
+
+
+def lower_of(first: TranslatedPartition, second: TranslatedPartition) -> TranslatedPartition:
+    """The partition with the lower answer of both readings at each offset. An answer is cached if
+    both readings have it, and both hold for as long. The pairs are cached as predictions alone: the
+    next cycle reads their records again, and so notices the transactions."""
+    first, second = first.one_by_one(), second.one_by_one()
+    translations = {
+        offset: _lower(one, second.translations[offset])
+        for offset, one in first.translations.items()
+    }
+    holds = {
+        offset: held
+        for offset, held in first.learned.holds.items()
+        if held == second.learned.holds.get(offset)
+        and translations[offset].outcome == first.translations[offset].outcome
+    }
+    learned = replace(_predictions_of(first.learned), holds=holds)
+    return replace(first, translations=translations, learned=learned)
+
+
+def _predictions_of(learned: Learned) -> Learned:
+    """What was learned, without the pairs that need no further proof: in the other reading they may
+    be none."""
+    cache = learned.cache
+    if cache is not None:
+        cache = replace(cache, frontier=None, first_from=None)
+    return replace(learned, cache=cache)
+
+
+def _lower(first: Translation, second: Translation) -> Translation:
+    """The lower answer, with a bound that holds in both readings; no answer, if one has none."""
+    one, other = first.outcome, second.outcome
+    if not isinstance(one, Translated):
+        return first
+    if not isinstance(other, Translated):
+        return replace(first, outcome=other)
+    low, high = sorted(
+        (one, other), key=lambda it: (it.target_offset, it.precision is Precision.EXACT)
+    )
+    between = high.target_offset - low.target_offset
+    bound = max(low.reread_bound or 0, (high.reread_bound or 0) + between)
+    precision = low.precision
+    if bound and precision is Precision.EXACT:
+        precision = Precision.BOUNDED
+    return replace(first, outcome=replace(low, reread_bound=bound, precision=precision))
