@@ -532,6 +532,7 @@ def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(log):
     with log.transaction() as transaction:
         transaction.append(numbered(range(6, 8)))
         transaction.commit()
+    assert [log.read(at, UNCOMMITTED).transactional for at in (0, 3, 5)] == [False, True, True]
     assert log.fetched_range(3, UNCOMMITTED) == (2, 5, [2, 3, 4])
     assert log.fetched_range(3, COMMITTED) == (2, 5, [])
     assert log.fetched_range(6, COMMITTED) == (6, 8, [6, 7])

@@ -230,6 +230,7 @@ def test_records_outside_transactions_are_never_aborted():
     """An idempotent producer's plain batch counts though its producer aborts around it."""
     raw = batch(sent(1), 0, producer_id=1) + batch(sent(1), 1, producer_id=1, transactional=True)
     assert offsets(read(raw, isolation=COMMITTED, aborted=[(1, 0)])) == [0]
+    assert read(raw).transactional
 
 
 def test_what_no_reader_sees_is_not_unpacked():
