@@ -96,8 +96,8 @@ WITHOUT_SUCCESS = _gauge(
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "Number of cycles that failed since the last one that did not. A cycle fails if a cluster is"
-    " unreachable, if Spark fails, or if it takes longer than its time limit.",
+    "Number of cycles that have failed one after the other, up to the last one. A cycle fails if a"
+    " cluster is unreachable, if Spark fails, or if it takes longer than its time limit.",
 )
 STALE = _gauge(
     "flow_stale_seconds",
