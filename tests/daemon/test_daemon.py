@@ -258,11 +258,14 @@ def test_a_flow_whose_cycles_keep_failing_gives_way(tmp_path):
 
 
 def test_a_start_that_hangs_is_not_well(tmp_path, monkeypatch):
-    """`state.dir` is on a server that is silent: no flow begins, and the probe is told. Who looks
-    sees that there is one."""
+    """Spark does not start, or `state.dir` is on a server that is silent: no flow begins, and the
+    probe is told. The status has the flows."""
     opened = threading.Event()
     monkeypatch.setattr(Pauses, "look", lambda _: opened.wait())
-    monkeypatch.setattr("tsoffset.daemon.daemon._START_SECONDS", 0.0)
+    monkeypatch.setattr("tsoffset.daemon.daemon._START_SECONDS", -1.0)
+    selector = Selector(write(tmp_path / "mm2.properties"))
+    before_run = Board(Instance.of_this_process())
+    assert not Daemon(selector, selector.select(), lambda _: Gate(""), before_run).alive()
     with running(tmp_path) as now:
         try:
             now.wait_for(lambda: not now.daemon.alive())
@@ -553,17 +556,25 @@ def test_lists_that_change_are_taken_up_and_shown(tmp_path):
         assert not status.flow.group_filter.should_replicate_group("other")
 
 
-def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path):
-    """A damaged file is a warning with a next step, and no group that was left out comes back."""
+@pytest.mark.parametrize(
+    ("lose", "step"),
+    [
+        (lambda file: file.write_text("{"), "remove the file"),
+        (Path.unlink, "check that state.dir is mounted"),
+    ],
+    ids=["damaged", "gone"],
+)
+def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path, lose, step):
+    """A warning has a next step, and no group that was excluded comes back."""
     with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
         OverridesFiles(f"{tmp_path}/state").write(
             "A->B", Overrides({"groups.exclude": ListChange(("secret",))})
         )
         now.wait_for(lambda: now.status.lists)
         (file,) = (tmp_path / "state").glob("*.lists.json")
-        file.write_text("{")
+        lose(file)
         now.daemon.reload()
         now.wait_for(lambda: now.board.warnings)
         (status,) = now.board.statuses()
         assert not status.flow.group_filter.should_replicate_group("secret")
-        assert "remove the file" in now.board.warnings[0]
+        assert step in now.board.warnings[0]

@@ -4,6 +4,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from structlog.testing import capture_logs
+
 from tests.waiting import TIMEOUT_SECONDS
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.stores import Folder
@@ -53,3 +55,24 @@ def test_a_change_during_a_read_is_kept_and_costs_no_other_pause(tmp_path, monke
     monkeypatch.setattr(Folder, "names", slow)
     pauses.look()
     assert (pauses.paused("A->B"), pauses.paused("B->A")) == (False, True)
+
+
+def test_a_folder_that_is_not_mounted_any_more_ends_no_pause(tmp_path):
+    """Its files are all gone. If only the pauses are gone, another process ended them."""
+    pauses, other = Pauses(str(tmp_path)), Pauses(str(tmp_path))
+    cached = tmp_path / "A-%3EB.state"
+    cached.touch()
+    other.set("A->B", True)
+    pauses.look()
+    (pause,) = tmp_path.glob("*.paused")
+    pause.unlink()
+    cached.unlink()
+    with capture_logs() as logs:
+        pauses.look()
+    assert pauses.paused("A->B")
+    assert [(one["event"], "is mounted" in one["message"]) for one in logs] == [
+        ("pauses_not_read", True)
+    ]
+    cached.touch()
+    pauses.look()
+    assert not pauses.paused("A->B")

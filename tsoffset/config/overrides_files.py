@@ -10,6 +10,7 @@ from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
 _SECONDS = 2.0
 _STORE_SECONDS = 30.0
+_NONE = Overrides()
 
 
 def seconds_between_looks(directory: str | None) -> float:
@@ -25,24 +26,30 @@ class OverridesFiles:
     directory: str = field(repr=False)
 
     def read(self, flows: Collection[str], known: KnownLists) -> KnownLists:
-        """The changes of each flow; for a file that cannot be read, those that are `known`. If none
-        are known, the flow's changes are unknown: they may exclude groups."""
+        """The changes of each flow; for a file that cannot be read, or is gone, those that are
+        `known`. If none are known, the flow's changes are unknown: they may exclude groups."""
         found = {flow: known.found[flow] for flow in flows if flow in known.found}
         unread = {}
         for flow in flows:
             try:
-                found[flow] = self.of(flow)
+                found[flow] = self.of(flow, found.get(flow, _NONE))
             except ValueError as error:
                 unread[flow] = str(error)
         return KnownLists(found, unread)
 
-    def of(self, flow: str) -> Overrides:
-        """The changes of the flow. Raises ValueError with a sentence."""
+    def of(self, flow: str, known: Overrides = _NONE) -> Overrides:
+        """The changes of the flow. Raises ValueError with a sentence; also if there is no file, and
+        changes are `known`: no command removes one, so the folder may not be mounted any more."""
         name = _name(flow)
         try:
             return Overrides.from_json(self._store.read(name))
         except FileNotFoundError:
-            return Overrides()
+            if known == _NONE:
+                return known
+            why = (
+                "it is gone, but its changes stay in effect until a restart: check that state.dir"
+                " is mounted, or change the lists again"
+            )
         except UNREACHABLE as error:
             why = f"{in_words(self._store, error)}; check that this user can reach and read it"
         except ValueError as error:

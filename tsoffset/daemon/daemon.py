@@ -22,7 +22,7 @@ from tsoffset.group_sync.flow_cycle import FlowTask
 
 log = structlog.get_logger(__name__)
 
-# A start that takes longer is hung: a read of `state.dir` that does not end.
+# A start that takes longer is hung: that of Spark, or a read of `state.dir` that does not end.
 _START_SECONDS = 300.0
 
 # Settings of the whole process, with their keys.
@@ -66,8 +66,8 @@ class Daemon:
         self._ending: dict[str, FlowLoop] = {}
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         self._rejected: str | None = None
-        # When the flows must have started, by the monotonic clock; None if they have, or need not.
-        self._starts_by: float | None = None
+        # When Spark, and then the flows, must have started (monotonic clock); None if they have.
+        self._starts_by: float | None = time.monotonic() + _START_SECONDS
         self._stopping = threading.Event()
         self._wake = threading.Event()
         # So that the API shows the flows as starting while Spark starts.

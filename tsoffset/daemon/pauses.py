@@ -1,5 +1,6 @@
 """The flows that an operator has paused, saved in `state.dir`, so that pauses survive a restart."""
 
+import errno
 import os
 import shutil
 import threading
@@ -10,6 +11,8 @@ import structlog
 from tsoffset.stores import UNREACHABLE, Folder, Store, in_words, store_at
 
 log = structlog.get_logger(__name__)
+
+_SUFFIX = ".paused"
 
 
 class Pauses:
@@ -57,6 +60,9 @@ class Pauses:
             self._write(flow)
         try:
             there = frozenset(self._store.names())
+            # Ends of pauses remove files, too, but no other ones.
+            if not (there or all(name.endswith(_SUFFIX) for name in self._there)):
+                raise FileNotFoundError(errno.ENOENT, "it is empty now, as if it were not mounted")
         except UNREACHABLE as error:
             effect = (
                 "the known pauses still apply, but changes of other processes do not"
@@ -64,8 +70,8 @@ class Pauses:
                 else "no flow is synced until it is known which flows are paused"
             )
             message = (
-                f"read pauses, state.dir: {in_words(self._store, error)}; {effect}: check that this"
-                " user can reach and list the folder"
+                f"read pauses, state.dir: {in_words(self._store, error)}; {effect}: check that the"
+                " folder is mounted, and that this user can list it"
             )
             if self._unread is None:
                 log.warning("pauses_not_read", message=message)
@@ -139,4 +145,4 @@ def why_not_kept(directory: str | None) -> str | None:
 
 
 def _name(flow: str) -> str:
-    return f"{quote(flow, safe='')}.paused"
+    return quote(flow, safe="") + _SUFFIX
