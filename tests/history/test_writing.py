@@ -1,6 +1,8 @@
 """The daemon's thread that writes history."""
 
 import shutil
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -22,9 +24,9 @@ from tsoffset.stores import Folder, store_at
 LONG_AGO = TODAY - timedelta(days=9)
 
 
-def observer(directory: Path, **changes: Any) -> HistoryWriter:
-    settings = HistorySettings(str(directory), **changes)
-    return HistoryWriter(settings, Instance("a1", "here", 1, NOON), now=lambda: NOON)
+def observer(directory: Path, monotonic: Callable[[], float] = time.monotonic) -> HistoryWriter:
+    settings = HistorySettings(str(directory))
+    return HistoryWriter(settings, Instance("a1", "here", 1, NOON), lambda: NOON, monotonic)
 
 
 def test_points_of_this_process_need_no_file(tmp_path):
@@ -86,9 +88,10 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
 
 
 def test_a_place_that_hangs_delays_no_cycle(tmp_path, monkeypatch):
-    """Of cycles that end during a write, each has a row, and the last one's pairs are written."""
+    """Of cycles that end during a write, each has a row, and the last one's pairs are written. A
+    write that takes long is reported once."""
     begun, go_on = Event(), Event()
-    write = Folder.write
+    write, seconds = Folder.write, [0.0]
 
     def hangs(*words: Any) -> None:
         begun.set()
@@ -96,11 +99,14 @@ def test_a_place_that_hangs_delays_no_cycle(tmp_path, monkeypatch):
         write(*words)
 
     monkeypatch.setattr(Folder, "write", hangs)
-    past, history = Past(tmp_path), observer(tmp_path)
+    past, history = Past(tmp_path), observer(tmp_path, lambda: seconds[0])
     history.cycle_ended(*past.ended([row("a")]))
     begun.wait()
-    for offset in (8, 9, 10):
-        history.cycle_ended(*past.ended([row("a", offset=offset)]))
+    with capture_logs() as logs:
+        for offset in (8, 9, 10):
+            history.cycle_ended(*past.ended([row("a", offset=offset)]))
+            seconds[0] += 70.0
+    assert ["a write does not end" in one["message"] for one in logs] == [True]
     assert not history.close(0)
     go_on.set()
     assert history.close(60)

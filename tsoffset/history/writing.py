@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from errno import ETIMEDOUT
 
 import structlog
 
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 _TIDIED_AFTER_SECONDS = 3600.0
 # By then, a wrong clock at the machine's start has been corrected.
 _REMOVED_AFTER_SECONDS = 3600.0
+# A write that takes longer is reported, because it may never end.
+_LONG_SECONDS = 60.0
 
 
 class HistoryWriter:
@@ -95,6 +98,8 @@ class _Writer:
         self._started_at, self._started = now(), monotonic()
         self._woken = threading.Event()
         self._ending = False
+        # When the write that runs now began, by the monotonic clock.
+        self._since: float | None = None
         self._tidied: date | None = None
         self._oldest: date | None = None
         self._warned: str | None = None
@@ -104,6 +109,9 @@ class _Writer:
         self.thread.start()
 
     def wake(self) -> None:
+        since = self._since
+        if since is not None and self._monotonic() - since > _LONG_SECONDS:
+            self._warn(TimeoutError(ETIMEDOUT, "a write does not end"))
         self._woken.set()
 
     def end(self) -> None:
@@ -116,6 +124,7 @@ class _Writer:
             self._woken.wait()
             self._woken.clear()
             last = self._ending
+            self._since = self._monotonic()
             try:
                 self.history.write()
                 if not last:
@@ -124,6 +133,7 @@ class _Writer:
                 self._warn(error)
             else:
                 self._warned = None
+            self._since = None
 
     def _tidy(self) -> None:
         """Once a day, and at the start."""
@@ -149,8 +159,8 @@ class _Writer:
         words = in_words(root, error) if known else f"{type(error).__name__}: {error}"
         message = (
             f"write history, flow {flow}: {root.path('')}: {words}; cycles continue, and the next"
-            " successful write includes the missing cycles: free disk space, or let this user write"
-            " to it"
+            " successful write includes the missing cycles: free disk space, or check that it"
+            " can be reached and this user can write to it"
         )
         if message != self._warned:
             # An unexpected error is a bug of tsoffset.
