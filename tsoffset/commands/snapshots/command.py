@@ -63,8 +63,8 @@ def snapshot(selection: "Selection", output: Output, notices: Notices, *, path: 
     "Restore the committed offsets of a snapshot.",
     """\b
 Examples:
-  tsoffset restore -c mm2.properties B-20260131T094500Z.snapshot --dry-run
-  tsoffset restore -c mm2.properties B-20260131T094500Z.snapshot --groups billing --yes
+  tsoffset restore -c mm2.properties B-20260131T094500.123Z.snapshot --dry-run
+  tsoffset restore -c mm2.properties B-20260131T094500.123Z.snapshot --groups billing --yes
 
 \b
 Exit status:
