@@ -35,8 +35,8 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 @dataclass(frozen=True)
 class Secured:
     """A broker with the listeners TLS (a client's certificate is welcome), MTLS (it is needed),
-    SASL and SASL_TLS (all of `MECHANISMS`), EXPIRED and ELSEWHERE (TLS, with a certificate
-    that has expired, or is for another host).
+    SASL and SASL_TLS (all of `MECHANISMS`), SCRAM (no other), EXPIRED and ELSEWHERE (TLS, with a
+    certificate that has expired, or is for another host).
 
     `authority` signed its certificates and judges those of clients; `trust_store` holds it.
     `tokens` issues tokens to the users of `PASSWORDS`, by the same names and secrets.
@@ -118,6 +118,7 @@ def secured_broker(
             BrokerListener("MTLS", "SSL", good, client_auth="required"),
             BrokerListener("SASL", "SASL_PLAINTEXT", **sasl),
             BrokerListener("SASL_TLS", "SASL_SSL", good, **sasl),
+            BrokerListener("SCRAM", "SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-256",)),
             BrokerListener("EXPIRED", "SSL", old.write_pem(folder / "expired.pem")),
             BrokerListener("ELSEWHERE", "SSL", other.write_pem(folder / "elsewhere.pem")),
         )

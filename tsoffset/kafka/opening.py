@@ -187,9 +187,11 @@ class Opener:
         mechanism = self._logins.mechanism
         request = SaslHandshakeRequest(mechanism=mechanism, version=1)
         answer = await connection.exchange(request)
+        refused = answer.error_code == UnsupportedSaslMechanismError.errno
+        if refused or (not answer.error_code and mechanism not in answer.mechanisms):
+            offered = ", ".join(sorted(answer.mechanisms))
+            raise UnsupportedSaslMechanismError(f"it offers {offered}, not {mechanism}")
         _check(answer.error_code)
-        if mechanism not in answer.mechanisms:
-            raise UnsupportedSaslMechanismError(f"the broker offers {answer.mechanisms}")
         version = connection.versions.api_version(SaslAuthenticateRequest)
         message = next(exchange)
         while True:

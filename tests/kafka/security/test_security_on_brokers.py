@@ -178,6 +178,13 @@ def test_a_wrong_password_is_named(secured, mechanism):
     assert secured.broker.said().count("Failed authentication") == before + 1
 
 
+def test_a_mechanism_that_is_not_offered_is_named_with_those_that_are(secured):
+    """So the next step needs no look into the broker's configuration."""
+    access = secured.by_password("alice", "PLAIN", tls=False)
+    said = refused(replace(access, bootstrap=secured.broker.bootstrap_at("SCRAM")))
+    assert "it offers SCRAM-SHA-256, not PLAIN" in said
+
+
 def test_certificates_that_are_not_accepted_are_named(secured, tmp_path):
     """The broker's is expired, for another host, or of an unknown authority; the client's is
     missing or of another authority."""
