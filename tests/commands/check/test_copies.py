@@ -15,7 +15,15 @@ from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.flow_check import CheckResult
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
-from tsoffset.model import CommittedOffset, LogRange, Precision, TimestampType, TopicPartition
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    LogRange,
+    Precision,
+    TimestampType,
+    TopicPartition,
+)
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
@@ -120,6 +128,20 @@ def test_copies_as_their_originals_need_no_remedy():
     assert found["samples"].finding == ("equal in timestamp, key and value: 8 of 8 sampled records")
     assert found["samples"].remedy is None
     assert result.exit_status == 0
+
+
+@pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.AUTHORIZATION])
+def test_a_copy_that_cannot_be_read_is_not_one_that_is_missing(kind):
+    """The topic has the reason, unless a right is missing, which the finding on rights reports."""
+    source, target = mirrored({"orders": same})
+    target.fail(Failed(kind, "read A.orders-0, cluster B: why; next step"), verb=Verb.READ)
+    found = of_copies(checked(flow(), source, target))
+    assert not [one for one in found.values() if "no copy found" in one.finding]
+    if kind is FailureKind.TIMEOUT:
+        assert found["topic A.orders"].severity is ERROR
+        assert found["topic A.orders"].remedy == "next step"
+    else:
+        assert "samples" not in found
 
 
 @pytest.mark.parametrize(

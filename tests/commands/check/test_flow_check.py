@@ -208,6 +208,9 @@ def test_no_topic_passing_is_a_warning():
     commit(source, "billing", "__strange")
     finding = found(checked(flow(), source, target), "topics")
     assert finding.severity is WARNING
+    source.delete_topic("__strange")
+    finding = found(checked(flow(), source, target), "topics")
+    assert (finding.severity, finding.finding) == (WARNING, "this user can see no topics")
 
 
 class FaultyPolicy(DefaultReplicationPolicy):
@@ -280,6 +283,11 @@ def test_a_commit_that_cannot_be_read_is_an_error():
     assert (finding.severity, finding.remedy) == (ERROR, "grant READ")
     assert finding.finding == "AUTHORIZATION: read offsets, group secret: denied"
     assert found(result, "1 group (slow)").remedy == "restart it"
+    # Filters are not to blame for what these groups have committed.
+    source.group("billing").offsets.clear()
+    topics = found(checked(flow(), source, target), "topics")
+    assert (topics.severity, topics.remedy) == (OK, None)
+    assert topics.finding.endswith("in 0, without 3 groups whose offsets cannot be read")
 
 
 def test_a_broker_that_cannot_list_its_groups_is_an_error():

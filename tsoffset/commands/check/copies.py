@@ -6,7 +6,7 @@ from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.samples import CONTENT, MOST_TOPICS, Copy, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import TimestampType
+from tsoffset.model import FailureKind, TimestampType
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import abridge, plural
 
@@ -33,6 +33,9 @@ def sampled_copies(
     # No setting fits both topics in which only keys differ and topics in which only values do.
     conflicting = all(frozenset({part}) in changed for part in CONTENT)
     for sampled in samples:
+        # Another finding reports missing rights.
+        if sampled.failed is not None and sampled.failed.kind is not FailureKind.AUTHORIZATION:
+            yield at.failure(f"topic {sampled.topic.target}", sampled.failed)
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
         if sampled.stamped_by_target:

@@ -52,13 +52,15 @@ class Copy:
 class SampledTopic:
     """The samples of one topic: the copies that were found, and how many were looked for.
 
-    `stamped_by_target`: a batch that was read has timestamps of the target. `diverged` is a message
-    if the flow expects equal offsets, but the mirror has another record at an offset.
+    `failed` is the error if copies of other samples could not be read. `stamped_by_target`: a batch
+    that was read has timestamps of the target. `diverged` is a message if the flow expects equal
+    offsets, but the mirror has another record at an offset.
     """
 
     topic: SyncedTopic
     looked_for: int = 0
     copies: list[Copy] = field(default_factory=list)
+    failed: Failed | None = None
     stamped_by_target: bool = False
     diverged: str | None = None
 
@@ -72,6 +74,7 @@ class _Sample:
     record: Record
     near: tuple[Record, ...]
     copy: Record | None = None
+    failed: Failed | None = None
 
     def is_unique(self, match: frozenset[str]) -> bool:
         """Whether no record near it has the same timestamp and equals it in the parts of
@@ -99,6 +102,10 @@ def sample_topics(
     for match in (CONTENT, ("key",), ("value",), ()):
         _find(flow, source, target, samples, frozenset(match))
     for sample in samples:
+        if sample.copy is None and sample.failed is not None:
+            # What cannot be read is not known to be missing.
+            sample.topic.failed = sample.failed
+            continue
         sample.topic.looked_for += 1
         if sample.copy is not None:
             sample.topic.copies.append(Copy(sample.record, sample.copy))
@@ -217,6 +224,8 @@ def _find(
     ):
         sample.topic.stamped_by_target |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
+        if isinstance(outcome, Failed):
+            sample.failed = outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
             copy = dict(outcome.pairs).get(answer.offset)
             if copy is not None:

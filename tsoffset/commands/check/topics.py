@@ -33,8 +33,19 @@ def source_topics(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]
         f"{passing} of {len(survey.topics)} topics selected; selected groups have committed"
         f" offsets in {len(synced)}"
     )
-    if passing and synced:
+    unread = sum(isinstance(offsets, Failed) for offsets in survey.commits.values())
+    if unread:
+        # Other findings report why.
+        found += f", without {plural(unread, 'group')} whose offsets cannot be read"
+    if passing and (synced or unread):
         yield at.ok("topics", found)
+    elif not survey.topics:
+        yield at.warning(
+            "topics",
+            "this user can see no topics",
+            "check the addresses, and that this user has DESCRIBE on the topics, unless topics"
+            " will be created later",
+        )
     else:
         yield at.warning(
             "topics",
