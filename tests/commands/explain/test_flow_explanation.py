@@ -348,12 +348,12 @@ def test_an_unknown_group_is_bad_usage_and_names_near_ones():
     estate = three_partitions()
     estate.commit("Billing-EU", "orders", 5)
     assert refusal(estate, group="biling") == (
-        "flow A->B: group biling does not exist on A, which has 2 groups. Did you mean"
-        " `billing` or `Billing-EU`?"
+        "flow A->B: group biling does not exist on A, or this user may not DESCRIBE it; A lists 2"
+        " groups. Did you mean `billing` or `Billing-EU`?"
     )
     assert refusal(estate, group="billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
     assert refusal(estate, group="EU").endswith(" Did you mean `Billing-EU`?")
-    assert refusal(estate, group="xyz").endswith("which has 2 groups.")
+    assert refusal(estate, group="xyz").endswith("A lists 2 groups.")
 
 
 def test_a_group_that_is_left_out_is_bad_usage():
@@ -407,7 +407,10 @@ def test_of_several_flows_those_that_have_the_group_are_explained():
     flows = (flow(), flow("A", "C"), flow("B", "A"))
     found = explained(estate, *flows)
     assert [one.row.flow for one in found.explanations] == ["A->B", "A->C"]
-    assert found.left_out == ["flow B->A: group billing does not exist on B, which has 0 groups."]
+    assert found.left_out == [
+        "flow B->A: group billing does not exist on B, or this user may not DESCRIBE it; B lists 0"
+        " groups."
+    ]
     assert found.exit_status == 0
     assert refusal(estate, *flows, group="audit").count("group audit does not exist on") == 3
 

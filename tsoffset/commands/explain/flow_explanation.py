@@ -129,8 +129,9 @@ def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflig
     listed = listings.groups.get(group)
     if listed is None and not listings.failures:
         raise _NothingToExplain(
-            f"flow {flow.name}: group {group} does not exist on {alias}, which has"
-            f" {plural(len(listings.groups), 'group')}.{did_you_mean(group, listings.groups)}"
+            f"flow {flow.name}: group {group} does not exist on {alias}, or this user may not"
+            f" DESCRIBE it; {alias} lists {plural(len(listings.groups), 'group')}."
+            f"{did_you_mean(group, listings.groups)}"
         )
     type_ = GroupType.UNKNOWN if listed is None else listed.type
     listing = GroupListings({group: GroupListing(group, type_, None)})
