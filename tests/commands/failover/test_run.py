@@ -143,6 +143,17 @@ def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over):
     assert "No group is ready. Follow the messages" in text
     assert "Start the consumers" not in text
     assert "producers" not in text
+    assert "auto.offset.reset" not in text
+
+
+def test_consumers_that_auto_offset_reset_would_start_are_named(failing_over):
+    """Nothing could be committed for the group, and nothing is there: who starts it anyway may skip
+    records."""
+    denied = Failed(FailureKind.AUTHORIZATION, "commit, cluster B: not authorized; grant READ")
+    failing_over.estate["B"].fail(denied, verb=Verb.COMMIT)
+    text = failing_over.table("--timeout", "1", status=1)
+    assert "partitions that are missing under RESUMES AT have no known offset on B" in text
+    assert "`latest` skips unread records" in text
 
 
 def test_a_source_that_refuses_us_may_be_running(failing_over, monkeypatch):

@@ -45,10 +45,10 @@ _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
 
 
-def _nothing_committed(flow: FlowSettings, cluster: str) -> UsageError:
+def _nothing_committed(flow: FlowSettings, cluster: str, note: str = "") -> UsageError:
     return UsageError(
-        f"failover {flow.name}: the selected groups have no committed offset in the selected topics"
-        f" on cluster {cluster}, so there is nothing to fail over."
+        f"failover {flow.name}: cluster {cluster} shows this user no committed offset of the"
+        f" selected groups in the selected topics, so there is nothing to fail over.{note}"
     )
 
 
@@ -73,6 +73,16 @@ class FailoverResult:
     @property
     def none_ready(self) -> bool:
         return all(one.verdict is FailoverVerdict.NOT_READY for one in self.verdicts)
+
+    @property
+    def lacks_offsets(self) -> bool:
+        """A group that is not ready has partitions without a known offset on the target. If the
+        source is lost, the message of NO_COMMIT names them."""
+        return self.source_error is None and any(
+            len(one.resumes_at.split()) < max(1, one.partitions)
+            for one in self.verdicts
+            if one.verdict is FailoverVerdict.NOT_READY
+        )
 
     @property
     def still_read(self) -> bool:
@@ -181,8 +191,13 @@ def _judge(
         found, resets = judge_unverified(flow, target, known, unnamed, time.time())
     if not found:
         notices.warning("cluster_unreachable", str(source_error))
-        require_match(selection, notices, Side.TARGET, must_have_groups=True)
-        raise _nothing_committed(flow, flow.target.alias)
+        require_match(selection, notices, Side.TARGET)
+        raise _nothing_committed(
+            flow,
+            flow.target.alias,
+            " A group that was never synced starts at its consumers' auto.offset.reset, and"
+            " `latest` skips unread records.",
+        )
     return FailoverResult(found, source_error, lists_all=lists_all, resets=resets)
 
 
