@@ -181,6 +181,17 @@ def test_a_cluster_without_groups_is_said(tmp_path):
         assert (result.exit_code, said in result.stderr) == (0, True), result.output
 
 
+def test_groups_without_offsets_to_sync_are_said(tmp_path):
+    """Brokers hide topics that the user may not describe, and the offsets on them: `plan` does not
+    end as if all were well."""
+    estate = mirrored_estate(10)
+    estate.commit("billing", "elsewhere", 5)
+    result = run("plan", estate, tmp_path, lines=("topics = orders",))
+    assert result.exit_code == 0, result.output
+    assert "nothing is synced, because cluster A shows this user no group" in result.stderr
+    assert "run `tsoffset check`" in result.stderr
+
+
 def test_a_filter_that_raises_may_have_a_match(estate, tmp_path):
     """The command reports the group by itself."""
     lines = ("group.filter.class = tests.memory_flows:RaisingGroups",)

@@ -88,7 +88,7 @@ def flow_cycles(
                     )
                 if keep and file is not None and (warning := file.save(cached)):
                     notices.warning("state_not_written", warning)
-                for warning in result.warnings:
+                for warning in result.warnings_of(flow):
                     notices.warning("cycle_warning", warning)
                 return result
 

@@ -290,14 +290,7 @@ class FlowLoop:
             assert error is not None
             words = str(error) if isinstance(error, TsoffsetError) else _unexpected_error(error)
             return replace(cycle, error=words, over_limit=isinstance(error, CycleOverLimit))
-        if not len(result.rows):
-            # Without DESCRIBE on them, groups are not listed, and no request fails.
-            nothing = (
-                f"nothing is synced: cluster {flow.source.alias} shows this user no group that the"
-                " filters select, or none with committed offsets in selected topics; run `tsoffset"
-                " check` to see why"
-            )
-            result = replace(result, warnings=(*result.warnings, nothing))
+        result = replace(result, warnings=result.warnings_of(flow))
         self._log.report(result)
         tally = tally_of(result.rows.table)
         facts = result.facts(tally, commits=flow.commits, seconds=seconds)

@@ -118,6 +118,18 @@ class CycleResult:
     replication: pa.Table = field(default_factory=REPLICATION.empty_table)
     share_groups: frozenset[str] = frozenset()
 
+    def warnings_of(self, flow: FlowSettings) -> tuple[str, ...]:
+        """The warnings, and one if there was no offset to sync: brokers hide groups and topics that
+        this user may not DESCRIBE, and no request fails."""
+        if len(self.rows):
+            return self.warnings
+        nothing = (
+            f"flow {self.flow}: nothing is synced, because cluster {flow.source.alias} shows this"
+            " user no group that the filters select, or none with committed offsets in selected"
+            " topics; run `tsoffset check` to see why"
+        )
+        return (*self.warnings, nothing)
+
     def facts(self, tally: Tally, *, commits: bool, seconds: float) -> dict[str, Any]:
         """The fields of the log event `cycle_finished`. `seconds` is the duration until the rows
         are written and the state is saved."""
