@@ -226,8 +226,8 @@ _OF_PAIRS = {
     ),
     "lag_records": (
         "lag_records",
-        "Upper bound of the records that consumers re-read if they fail over right after the"
-        " last cycle, from the target groups' committed offsets: the sum over the"
+        "Upper bound of the records that consumers re-read if they resume at the target groups'"
+        " committed offsets right after the last cycle: the sum over the"
         " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
     ),
     "lag_records_max": ("lag_max_records", "Highest lag_records of a single group-partition {of}."),
