@@ -159,10 +159,12 @@ def learn(
     usable: PartitionCache | None,
     evidence: Evidence,
     translations: Mapping[int, Translation],
+    decided_to: int | None = None,
 ) -> Learned:
     """What the next cycle should know after these translations.
 
     `blank` has the identity of the logs, `usable` is what was cached of these same logs.
+    `decided_to` is that of `PartitionWork`.
     """
     source, target = evidence.source, evidence.target
     if source.range is None or target.range is None:
@@ -178,7 +180,7 @@ def learn(
     pairs |= evidence.proven
     there = {o: q for o, q in pairs.items() if o >= source.start and q >= target.start}
     holds = how_long(translations, evidence, ends, there)
-    frontier = _safe_for_good(usable, evidence)
+    frontier = _safe_for_good(usable, evidence, decided_to)
     if not holds and not there and frontier is None:
         return Learned(None)
     first_from = evidence.first_from
@@ -191,15 +193,20 @@ def learn(
     return Learned(cache, holds, answers_hold)
 
 
-def _safe_for_good(usable: PartitionCache | None, evidence: Evidence) -> tuple[int, int] | None:
+def _safe_for_good(
+    usable: PartitionCache | None, evidence: Evidence, decided_to: int | None
+) -> tuple[int, int] | None:
     """The highest pair that stays safe for good, as (source offset, target offset), from this cycle
     or the cache; None if the target has the copy of none. If the source may be the replica, only
-    pairs proven by first copy stay safe."""
+    pairs proven by first copy stay safe; and not those of open transactions, which may be aborted:
+    then groups pass the record without reading it."""
     known = [] if usable is None or usable.frontier is None else [usable.frontier]
     known += (
         (pair.source_offset, pair.target_offset)
         for pair in evidence.safe
-        if pair.clear and (evidence.is_remote_topic or is_first_copy(pair))
+        if pair.clear
+        and (evidence.is_remote_topic or is_first_copy(pair))
+        and (decided_to is None or pair.source_offset < decided_to)
     )
     there = [pair for pair in known if pair[1] >= evidence.target.start]
     return max(there, key=lambda pair: pair[1], default=None)

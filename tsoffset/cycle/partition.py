@@ -373,7 +373,8 @@ class Partition:
         evidence, translations = self._evidence, self._translations()
         learned = Learned(self.work.cache)
         if blank is not None:
-            learned = learn(blank, self._usable, evidence, translations)
+            decided_to = self.work.decided_to
+            learned = learn(blank, self._usable, evidence, translations, decided_to)
         return TranslatedPartition(
             self.work,
             translations,
