@@ -938,6 +938,80 @@ def test_pairs_of_an_open_transaction_are_not_safe_once_it_is_aborted(isolation)
     assert row_of(estate.sync(settings, cache=cache), "billing").target_offset == 80
 
 
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_partition_whose_readable_end_cannot_be_looked_up_fails_alone(isolation):
+    """Without this end, aborted records cannot be omitted. The answer that counts them as read is
+    not committed. The next cycle translates the partition again."""
+    estate, cache = Estate(), CachedTables()
+    settings = identity_flow("B", "A", isolation=isolation)
+    estate.write("orders", partitions=2)
+    estate.mirror("orders", "orders", up_to=90)
+    for number in range(2):
+        transaction = estate["B"].log("orders", number).begin()
+        transaction.append(messages("orders", range(90, 100)))
+        transaction.abort()
+        estate.commit("billing", "orders", 101, on="B", partition=number)
+    refused = Failed(FailureKind.TIMEOUT, "look up the end of orders-0, cluster B: no answer")
+
+    def fails_on_orders_0(found):
+        request = estate["B"].requests[-1]
+        if request.isolation is Isolation.READ_COMMITTED:
+            return {one: found[one] if one.partition else refused for one in found}
+        return None
+
+    log_ranges = estate["B"].log_ranges
+    after_each(estate["B"], "log_ranges", fails_on_orders_0)
+    rows = estate.sync(settings, cache=cache)
+    row = row_of(rows, "billing", "orders", 0)
+    assert (*verdict(row), row.message) == (*failed(FailureKind.TIMEOUT), refused.message)
+    assert verdict(row_of(rows, "billing", "orders", 1)) == COMMITTED
+    estate["B"].log_ranges = log_ranges
+    row = row_of(estate.sync(settings, cache=cache), "billing", "orders", 0)
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 90)
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_an_answer_that_one_reading_holds_for_good_is_not_cached_for_good(isolation):
+    """With aborted records, the replica begins with the original's first record. Without them, it
+    begins later, so a restarted mirror may still write records that the group has yet to read."""
+    estate, cache = Estate(), CachedTables()
+    settings = identity_flow("B", "A", isolation=isolation)
+    estate.write("orders")
+    estate["B"].create_topic("orders")
+    log = estate["B"].log("orders")
+    transaction = log.begin()
+    transaction.append(messages("orders", range(10)))
+    transaction.abort()
+    log.append(messages("orders", range(10, 100)), batch_size=7)
+    estate.commit("billing", "orders", 40, on="B")
+    row = row_of(estate.sync(settings, cache=cache), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 39)
+    log.append(messages("orders", range(10)))
+    row = row_of(estate.sync(settings, cache=cache), "billing")
+    assert (*verdict(row), row.target_offset) == (*skipped(Reason.TARGET_AHEAD), 0)
+
+
+def test_timestamps_that_only_the_second_reading_finds_rewritten_skip_the_whole_topic():
+    """Only without aborted records does the group's partition lead to the batch that the target has
+    stamped itself."""
+    estate = Estate()
+    estate.write("orders", 80, partitions=2)
+    estate.mirror("orders", "orders")
+    original, replica = estate["A"].log("orders"), estate["B"].log("orders")
+    original.timestamp_type = TimestampType.LOG_APPEND_TIME
+    for log in original, replica:
+        log.append(messages("orders", range(80, 90)))
+    original.timestamp_type = TimestampType.CREATE_TIME
+    original.append(messages("orders", range(90, 100)))
+    transaction = replica.begin()
+    transaction.append(messages("orders", range(90, 100)))
+    transaction.abort()
+    estate.commit("billing", "orders", replica.end, on="B")
+    estate.commit("billing", "orders", 40, on="B", partition=1)
+    rows = estate.sync(identity_flow("B", "A"))
+    assert [verdict(row) for row in rows] == 2 * [skipped(Reason.TARGET_REWRITES_TIMESTAMPS)]
+
+
 def test_rereads_of_aborted_records_are_counted_where_names_tell_no_direction():
     """A replicator that reads uncommitted records has copied aborted ones. A group that may have
     read some of them resumes before the first."""

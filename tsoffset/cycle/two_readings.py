@@ -9,6 +9,7 @@ nothing, whichever side is the mirror. Both readings have the records of open tr
 """
 
 from dataclasses import replace
+from operator import attrgetter
 
 from tsoffset.cycle.cache_update import Learned
 from tsoffset.cycle.translated_partition import TranslatedPartition
@@ -38,7 +39,13 @@ def lower_of(first: TranslatedPartition, second: TranslatedPartition) -> Transla
         and translations[offset].outcome == first.translations[offset].outcome
     }
     learned = replace(_predictions_of(first.learned), holds=holds)
-    return replace(first, translations=translations, learned=learned)
+    rewrites = first.target_rewrites_timestamps or second.target_rewrites_timestamps
+    return replace(
+        first,
+        translations=translations,
+        learned=learned,
+        target_rewrites_timestamps=rewrites,
+    )
 
 
 def _predictions_of(learned: Learned) -> Learned:
@@ -57,9 +64,7 @@ def _lower(first: Translation, second: Translation) -> Translation:
         return first
     if not isinstance(other, Translated):
         return replace(first, outcome=other)
-    low, high = sorted(
-        (one, other), key=lambda it: (it.target_offset, it.precision is Precision.EXACT)
-    )
+    low, high = sorted((one, other), key=attrgetter("target_offset"))
     between = high.target_offset - low.target_offset
     bound = max(low.reread_bound or 0, (high.reread_bound or 0) + between)
     precision = low.precision
