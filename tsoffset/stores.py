@@ -174,6 +174,17 @@ class Folder:
                     half.unlink()
 
 
+def is_missing(folder: Path) -> bool:
+    """True if there is no such folder; False also if this user may not look."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _regular(path: Path) -> Path:
     """The path. Raises OSError for a pipe or a device, of which reading might never end."""
     mode = path.stat().st_mode

@@ -7,7 +7,7 @@ import pytest
 
 from tests.offset_files.test_formats import moved
 from tsoffset.errors import UsageError
-from tsoffset.offset_files.reading import read_file, require_other_file, write_file
+from tsoffset.offset_files.reading import read_file, require_output, write_file
 
 
 def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
@@ -20,6 +20,6 @@ def test_a_file_is_replaced_whole_and_never_its_own_translation(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["in.json", "out.json"]
     for same in (f"{tmp_path}/./in.json", f"file://{source}"):
         with pytest.raises(UsageError, match="is the input"):
-            require_other_file(source, same)
+            require_output(source, same)
     for other in (output, "-", "s3://bucket/in.json"):
-        require_other_file(source, other)
+        require_output(source, other)

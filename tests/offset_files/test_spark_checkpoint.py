@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from tests.offset_files.test_formats import moved
 from tsoffset.errors import UsageError
@@ -119,11 +120,45 @@ def test_an_unknown_checkpoint_is_refused(tmp_path, version, sources, commits, s
     assert said in str(error.value)
 
 
-def test_a_checkpoint_of_a_running_query_is_not_copied(tmp_path):
-    """A batch that begins after the checkpoint was read ends the copy; nothing is left."""
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("offsets/1", "", "an empty file"),
+        ("offsets/1", "v1\n" + METADATA[:9], "it ends after line 2"),
+        ("offsets/1", None, "Is a directory"),
+        ("sources/0/0", None, "No such file"),
+    ],
+)
+def test_a_damaged_file_of_a_checkpoint_is_named(tmp_path, file, content, said):
+    """Not the folder, which is the right one."""
+    made = checkpoint(tmp_path, offsets={0: ["-"], 1: ["-", '{"o":{"0":40}}']}, commits=[0])
+    if file == "sources/0/0":
+        made = checkpoint(tmp_path / "first", offsets={0: ['{"o":{"0":20}}']}, commits=[])
+    (made / file).unlink()
+    if content is not None:
+        (made / file).write_text(content)
+    elif file == "offsets/1":
+        (made / file).mkdir()
+    with pytest.raises(UsageError) as error:
+        read_checkpoint(str(made))
+    assert f"{made}/{file}: {said}" in str(error.value)
+    assert "restore the checkpoint from a backup" in str(error.value)
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_checkpoint_of_a_running_query_is_not_copied(tmp_path, monkeypatch, removed):
+    """A batch that begins, or a file that Spark removes, after the checkpoint was read ends the
+    copy; nothing is left."""
     made = checkpoint(tmp_path, offsets={0: ['{"o":{"0":20}}']}, commits=[0])
     read = read_checkpoint(str(made))
-    (made / "offsets/1").write_text("v1")
+    if removed:
+
+        def copy_files(*_places, **_systems):
+            raise FileNotFoundError("Failed to open local file 'offsets/.0.crc'")
+
+        monkeypatch.setattr(fs, "copy_files", copy_files)
+    else:
+        (made / "offsets/1").write_text("v1")
     with pytest.raises(UsageError, match="the query is running"):
         migrate(read, moved(read.offsets), str(tmp_path / "new"))
     assert [one.name for one in tmp_path.iterdir()] == ["checkpoint"]

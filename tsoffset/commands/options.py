@@ -190,6 +190,18 @@ class _Directory(click.Path):
         return value if "://" in value else super().convert(value, param, ctx)
 
 
+class _OutputFile(click.Path):
+    """A file that will be written. Its folder must exist: a mistyped one is not created."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tsoffset.stores import is_missing
+
+        path = super().convert(value, param, ctx)
+        if is_missing(path.parent):
+            self.fail(f"The folder {str(path.parent)!r} does not exist. Create it first.")
+        return path
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _CENTURY = 5_200 * _UNITS["w"]  # No system call waits much longer.
 
@@ -213,7 +225,7 @@ def seconds(_context: click.Context, option: click.Parameter, value: str | None)
 
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+OUTPUT_FILE = _OutputFile(dir_okay=False, path_type=Path)
 CONFIG = (
     click.option(
         "-c",

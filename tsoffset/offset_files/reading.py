@@ -8,7 +8,7 @@ from tsoffset.errors import UsageError
 from tsoffset.offset_files.document import Document, parse_error, without_repeated_keys
 from tsoffset.offset_files.formats import read_csv, read_tools_json
 from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
-from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
+from tsoffset.stores import UNREACHABLE, Folder, Store, in_words, is_missing, store_at
 
 STANDARD = "-"
 """Standard input, standard output."""
@@ -23,6 +23,10 @@ def read_file(path: str) -> Document:
     store, name = _store_and_name(path)
     try:
         content = store.read(name)
+    except IsADirectoryError as error:
+        raise UsageError(
+            f"read {path}: this is a folder; give a file, or a checkpoint with --spark-checkpoint"
+        ) from error
     except UNREACHABLE as error:
         raise UsageError(
             f"read {path}: {in_words(store, error)}; give a file that can be read"
@@ -60,12 +64,20 @@ def write_file(path: str, text: str) -> None:
         raise UsageError(f"write {path}: {in_words(store, error)}; nothing was replaced") from error
 
 
-def require_other_file(source: str, output: str) -> None:
-    """Raise UsageError where both are one file: its offsets would be translated twice."""
-    files = [
-        Path(store.path(name)).resolve() for store, name in map(_store_and_name, (source, output))
-    ]
-    if files[0] == files[1] and STANDARD not in (source, output):
+def require_output(source: str | None, output: str) -> None:
+    """Raise UsageError if the output's folder does not exist, or if the output is the source: its
+    offsets would be translated twice. `source` is None if it is no file."""
+    if output == STANDARD:
+        return
+    store, name = _store_and_name(output)
+    if isinstance(store, Folder) and is_missing(store.folder):
+        raise UsageError(
+            f"write {output}: the folder {store.folder} does not exist; create it first"
+        )
+    if source in (None, STANDARD):
+        return
+    input_store, input_name = _store_and_name(source)
+    if Path(store.path(name)).resolve() == Path(input_store.path(input_name)).resolve():
         raise UsageError(
             f"translate: {output} is the input; its offsets are those of the source, and must stay."
             " Give another file with --output"

@@ -25,12 +25,13 @@ from tsoffset.offset_files.document import (
     without_repeated_keys,
 )
 from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
-from tsoffset.stores import UNREACHABLE, Store, in_words, store_at, sync_folder
+from tsoffset.stores import UNREACHABLE, Store, in_words, is_missing, store_at, sync_folder
 
 _VERSION = "v1"
 # Spark skips the first byte of `sources/K/0`.
 _FIRST_BYTE = "\0"
 _NO_OFFSETS = "-"
+_WHOLE = "a version, and a line for each source; restore the checkpoint from a backup"
 # A running query may end a batch between the listings of two folders.
 _LOOKS = 3
 
@@ -168,6 +169,13 @@ def _file(store: Store, name: str, path: str, *, header: int) -> LogFile:
         text = store.subfolder(*folders).read(last).decode()
     except UnicodeDecodeError as error:
         raise parse_error(where, None, "bytes that are not UTF-8", "text") from error
+    except UNREACHABLE as error:
+        raise UsageError(
+            f"read {where}: {in_words(store, error)}; the checkpoint needs this file: let this user"
+            " read it or, if it is lost, restore the checkpoint from a backup"
+        ) from error
+    if not text:
+        raise parse_error(where, None, "an empty file", _WHOLE)
     lines = tuple(text.split("\n"))
     if lines[0].removeprefix(_FIRST_BYTE) != _VERSION:
         raise parse_error(
@@ -177,6 +185,8 @@ def _file(store: Store, name: str, path: str, *, header: int) -> LogFile:
             "v1; this version of tsoffset knows no other (in Spark 4.2 and later:"
             " spark.sql.streaming.offsetLog.formatVersion=1)",
         )
+    if len(lines) <= header:
+        raise parse_error(where, None, f"it ends after line {len(lines)}", _WHOLE)
     offsets = {}
     for number, line in enumerate(lines[header:], start=header):
         found = tuple(_source(where, number + 1, line, f"{path} source {number - header}"))
@@ -226,17 +236,12 @@ def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
     stays. The folder appears with all that is in it, or not at all. Raises UsageError."""
     output = new_folder(folder)
     source = store_at(checkpoint.uri)
-    if Path(checkpoint.uri).resolve() in output.resolve().parents:
-        raise UsageError(
-            f"write the checkpoint {output}: it would lie in the checkpoint that it is a copy of;"
-            " give a folder outside of it"
-        )
+    require_outside(checkpoint.uri, folder)
     _require_forward(checkpoint, targets)
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
         half = Path(mkdtemp(prefix=f".{output.name}.", suffix=".half", dir=output.parent))
         try:
-            _copy(checkpoint.uri, half)
+            _copy(checkpoint.uri, source, half)
             _require_unchanged(checkpoint, source, half)
             for file in checkpoint.files:
                 path = half / file.path
@@ -270,7 +275,21 @@ def new_folder(folder: str) -> Path:
             f"write the checkpoint {output}: it exists; give a folder that does not (a checkpoint"
             " is never changed in place)"
         )
+    if is_missing(output.absolute().parent):
+        raise UsageError(
+            f"write the checkpoint {output}: the folder {output.parent} does not exist; create it"
+            " first"
+        )
     return output.absolute()
+
+
+def require_outside(uri: str, output: str) -> None:
+    """Raise UsageError if the output would lie in the checkpoint at this folder or URI."""
+    if Path(_arrow_uri(uri)).resolve() in Path(_local(output)).resolve().parents:
+        raise UsageError(
+            f"write {output}: it would lie in the checkpoint that is translated; give a path"
+            " outside of it"
+        )
 
 
 def _require_forward(checkpoint: SparkCheckpoint, targets: Targets) -> None:
@@ -299,15 +318,18 @@ def _by_source(files: tuple[LogFile, ...]) -> Iterator[tuple[int, StoredOffset]]
             yield from ((source, one) for one in offsets)
 
 
-def _copy(uri: str, folder: Path) -> None:
+def _copy(uri: str, source: Store, folder: Path) -> None:
     filesystem, path = (
         fs.FileSystem.from_uri(uri)
         if "://" in uri
         else (fs.LocalFileSystem(), str(Path(uri).absolute()))
     )
-    fs.copy_files(
-        path, str(folder), source_filesystem=filesystem, destination_filesystem=fs.LocalFileSystem()
-    )
+    local = fs.LocalFileSystem()
+    try:
+        fs.copy_files(path, str(folder), source_filesystem=filesystem, destination_filesystem=local)
+    except FileNotFoundError as error:
+        # Spark removes the files of old batches, and renames new ones.
+        raise _changed(source) from error
 
 
 def _require_unchanged(checkpoint: SparkCheckpoint, source: Store, copied: Path) -> None:
@@ -316,10 +338,14 @@ def _require_unchanged(checkpoint: SparkCheckpoint, source: Store, copied: Path)
     for file in checkpoint.files:
         same = same and (copied / file.path).read_text("utf-8") == "\n".join(file.lines)
     if not same:
-        raise UsageError(
-            f"copy the checkpoint {source.path('')}: it changed meanwhile, so the query is running;"
-            " stop the query, and translate again"
-        )
+        raise _changed(source)
+
+
+def _changed(source: Store) -> UsageError:
+    return UsageError(
+        f"copy the checkpoint {source.path('')}: it changed meanwhile, so the query is running;"
+        " stop the query, and translate again"
+    )
 
 
 def _sync(folder: Path) -> None:

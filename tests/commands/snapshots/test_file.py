@@ -50,7 +50,7 @@ def test_a_snapshot_is_never_replaced(estate, path, tmp_path):
 
 def test_of_two_snapshots_at_once_none_is_lost(estate, tmp_path):
     """One gets the name, the other is told to take another one."""
-    path = tmp_path / "deep" / "at-once.snapshot"
+    path = tmp_path / "at-once.snapshot"
     snapshots = [replace(take(flow(), estate["B"], None), taken_at=str(n)) for n in range(8)]
 
     def write(snapshot: Snapshot) -> bool:

@@ -269,6 +269,14 @@ def test_repeating_translates_what_the_file_says_then(estate, tmp_path, monkeypa
         (["--spark-checkpoint", "missing"], "missing: no such folder, or it is empty"),
         (["--spark-checkpoint", ".", "-o", "x" * 300], "there is no file in `offsets`"),
         (["in.json", "--accept", "unproven"], "unproven"),
+        (["."], "a checkpoint with --spark-checkpoint"),
+        (["in.json", "-o", "mistyped/out.json"], "the folder mistyped does not exist"),
+        (["--spark-checkpoint", "c", "-o", "mistyped/c"], "the folder mistyped does not exist"),
+        (
+            ["--spark-checkpoint", ".", "--starting-offsets", "-o", "in.json"],
+            "in the checkpoint that is translated",
+        ),
+        (["in.json", "-o", ""], "is empty"),
     ],
 )
 def test_bad_usage_ends_with_status_2(tmp_path, monkeypatch, words, said):

@@ -79,7 +79,6 @@ class Snapshot:
         cannot be written."""
         folder = Folder(path.parent)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             # If two are written at once, only one gets the name.
             path.touch(0o600, exist_ok=False)
             try:
@@ -118,7 +117,10 @@ class Snapshot:
         except _NoSnapshot as error:
             why = str(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            why = "it is not a complete snapshot of tsoffset; take a new one"
+            why = (
+                "it is not a complete snapshot of tsoffset; give a file that `tsoffset snapshot`"
+                " wrote"
+            )
         raise UsageError(f"read snapshot, {path}: {why}")
 
     @classmethod

@@ -56,8 +56,8 @@ Exit status:
         "--output",
         "written",
         metavar="FILE",
-        help="Where the translation is written, in the form of the input; `-` is standard output."
-        "  [default: nothing is written]",
+        help="Where the translation is written, in the form of the input, in a folder that exists;"
+        " `-` is standard output.  [default: nothing is written]",
     ),
     click.option(
         "--accept",
@@ -101,9 +101,16 @@ def translate(
     from tsoffset.commands.translate.run import run_translate
     from tsoffset.offset_files.document import Document
     from tsoffset.offset_files.formats import read_flink
-    from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
-    from tsoffset.offset_files.spark_checkpoint import SparkCheckpoint, new_folder, read_checkpoint
+    from tsoffset.offset_files.reading import STANDARD, read_file, require_output
+    from tsoffset.offset_files.spark_checkpoint import (
+        SparkCheckpoint,
+        new_folder,
+        read_checkpoint,
+        require_outside,
+    )
 
+    if "" in (file, checkpoint, written):
+        raise UsageError("translate: the name of the input or of the output is empty")
     if sum(one is not None for one in (file, checkpoint, flink)) != 1:
         raise UsageError("translate: give one input: FILE, --spark-checkpoint or --flink")
     if starting_offsets and checkpoint is None:
@@ -119,8 +126,10 @@ def translate(
         if written == STANDARD:
             raise UsageError("translate: a migrated checkpoint is a folder; name it with -o")
         new_folder(written)
-    if file is not None and written is not None:
-        require_other_file(file, written)
+    elif written is not None:
+        require_output(file, written)
+        if checkpoint is not None and written != STANDARD:
+            require_outside(checkpoint, written)
 
     def read() -> Document | SparkCheckpoint:
         if checkpoint is not None:
