@@ -8,6 +8,7 @@ content.
 
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +20,21 @@ from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cycle import cycle
+from tsoffset.group_sync.no_match import no_match, why_no_match
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.rows import failed_row
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import log_warnings_only
-from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    GroupListings,
+    Position,
+    Precision,
+    Row,
+    TopicPartition,
+    Translated,
+)
 from tsoffset.offset_files.document import StoredOffset, is_offset, is_partition, is_topic
 from tsoffset.offset_files.translation import translate_stored
 from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey
@@ -57,15 +68,15 @@ def translate_offsets(
 
     Like MirrorMaker 2's `RemoteClusterUtils.translateOffsets`, but from the clusters themselves
     instead of checkpoints. Skipped partitions are omitted (`plan` says why). `flow` (`A->B`) may be
-    omitted if only one is enabled. Raises ConfigurationError, UsageError, ClusterUnreachable, and
-    TsoffsetError if something cannot be read.
+    omitted if only one is enabled. Raises ConfigurationError, UsageError (also if the source lists
+    no such group), ClusterUnreachable, and TsoffsetError if something cannot be read.
     """
     selection, settings = _one_flow(config, flow)
     found = {}
     with open_flow(settings, connect, selection.settings) as opened:
         commits = opened.commits([GroupWork(group)])
-        if not commits and group in opened.source.groups().share_groups:
-            raise UsageError(f"{group} is a share group, which has start offsets; use plan")
+        if not commits:
+            _require_consumer_group(opened.source.groups(), group, settings.source.alias)
         for one in opened.translate(commits):
             commit, position = one.commit, one.position
             answer = commit.verdict if position is None else position.translation.outcome
@@ -129,8 +140,8 @@ def plan(
     `flows` are the flows to run (default: all enabled ones; a string is one flow); `groups` and
     `topics` are regular expressions that narrow them. With `spark` the cycle runs on that session,
     which stays open and must not speculate; without it, in this process. An unreachable cluster is
-    a failed row without a group. Raises ConfigurationError, UsageError, and CycleFailed if Spark
-    gives up.
+    a failed row without a group. Raises ConfigurationError, UsageError (also if no group or
+    topic is selected), and CycleFailed if Spark gives up.
     """
     return _cycles(_selection(config, flows, groups, topics), spark, connect, commit=False)
 
@@ -175,6 +186,36 @@ def topics(
     return discover(_selection(config, flows, None, None).flows, connect)
 
 
+def _require_consumer_group(listings: GroupListings, group: str, cluster: str) -> None:
+    """Raise an error if the cluster does not list the group, so that a mistyped name is not taken
+    for a group without offsets."""
+    if group in listings.share_groups:
+        raise UsageError(f"{group} is a share group, which has start offsets; use plan")
+    if group not in listings.groups and listings.failures:
+        raise _error(listings.failures[0])
+    if group not in listings.groups:
+        raise UsageError(no_match(f"group on {cluster}", group, listings.groups))
+
+
+def _require_match(selection: Selection, connect: Connect) -> None:
+    """Raise UsageError if the configuration with `groups` and `topics` selects nothing of what the
+    sources list. Sources without any group are an error only with `groups` or `topics`."""
+    reasons = []
+    empty = True
+    for flow in selection.flows:
+        with connect(flow.source) as source:
+            listings = source.groups()
+            topics = None if selection.narrowing.topics is None else tuple(source.topics())
+        alias = flow.source.alias
+        why = why_no_match(selection, flow, alias, listings.groups, topics)
+        if listings.failures or why is None:
+            return
+        reasons.append(why)
+        empty = empty and not listings.groups
+    if selection.narrowing.narrows or not empty:
+        raise UsageError(" ".join(dict.fromkeys(reasons)))
+
+
 def _error(failed: Failed) -> TsoffsetError:
     away = failed.kind is FailureKind.UNREACHABLE
     return ClusterUnreachable(failed.message) if away else TsoffsetError(failed.message)
@@ -213,6 +254,9 @@ def _cycles(
             rows += _run_in_process(selection, flow, connect, commit=commit)
         else:
             rows += _on_spark(selection, flow, connect, spark, commit=commit)
+    if not rows:
+        with suppress(ClusterUnreachable):
+            _require_match(selection, connect)
     return rows
 
 

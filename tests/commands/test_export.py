@@ -75,6 +75,13 @@ def test_a_group_behind_markers_alone_is_not_moved_back(estate):
     assert left_out(replace(row, current_target_offset=101)) == "already committed"
 
 
+def test_an_unknown_group_is_named_as_it_was_given(tmp_path):
+    """Not as the expression that it becomes."""
+    estate = mirrored_estate(10, billing=5)
+    said = in_memory(estate, tmp_path, "export", "--group", "bil.*").stderr
+    assert "No group on A matches `bil.*`." in said
+
+
 def test_a_file_is_for_one_cluster(tmp_path):
     """Offsets of two clusters in one file would be set on the wrong one; one group goes with no
     choice of groups."""

@@ -1,11 +1,11 @@
-"""PartitionQuestions a person before something is committed."""
+"""Questions to a person before something is committed."""
 
 import os
 import pty
 
 import pytest
 
-from tests.invoking import logging_kept
+from tests.invoking import invoke, logging_kept
 from tsoffset.commands.options import command, confirm
 
 
@@ -44,3 +44,10 @@ def test_an_answer_that_never_comes_is_an_interruption(commits, told, monkeypatc
         with pytest.raises(SystemExit, match="130"):
             asking.main([])
     assert capsys.readouterr().err.endswith(f"{told}\n")
+
+
+def test_a_mistyped_word_is_met_with_similar_ones():
+    """A long list of words is shown as they are written, with the likely ones at its end."""
+    said = invoke("plan", "-c", __file__, "--reason", "target_ahed").stderr
+    assert "'NO_PROOF'" in said
+    assert "Did you mean `TARGET_AHEAD`" in said

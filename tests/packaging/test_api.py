@@ -72,7 +72,6 @@ def test_offsets_of_a_group_are_translated_and_nothing_is_committed(estate, file
     found = tsoffset.translate_offsets(file, "billing", connect=estate.connect)
     assert found == {ORDERS: tsoffset.TranslatedOffset(440, "noted", 40, Precision.EXACT, 0)}
     assert not estate["B"].commits
-    assert tsoffset.translate_offsets(file, "nobody", connect=estate.connect) == {}
     assert tsoffset.translate_offsets(file, "astray", connect=estate.connect) == {}
     estate.commit("shared", "orders", 40, type=GroupType.SHARE)
     with pytest.raises(UsageError, match="is a share group"):
@@ -109,6 +108,30 @@ def test_a_flow_that_is_only_planned_commits_nothing(estate, tmp_path):
     rows = tsoffset.sync(file, connect=estate.connect)
     assert row_of(rows, "billing").outcome is OutcomeKind.WOULD_COMMIT
     assert not estate["B"].commits
+
+
+def test_a_name_that_matches_nothing_is_an_error(estate, file, tmp_path):
+    """An empty answer would say that the group has no offset. Only a source that lists all of its
+    groups can tell that a name is wrong."""
+    near = "on A matches `biling`. Did you mean `billing`?"
+    for function in (tsoffset.plan, tsoffset.sync):
+        with pytest.raises(UsageError, match="No group " + re.escape(near)):
+            function(file, groups="biling", connect=estate.connect)
+        with pytest.raises(UsageError, match="No topic on A matches `ordrs`"):
+            function(file, topics="ordrs", connect=estate.connect)
+    with pytest.raises(UsageError, match="No group " + re.escape(near)):
+        tsoffset.translate_offsets(file, "biling", connect=estate.connect)
+    lists = properties_file(tmp_path, nowhere(), nowhere(), "groups = biling")
+    with pytest.raises(UsageError, match="select none of them. Did you mean `billing`"):
+        tsoffset.plan(lists, connect=estate.connect)
+    file = properties_file(tmp_path, nowhere(), nowhere())
+    assert tsoffset.plan(file, connect=Estate().connect) == []
+    estate.write("payments", 1)
+    assert tsoffset.plan(file, groups="billing", topics="payments", connect=estate.connect) == []
+    late = Failed(FailureKind.TIMEOUT, "list groups of broker 0: late")
+    estate["A"].fail(late, verb=Verb.GROUPS, broker=0)
+    with pytest.raises(TsoffsetError, match="late"):
+        tsoffset.translate_offsets(file, "biling", connect=estate.connect)
 
 
 def test_what_a_configuration_warns_of_is_a_warning(estate, tmp_path):

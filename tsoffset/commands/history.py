@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command, seconds
-from tsoffset.commands.scope import no_match
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, Words, command, seconds
 from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
+from tsoffset.group_sync.no_match import no_match
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, plural
 from tsoffset.terminal.tables import Column, table
@@ -77,7 +77,7 @@ Exit status:
     click.argument(
         "question",
         required=False,
-        type=click.Choice(["stuck", "worst", "accuracy"], case_sensitive=False),
+        type=Words(["stuck", "worst", "accuracy"], case_sensitive=False),
     ),
     selects=False,
 )

@@ -10,8 +10,8 @@ import click
 from rich.text import Text
 
 from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, Option, command, flag, only_flow
-from tsoffset.commands.scope import did_you_mean
 from tsoffset.errors import UsageError
+from tsoffset.group_sync.no_match import did_you_mean
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.report import head

@@ -175,12 +175,22 @@ def choice(
     kind = type(default)
     return click.option(
         name,
-        type=click.Choice([word.value for word in words or kind], case_sensitive=False),
+        type=Words([word.value for word in words or kind], case_sensitive=False),
         default=default.value,
         show_default=True,
         callback=lambda _context, _option, word: kind(word),
         help=text,
     )
+
+
+class Words(click.Choice[str]):
+    """One of these words. The error shows them as they are written, and the most similar ones."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        from tsoffset.group_sync.no_match import did_you_mean
+
+        near = did_you_mean(str(value), self.choices)
+        return f"{value!r} is not one of {', '.join(map(repr, self.choices))}.{near}"
 
 
 class _Directory(click.Path):
@@ -196,7 +206,7 @@ class _OutputFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from tsoffset.stores import is_missing
 
-        path = super().convert(value, param, ctx)
+        path: Any = super().convert(value, param, ctx)
         if is_missing(path.parent):
             self.fail(f"The folder {str(path.parent)!r} does not exist. Create it first.")
         return path
@@ -263,7 +273,7 @@ OUTCOME = click.option(
     "--outcome",
     "outcomes",
     multiple=True,
-    type=click.Choice([kind.value for kind in OutcomeKind], case_sensitive=False),
+    type=Words([kind.value for kind in OutcomeKind], case_sensitive=False),
     help="Print only rows with this outcome; may be given several times. The command still"
     " processes all rows, and its summary and exit status count all of them.",
 )
@@ -271,7 +281,7 @@ REASON = click.option(
     "--reason",
     "reasons",
     multiple=True,
-    type=click.Choice([one.value for one in (*Reason, *FailureKind)], case_sensitive=False),
+    type=Words([one.value for one in (*Reason, *FailureKind)], case_sensitive=False),
     metavar="REASON",
     help="Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
 )

@@ -1,24 +1,20 @@
 """Whether a command's options and the configuration's lists match anything. If not, the command
 ends as bad usage before it does anything, and names similar groups or topics."""
 
-import difflib
-from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.narrowing import expression, written_groups, written_topics
-from tsoffset.flow.patterns import matches
+from tsoffset.flow.narrowing import written_groups, written_topics
+from tsoffset.group_sync.no_match import why_no_match
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Failed, FailureKind, GroupListings, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import abridge, plural
+from tsoffset.terminal.output import abridge
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import FlowSettings
-
-_SHOWN = 3
 
 
 def require_match(
@@ -49,8 +45,7 @@ def require_match(
         except ClusterUnreachable as error:
             sides = {one.name: (one.source, one.target) for one in selection.flows}
             return {name: error for name, both in sides.items() if settings in both}
-        subject = f"Cluster {settings.alias}"
-        why = _why_empty(selection, flow, subject, listings.groups, topics)
+        why = why_no_match(selection, flow, settings.alias, listings.groups, topics)
         if listings.failures or why is None:
             return {}
         reasons.append(why)
@@ -106,67 +101,3 @@ def _is_unseen(answer: TopicDescription | Failed | None) -> bool:
     return isinstance(answer, Failed) and (
         answer.missing or answer.kind is FailureKind.AUTHORIZATION
     )
-
-
-def no_match(noun: str, wanted: str, names: Collection[str]) -> str:
-    return f"No {noun} matches `{wanted}`.{did_you_mean(wanted, names)}"
-
-
-def did_you_mean(wanted: str, names: Collection[str]) -> str:
-    """A question with the most similar names, to follow a sentence; empty if there are none."""
-    by_lower = {name.lower(): name for name in sorted(names)}
-    close = difflib.get_close_matches(wanted.lower(), by_lower, n=_SHOWN)
-    close += [name for name in by_lower if wanted.lower() in name and name not in close]
-    shown = " or ".join(f"`{by_lower[name]}`" for name in close[:_SHOWN])
-    return f" Did you mean {shown}?" if shown else ""
-
-
-def _why_empty(
-    selection: "Selection",
-    flow: "FlowSettings",
-    subject: str,
-    groups: Collection[str],
-    topics: Collection[str] | None,
-) -> str | None:
-    """`topics` is None if the command does not narrow them."""
-    from tsoffset.cycle.source_commits import renamings_of, selected_groups
-
-    if not groups:
-        return (
-            f"{subject} shows this user no consumer groups: check its addresses, and that"
-            " this user has DESCRIBE on its groups."
-        )
-    # As the configuration has it, without --groups and --topics.
-    whole = selection.settings.flow(flow.name)
-    selected, broken = selected_groups(flow, groups)
-    if not (selected or broken):
-        passing, _ = selected_groups(whole, groups)
-        return _no_name("group", selection.narrowing.groups, subject, groups, passing, whole)
-    if topics is None:
-        return None
-    renamings, failed = renamings_of(flow, topics)
-    if failed or any(renamings.values()):
-        return None
-    of_whole, _ = renamings_of(whole, topics)
-    passing = [topic for topic, renaming in of_whole.items() if renaming is not None]
-    return _no_name("topic", selection.narrowing.topics, subject, topics, passing, whole)
-
-
-def _no_name(
-    noun: str,
-    wanted: str | None,
-    subject: str,
-    every: Collection[str],
-    passing: Sequence[str],
-    flow: "FlowSettings",
-) -> str:
-    lists = f"`{noun}s` and `{noun}s.exclude` of flow {flow.name}"
-    if wanted is not None:
-        pattern = expression(f"--{noun}s", wanted)
-        left_out = sorted(name for name in every if matches(pattern, name))
-        if not left_out:
-            return no_match(noun, wanted, passing)
-        shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
-        return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
-    near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
-    return f"{subject} has {plural(len(every), noun)}, but {lists} select none of them.{near}"

@@ -84,6 +84,12 @@ def whole_name(name: str) -> str:
     return _SIGNS.sub(r"\\\g<0>", name)
 
 
+def literal_name(pattern: str) -> str | None:
+    """The name of which `whole_name` makes this expression; None if there is none."""
+    name = re.sub(r"\\(.)", r"\1", pattern)
+    return name if whole_name(name) == pattern else None
+
+
 def written_groups(chooser: GroupFilter) -> WrittenNames:
     """The group names that a filter lists literally; none for a custom class."""
     return _names_written(chooser, chooser.should_replicate_group)

@@ -354,6 +354,8 @@ def test_an_unknown_group_is_bad_usage_and_names_near_ones():
     assert refusal(estate, group="billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
     assert refusal(estate, group="EU").endswith(" Did you mean `Billing-EU`?")
     assert refusal(estate, group="xyz").endswith("A lists 2 groups.")
+    estate.commit("xyz", "A.orders", 5, on="B")
+    assert "it exists on B, whose offsets" in refusal(estate, group="xyz")
 
 
 def test_a_group_that_is_left_out_is_bad_usage():
@@ -409,7 +411,7 @@ def test_of_several_flows_those_that_have_the_group_are_explained():
     assert [one.row.flow for one in found.explanations] == ["A->B", "A->C"]
     assert found.left_out == [
         "flow B->A: group billing does not exist on B, or this user may not DESCRIBE it; B lists 0"
-        " groups."
+        " groups; it exists on A, whose offsets this flow does not translate."
     ]
     assert found.exit_status == 0
     assert refusal(estate, *flows, group="audit").count("group audit does not exist on") == 3

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from tsoffset.cluster import Connect, all_failed, committed_columns
 from tsoffset.commands.explain.reasons import explain_outcome
 from tsoffset.commands.explain.trace import Explanation, Trace
-from tsoffset.commands.scope import did_you_mean
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings, reverse_of
 from tsoffset.group_sync.commit import commit_groups
+from tsoffset.group_sync.no_match import did_you_mean
 from tsoffset.group_sync.open_flow import OpenFlow, open_flow
 from tsoffset.group_sync.rows import failed_row
 from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
@@ -128,11 +128,13 @@ def _preflight(opened: OpenFlow, group: str, listings: GroupListings) -> Preflig
     flow, alias = opened.settings, opened.source.alias
     listed = listings.groups.get(group)
     if listed is None and not listings.failures:
-        raise _NothingToExplain(
+        why = (
             f"flow {flow.name}: group {group} does not exist on {alias}, or this user may not"
-            f" DESCRIBE it; {alias} lists {plural(len(listings.groups), 'group')}."
-            f"{did_you_mean(group, listings.groups)}"
+            f" DESCRIBE it; {alias} lists {plural(len(listings.groups), 'group')}"
         )
+        if group in opened.target.groups().groups:
+            why += f"; it exists on {flow.target.alias}, whose offsets this flow does not translate"
+        raise _NothingToExplain(f"{why}.{did_you_mean(group, listings.groups)}")
     type_ = GroupType.UNKNOWN if listed is None else listed.type
     listing = GroupListings({group: GroupListing(group, type_, None)})
     start = preflight(flow, opened.source, opened.target, list_groups=lambda: listing)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.options import confirm, only_flow
-from tsoffset.commands.scope import no_match, require_match
+from tsoffset.commands.scope import require_match
 from tsoffset.commands.snapshots.file import Snapshot, default_path, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan
 from tsoffset.config.selection import Selection, plan_only_notice
@@ -26,6 +26,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.log_ranges import with_log_ranges
+from tsoffset.group_sync.no_match import no_match
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.same_logs import (
     is_same_topic,
