@@ -194,7 +194,7 @@ def _require_consumer_group(listings: GroupListings, group: str, cluster: str) -
     if group not in listings.groups and listings.failures:
         raise _error(listings.failures[0])
     if group not in listings.groups:
-        raise UsageError(no_match(f"group on {cluster}", group, listings.groups))
+        raise UsageError(no_match(f"group listed by {cluster}", group, listings.groups))
 
 
 def _require_match(selection: Selection, connect: Connect) -> None:

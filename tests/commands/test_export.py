@@ -79,7 +79,7 @@ def test_an_unknown_group_is_named_as_it_was_given(tmp_path):
     """Not as the expression that it becomes."""
     estate = mirrored_estate(10, billing=5)
     said = in_memory(estate, tmp_path, "export", "--group", "bil.*").stderr
-    assert "No group on A matches `bil.*`." in said
+    assert "No group listed by A matches `bil.*`." in said
 
 
 def test_a_file_is_for_one_cluster(tmp_path):

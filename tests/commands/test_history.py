@@ -13,6 +13,7 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tsoffset.commands import history
 from tsoffset.errors import UsageError
+from tsoffset.stores import Folder
 from tsoffset.terminal.output import Format, Output
 
 
@@ -44,6 +45,14 @@ def test_what_cannot_be_asked_is_bad_usage(config, words, said):
     result = invoke("history", "-c", str(config), *words)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+def test_a_folder_without_history_is_told_from_a_time_without_cycles(tmp_path):
+    """A mistyped `history.dir` is not corrected by --since."""
+    root = Folder(tmp_path / "history")
+    assert "holds no history: check `history.dir`" in history._why_empty("history", root)
+    (tmp_path / "history/cycles/flow=A-%3EB").mkdir(parents=True)
+    assert "no cycle in that time range" in history._why_empty("history", root)
 
 
 ANSWER = pa.table(

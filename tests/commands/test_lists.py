@@ -13,13 +13,16 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
+from tests.memory_flows import Estate, mirrored_estate
 from tests.serving import ServedFlows
 from tsoffset.commands.cycles import flow_cycles
 from tsoffset.config.selection import Selector
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import ServerSettings
+from tsoffset.model import Failed, FailureKind
 from tsoffset.stores import Folder
 from tsoffset.terminal.notices import Notices
+from tsoffset.testing.memory_cluster import Verb
 
 
 @pytest.fixture
@@ -29,8 +32,8 @@ def file(tmp_path) -> Path:
     return properties_file(tmp_path, "a:1", "b:1", state, silent, "A->B.topics = orders, clicks")
 
 
-def change(file: Path, *words: str, status: int = 0) -> str:
-    result = invoke("lists", "-c", str(file), *words)
+def change(file: Path, *words: str, status: int = 0, estate: Estate | None = None) -> str:
+    result = invoke("lists", "-c", str(file), *words, connect=(estate or Estate()).connect)
     assert result.exit_code == status, result.output
     return result.output
 
@@ -58,6 +61,23 @@ def test_entries_are_added_and_taken_out(file):
     assert [takes(topic) for topic in ("orders", "clicks", "audit-eu")] == [True, False, True]
     assert not flow.group_filter.should_replicate_group("batch-1")
     assert flow.group_filter.should_replicate_group("billing")
+
+
+def test_an_added_entry_that_matches_nothing_is_named_with_similar_names(file):
+    """A mistyped exclusion excludes nothing. It is saved: the group may be created later, and a
+    source that does not list all of its groups cannot tell."""
+    estate = mirrored_estate(1, billing=1)
+    words = ("--groups-exclude-add", "biling", "--topics-add", "order.*", "--groups-add", "bill.*")
+    said = " ".join(change(file, *words, estate=estate).split())
+    assert said.count(" matches `") == 1
+    assert "No group listed by A matches `biling`. Did you mean `billing`?" in said
+    assert "remove it with --groups-exclude-remove" in said
+    assert rows(file)["groups.exclude"]["added"] == "biling"
+    failed = Failed(FailureKind.TIMEOUT, "list groups of broker 0: late")
+    estate["A"].fail(failed, verb=Verb.GROUPS, broker=0)
+    assert " matches `" not in change(file, "--groups-add", "sarch", estate=estate)
+    estate["A"].unreachable = True
+    assert " matches `" not in change(file, "--topics-add", "odrers", estate=estate)
 
 
 def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file):

@@ -206,7 +206,7 @@ def test_a_daemon_that_matches_nothing_says_so_and_runs(estate, tmp_path, monkey
     for groups in ("biling", "billing", None):
         warn_of_no_match(Selector(file, (), groups, None).select(), Notices())
     (said,) = capsys.readouterr().err.splitlines()
-    assert "No group on A matches `biling`. Did you mean `billing`?" in said
+    assert "No group listed by A matches `biling`. Did you mean `billing`?" in said
 
 
 def test_an_empty_answer_of_history_is_not_about_an_unknown_group(estate, tmp_path):

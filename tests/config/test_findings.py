@@ -302,6 +302,7 @@ def test_sparks_own_security_is_sparks():
         ("A.consumer.isolation.levle = x", "Did you mean `A.consumer.isolation.level`?"),
         ("A->B.source.admin.request.timeout.sm = 1", "Did you mean `A->B.source.admin.request"),
         ("translation.profe = content", "Did you mean `translation.proof`?"),
+        ("listeners.raed.token = x", "Did you mean `listeners.read.token`?"),
         ("history.dri = x", "Did you mean `history.dir`?"),
         ("qqqqqqqq = 1", "it has no effect"),
         ("C.bootstrap.servers = c:1", "C is not among `clusters`"),

@@ -145,6 +145,7 @@ def test_a_filter_of_ones_own_may_give_lists_another_meaning():
     [
         ("replication.policy.class", "com.example.MyPolicy", "is a Java class"),
         ("replication.policy.class", IDENTITY_POLICY[:-1], f"Did you mean `{IDENTITY_POLICY}`?"),
+        ("replication.policy.class", "IdentityReplicationPolicy", f"mean `{IDENTITY_POLICY}`?"),
         (
             "replication.policy.class",
             "org.apache.kafka.connect.mirror.LegacyReplicationPolicy",

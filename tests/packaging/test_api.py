@@ -113,16 +113,16 @@ def test_a_flow_that_is_only_planned_commits_nothing(estate, tmp_path):
 def test_a_name_that_matches_nothing_is_an_error(estate, file, tmp_path):
     """An empty answer would say that the group has no offset. Only a source that lists all of its
     groups can tell that a name is wrong."""
-    near = "on A matches `biling`. Did you mean `billing`?"
+    near = "listed by A matches `biling`. Did you mean `billing`?"
     for function in (tsoffset.plan, tsoffset.sync):
         with pytest.raises(UsageError, match="No group " + re.escape(near)):
             function(file, groups="biling", connect=estate.connect)
-        with pytest.raises(UsageError, match="No topic on A matches `ordrs`"):
+        with pytest.raises(UsageError, match="No topic listed by A matches `ordrs`"):
             function(file, topics="ordrs", connect=estate.connect)
     with pytest.raises(UsageError, match="No group " + re.escape(near)):
         tsoffset.translate_offsets(file, "biling", connect=estate.connect)
     lists = properties_file(tmp_path, nowhere(), nowhere(), "groups = biling")
-    with pytest.raises(UsageError, match="select none of them. Did you mean `billing`"):
+    with pytest.raises(UsageError, match=r"select none of them\. Did you mean `billing`"):
         tsoffset.plan(lists, connect=estate.connect)
     file = properties_file(tmp_path, nowhere(), nowhere())
     assert tsoffset.plan(file, connect=Estate().connect) == []

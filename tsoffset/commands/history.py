@@ -143,13 +143,23 @@ def history(
         _require_known_group(settings, flows, groups)
     _print(rows, output)
     if not opened.files:
-        notices.warning(
-            "history_empty",
-            f"{directory} has no cycle in that time range: keep `tsoffset run` running with this"
-            " history.dir, or look further back with --since.",
-        )
+        notices.warning("history_empty", _why_empty(directory, root))
     notices.note(f"{plural(len(rows), 'row')} from {plural(opened.files, 'file')} of history")
     return 0
+
+
+def _why_empty(directory: str, root: "Store") -> str:
+    from tsoffset.history.files import flows
+
+    if not flows(root):
+        return (
+            f"{directory} holds no history: check `history.dir`, and keep `tsoffset run` running"
+            " with it."
+        )
+    return (
+        f"{directory} has no cycle in that time range: keep `tsoffset run` running with this"
+        " history.dir, or look further back with --since."
+    )
 
 
 def _require_known_group(settings: "Settings", flows: Sequence[str], groups: str) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ import click
 from rich.text import Text
 
 from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, Option, command, flag, only_flow
-from tsoffset.errors import UsageError
-from tsoffset.group_sync.no_match import did_you_mean
+from tsoffset.errors import TsoffsetError, UsageError
+from tsoffset.flow.patterns import compile_list, matches
+from tsoffset.group_sync.no_match import did_you_mean, no_match
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.report import head
@@ -77,7 +79,7 @@ def lists(
 
     Changes are saved in `state.dir`, not in the configuration file, and apply to every command that
     uses the same file. A running `tsoffset run` applies them in its next cycle, and this command
-    asks it to confirm that. Commits nothing and connects to no cluster.
+    asks it to confirm that. Warns if an added entry matches nothing on the source. Commits nothing.
     """
     status = 0
     if reset or any(entries.values()):
@@ -118,9 +120,41 @@ def _change(
     notices.configuration_warnings(
         [one for one in selection.settings.warnings if one not in before]
     )
+    _warn_of_no_match(flow, entries, notices)
     deadline = time.monotonic() + 2 * seconds_between_looks(directory)
     server = selection.settings.server
     return selection, _confirm_applied(server, flow.name, changed, notices, deadline)
+
+
+def _warn_of_no_match(
+    flow: "FlowSettings", entries: Mapping[str, Sequence[str]], notices: Notices
+) -> None:
+    """Warn of added entries that match no group or topic on the source: a mistyped exclusion
+    excludes nothing. Entries are not checked if the source cannot be read."""
+    from tsoffset.kafka import kafka_cluster
+
+    added = [(key, text) for key in _KEYS for text in entries[f"{key.replace('.', '_')}_add"]]
+    if not added:
+        return
+    alias = flow.source.alias
+    with (
+        suppress(TsoffsetError),
+        notices.progress(f"connecting to {alias}"),
+        kafka_cluster(flow.source) as source,
+    ):
+        listings = source.groups()
+        groups = None if listings.failures else [*listings.groups]
+        for key, text in added:
+            noun = "group" if key.startswith("groups") else "topic"
+            names = groups if noun == "group" else [*source.topics()]
+            pattern = compile_list((text.strip(),))
+            if names is not None and not any(matches(pattern, name) for name in names):
+                notices.warning(
+                    "entry_matches_nothing",
+                    f"{no_match(f'{noun} listed by {alias}', text, names)} The entry is saved in"
+                    f" `{key}`, in case such a {noun} is created. If it is mistyped, remove it with"
+                    f" --{key.replace('.', '-')}-remove.",
+                )
 
 
 def _confirm_applied(

@@ -69,7 +69,7 @@ _OF_OTHERS = {
         connect.protocol plugin.path plugin.discovery heartbeat.interval.ms session.timeout.ms
         rebalance.timeout.ms scheduled.rebalance.max.delay.ms task.shutdown.graceful.timeout.ms
         topic.tracking.* worker.* inter.worker.* rest.* admin.listeners admin.listeners.*
-        listeners.* access.control.* response.http.headers.config
+        listeners.https.* access.control.* response.http.headers.config
     """,
     "Where Kafka Connect's worker keeps its state.": """
         offsets.storage.topic offset.storage.* config.storage.* status.storage.*

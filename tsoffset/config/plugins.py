@@ -149,7 +149,8 @@ def _module_and_attribute(plugin: Plugin[T], name: str) -> tuple[str, str]:
     module_name, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     if not module_name or not attribute:
         raise UnusablePlugin(
-            f"is no entry point in {plugin.entry_point_group} and no class; {_how_to_write(plugin)}"
+            f"is no entry point in {plugin.entry_point_group} and no class"
+            f"{_meant(plugin, MIRROR_PACKAGE + name)} {_how_to_write(plugin)}"
         )
     return module_name, attribute
 
@@ -160,9 +161,13 @@ def _no_module(plugin: Plugin[T], name: str, module_name: str) -> UnusablePlugin
         if name.startswith(_JAVA_ROOTS)
         else f"there is no Python module {module_name}"
     )
+    return UnusablePlugin(f"{what}{_meant(plugin, name)} {_how_to_write(plugin)}")
+
+
+def _meant(plugin: Plugin[T], name: str) -> str:
+    """The link to the next sentence, with the Java name that may be meant."""
     slips = difflib.get_close_matches(name, plugin.own, n=1, cutoff=_SLIP)
-    meant = f". Did you mean `{slips[0]}`? Otherwise" if slips else ";"
-    return UnusablePlugin(f"{what}{meant} {_how_to_write(plugin)}")
+    return f". Did you mean `{slips[0]}`? Otherwise" if slips else ";"
 
 
 def _how_to_write(plugin: Plugin[T]) -> str:

@@ -74,7 +74,7 @@ def _no_name(
         wanted = literal_name(wanted) or wanted
         left_out = sorted(name for name in every if matches(pattern, name))
         if not left_out:
-            return no_match(f"{noun} on {cluster}", wanted, passing)
+            return no_match(f"{noun} listed by {cluster}", wanted, passing)
         shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
         return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
     near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
