@@ -211,7 +211,7 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again():
     ]
     rest = (
         "; 3 not ready (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
-        "records; 3 group-partitions without a usable offset on the target"
+        "records; 3 group-partitions without a known usable offset on the target"
     )
     assert (
         tally_of(rows_table(rows))
@@ -231,7 +231,7 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again():
         .endswith(
             "0 failed; now 1 of 5 groups ready, re-reading at most 0 records; 4 not ready "
             "(1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD, 1 would_commit), re-reading at most 32 "
-            "records; 3 group-partitions without a usable offset on the target. After a sync: 2 "
-            f"of 5 groups ready, re-reading at most 12 records{rest}"
+            "records; 3 group-partitions without a known usable offset on the target. After a "
+            f"sync: 2 of 5 groups ready, re-reading at most 12 records{rest}"
         )
     )

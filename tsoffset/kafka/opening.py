@@ -32,7 +32,7 @@ from tsoffset.kafka.client_settings import ClientSettings
 from tsoffset.kafka.loop import Loop, wait_until
 from tsoffset.kafka.security.failures import LoginFailed, TlsFailed
 from tsoffset.kafka.security.logins import Exchange, Logins
-from tsoffset.kafka.security.tls import context, explain_failure
+from tsoffset.kafka.security.tls import context, explain_failure, is_no_tls
 from tsoffset.version import __version__
 
 _CLOSED = (ssl.SSLEOFError, ConnectionError)
@@ -175,7 +175,9 @@ class Opener:
             # A broker that starts or stops does this, and one that expects no TLS.
             raise KafkaConnectionError("closed in the handshake of TLS") from None
         except ssl.SSLError as error:
-            raise TlsFailed(explain_failure(error)) from None
+            # No setting of TLS helps against an address that does not speak it.
+            kind = KafkaConnectionError if is_no_tls(error) else TlsFailed
+            raise kind(explain_failure(error)) from None
         except OSError as error:
             raise KafkaConnectionError(explain_failure(error)) from None
 

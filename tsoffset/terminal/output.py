@@ -129,8 +129,8 @@ def csv_line(values: Iterable[Any]) -> str:
 class Readiness:
     """How many groups can move to the target. `reread` is the most records that the consumers of
     ready groups re-read if they move, `reread_others` the same for the other groups. `not_in_place`
-    counts groups that are not ready by reason, `unusable` their group-partitions without a usable
-    target offset."""
+    counts groups that are not ready by reason, `unusable` their group-partitions without a known
+    usable target offset."""
 
     groups: int
     reread: int
@@ -149,8 +149,8 @@ class Readiness:
                 words += f", re-reading at most {plural(self.reread_others, 'record')}"
         if self.unusable:
             words += (
-                f"; {plural(self.unusable, 'group-partition')} without a usable offset on the "
-                "target"
+                f"; {plural(self.unusable, 'group-partition')} without a known usable offset on the"
+                " target"
             )
         return words
 

@@ -153,6 +153,17 @@ def test_a_flow_in_which_nothing_can_be_synced_is_an_error(the_flow, there, told
     assert (ERROR, "topics") not in worst(some)
 
 
+def test_originals_on_the_same_cluster_are_no_copies_under_other_names(monkeypatch):
+    """Both sides with the addresses of one cluster: the replicator's naming is not to blame."""
+    source, target = filled("A", "orders"), filled("B", "orders")
+    commit(source, "billing", "orders")
+    monkeypatch.setattr(target, "describe", source.describe)
+    result = checked(flow(), source, target)
+    assert "A and B are the same cluster" in found(result, "cluster ids").finding
+    finding = found(result, "topics", ERROR)
+    assert "IdentityReplicationPolicy" not in finding.finding + finding.remedy
+
+
 def test_a_missing_copy_names_the_groups_that_are_skipped():
     """A source topic that groups read and that the target lacks is a warning: TARGET_MISSING
     is a skip, and skips are well."""

@@ -116,13 +116,19 @@ def _openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
+def is_no_tls(error: OSError) -> bool:
+    """Whether the other side answered, but not in TLS."""
+    reason = error.reason if isinstance(error, ssl.SSLError) else None
+    return reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+
+
 def explain_failure(error: OSError, owner: str = "the broker's") -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
         return f"the client certificate is not accepted ({_words(reason)})"
-    if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+    if is_no_tls(error):
         return "the other side does not speak TLS"
     return _words(reason) or error.strerror or str(error)
 

@@ -105,7 +105,7 @@ function failover(flow, answer, now) {
       flow.last_cycle && !flow.last_cycle.reached ? h("li", {}, "as of the last cycle that reached both clusters") : null,
       totals.pairs > totals.consumer_lag_unknown
         ? h("li", {}, "consumers are ", h("b", {}, many(totals.consumer_lag, "record")), ` behind on ${plain(flow.source)}`) : null,
-      unknown ? h("li", {}, h("b", {}, many(unknown, "partition")), " without a usable offset on the target") : null));
+      unknown ? h("li", {}, h("b", {}, many(unknown, "partition")), " without a known usable offset on the target") : null));
 }
 
 function figures(flow, now) {
