@@ -112,6 +112,22 @@ def test_with_the_source_error_a_group_that_was_reset_has_no_age(failing_over, t
     )
 
 
+def test_what_a_command_has_committed_since_the_last_recorded_cycle_is_known(
+    failing_over, tmp_path
+):
+    """`sync` and `failover` write the state, and no history."""
+    estate, past, cache = failing_over.estate, Past(tmp_path / "history"), FlowCache()
+    past.keep(*estate.sync())
+    estate.commit("billing", "orders", 70)
+    estate.sync(cache=cache)
+    StateFile(str(failing_over.directory), "A->B").save(cache)
+    assert failing_over.run_without_source(past) == 3
+    billing = failing_over.rows["billing"]
+    assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:110", "orders-0:70")
+    assert billing["age_seconds"] is None
+    assert "skip" not in billing["message"]
+
+
 @pytest.mark.parametrize("reason", [*Reason, *FailureKind, "NO_COMMIT"])
 def test_no_next_step_needs_a_lost_source_at_once(reason):
     """Only `failover` works without it."""

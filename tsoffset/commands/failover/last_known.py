@@ -37,7 +37,8 @@ class KnownOffset:
     translates, and when it was last in sync (seconds since 1970 UTC; None if unknown). `reason` and
     `translation` (a target offset) are those of the last cycle. The state has no reasons. Instead
     it has `translation_to`: the highest target offset at which the group resumes at the same record
-    as at `translation`."""
+    as at `translation`. An offset of the history has that of the state as `in_state`: commands
+    write no history."""
 
     target_offset: int | None
     source: TopicPartition
@@ -46,9 +47,14 @@ class KnownOffset:
     reason: str | None = None
     translation: int | None = None
     translation_to: int | None = None
+    in_state: "KnownOffset | None" = None
 
-    def with_reason(self, committed: int) -> "KnownOffset":
-        """Add the reason that the state implies if `committed` is past the translation."""
+    def of(self, committed: int) -> "KnownOffset":
+        """What is known if the group has `committed`, with the reason that the state implies if
+        that is past the translation."""
+        state = self.in_state
+        if state is not None and state.target_offset == committed != self.target_offset:
+            return state.of(committed)
         if self.translation_to is None or committed <= self.translation_to:
             return self
         if committed == self.target_offset:
@@ -63,13 +69,19 @@ KnownPairs = Mapping[str, Mapping[TopicPartition, KnownOffset]]
 
 def known_pairs(settings: Settings, flow: FlowSettings) -> tuple[KnownPairs, list[Failed], bool]:
     """Return what past cycles know of the group-partitions that the flow selects: from the history,
-    or from the state if there is no history. Also return a failure for each topic for which a
-    user's class raised an error, and whether the history was used. The state lacks group-partitions
-    without a translation."""
+    and from the state if there is no history, or if a command has committed since. Also return a
+    failure for each topic for which a user's class raised an error, and whether the history was
+    used. The state lacks group-partitions without a translation."""
     found: defaultdict[str, dict[TopicPartition, KnownOffset]] = defaultdict(dict)
     history = settings.history.directory
     last = None if history is None else last_known(history, flow.name)
-    recorded = [*(_of_state(settings, flow) if last is None else _of_history(last[0]))]
+    recorded = [*_of_state(settings, flow)]
+    if last is not None:
+        of_state = {(group, one.source): one for group, one in recorded}
+        recorded = [
+            (group, replace(one, in_state=of_state.get((group, one.source))))
+            for group, one in _of_history(last[0])
+        ]
     renamings, unnamed = renamings_of(flow, sorted({one.source.topic for _, one in recorded}))
     for group, one in recorded:
         if (renaming := renamings[one.source.topic]) is not None:
@@ -162,7 +174,7 @@ def judge_unverified(
             is_active = group in listings and listings[group].active
             # If another client has set the offset since then, past cycles say nothing about it.
             seen = {
-                partition: known_of[partition].with_reason(offset)
+                partition: known_of[partition].of(offset)
                 for partition, offset in commits.items()
                 if partition in known_of
             }
