@@ -18,7 +18,7 @@ from tsoffset.offset_files.document import (
     is_topic,
     parse_error,
 )
-from tsoffset.terminal.output import csv_line
+from tsoffset.terminal.output import csv_line, plural
 
 _THREE = ["topic", "partition", "offset"]
 _CSV = "topic,partition,offset or group,topic,partition,offset, the same on every line"
@@ -80,7 +80,7 @@ def read_csv(location: str, text: str) -> Document:
                 continue
             fields = fields or len(values)
             if len(values) != fields or fields not in (3, 4):
-                raise parse_error(location, lines.line_num, f"{len(values)} fields", _CSV)
+                raise parse_error(location, lines.line_num, plural(len(values), "field"), _CSV)
             *group, topic, partition, offset = values
             numbers = map(_number, (partition, offset))
             group_or_none = group[0] if group else None

@@ -37,6 +37,8 @@ _SAFE = (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 # The rule's messages end with a next step for a group. The offset of an application has no group to
 # reset, no `auto.offset.reset` and no later cycle.
 _NEXT_STEPS: Mapping[str, str] = {
+    Reason.TARGET_MISSING: "mirror it, check the replication policy, or correct the topic and"
+    " partition in the input",
     Reason.EXPIRED: "its next records are deleted on the source, so replace it in the input, for"
     " example by the log start",
     Reason.PAST_LOG_END: "check that it is an offset of the source, and correct it in the input",

@@ -153,12 +153,14 @@ def test_nothing_is_written_where_one_offset_has_no_translation(
 def test_the_next_step_is_one_for_an_application(estate, tmp_path, words):
     """An offset of a file has no group to reset or to explain, and `check` does not know it."""
     estate["A"].log("orders", 0).delete_records(10)
-    document = offsets(tmp_path, orders={"0": 5, "1": 101}, __internal={"0": 1})
+    document = offsets(tmp_path, orders={"0": 5, "1": 101, "7": 1}, __internal={"0": 1})
     result = in_memory(estate, tmp_path, "translate", str(document), *words)
     told = " ".join(result.output.split())
     assert result.exit_code == 1
     assert "the offset 5 is below the source's log start 10; its next records are deleted" in told
     assert "check that it is an offset of the source, and correct it in the input" in told
+    assert "or correct the topic and partition in the input" in told
+    assert "filter" not in told
     assert "check its name, add it to `topics`, or remove its offsets from the input" in told
     assert "reset" not in told
     assert "To see" not in told
