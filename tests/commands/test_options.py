@@ -51,3 +51,15 @@ def test_a_mistyped_word_is_met_with_similar_ones():
     said = invoke("plan", "-c", __file__, "--reason", "target_ahed").stderr
     assert "'NO_PROOF'" in said
     assert "Did you mean `TARGET_AHEAD`" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("snapshot", "-o"), ("compare", "--html"), ("migrate", __file__, "-o")]
+)
+def test_a_mistyped_folder_of_an_output_is_not_created(words, tmp_path):
+    """Nobody would look for the file there."""
+    name, *rest = words
+    config = () if name == "migrate" else ("-c", __file__)
+    result = invoke(name, *config, *rest, str(tmp_path / "mistyped" / "file"))
+    assert (result.exit_code, "does not exist" in result.stderr) == (2, True), result.output
+    assert not (tmp_path / "mistyped").exists()
