@@ -57,7 +57,7 @@ def test_a_mistyped_word_is_met_with_similar_ones():
     "words", [("snapshot", "-o"), ("compare", "--html"), ("migrate", __file__, "-o")]
 )
 def test_a_mistyped_folder_of_an_output_is_not_created(words, tmp_path):
-    """Nobody would look for the file there."""
+    """The file would be looked for in another folder."""
     name, *rest = words
     config = () if name == "migrate" else ("-c", __file__)
     result = invoke(name, *config, *rest, str(tmp_path / "mistyped" / "file"))
