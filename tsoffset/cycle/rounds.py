@@ -28,7 +28,7 @@ from tsoffset.cycle.cleanup_policy import topics_not_compacted
 from tsoffset.cycle.partition import Partition
 from tsoffset.cycle.translated_partition import TranslatedPartition
 from tsoffset.cycle.translator import Observe
-from tsoffset.cycle.two_readings import lower_of, second_reading
+from tsoffset.cycle.two_readings import lower_of
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedPosition
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -133,10 +133,11 @@ class _Batch:
             work = [*as_before, *ready]
         first, cost = self._read(work)
         done = first | failed
-        again = [second_reading(one) for one in first.values() if one.needs_second_reading]
+        again = [one.work for one in first.values() if one.needs_second_reading]
         if not again:
             return done, cost
         ready, failed = self._omit_aborted(again)
+        # Both begin with the same cache: a cycle caches nothing as safe that rests on transactions.
         second, more = self._read(ready)
         done |= failed
         done |= {one: lower_of(done[one], found) for one, found in second.items()}

@@ -13,14 +13,8 @@ from operator import attrgetter
 
 from tsoffset.cycle.cache_update import Learned
 from tsoffset.cycle.translated_partition import TranslatedPartition
-from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Precision, Translated
 from tsoffset.rule.translate import Translation
-
-
-def second_reading(first: TranslatedPartition) -> PartitionWork:
-    """The work of the second reading, with the first one's pairs as predictions."""
-    return replace(first.work, cache=_predictions_of(first.learned).cache)
 
 
 def lower_of(first: TranslatedPartition, second: TranslatedPartition) -> TranslatedPartition:
@@ -38,23 +32,16 @@ def lower_of(first: TranslatedPartition, second: TranslatedPartition) -> Transla
         if held == second.learned.holds.get(offset)
         and translations[offset].outcome == first.translations[offset].outcome
     }
-    learned = replace(_predictions_of(first.learned), holds=holds)
+    cache = first.learned.cache
+    if cache is not None:
+        cache = replace(cache, frontier=None, first_from=None)
     rewrites = first.target_rewrites_timestamps or second.target_rewrites_timestamps
     return replace(
         first,
         translations=translations,
-        learned=learned,
+        learned=Learned(cache, holds),
         target_rewrites_timestamps=rewrites,
     )
-
-
-def _predictions_of(learned: Learned) -> Learned:
-    """What was learned, without the pairs that need no further proof: in the other reading they may
-    be none."""
-    cache = learned.cache
-    if cache is not None:
-        cache = replace(cache, frontier=None, first_from=None)
-    return replace(learned, cache=cache)
 
 
 def _lower(first: Translation, second: Translation) -> Translation:

@@ -187,6 +187,17 @@ def test_open_transactions_are_a_question_of_their_own():
     assert answer(one) == (Basis.MIRROR_END, 20, Precision.FRONTIER, 0)
 
 
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_flow_whose_names_tell_no_direction_says_its_isolation_level(isolation):
+    """Also `read_committed`, which omits aborted records, although open transactions are read."""
+    estate = Estate()
+    estate.write("orders", 20)
+    estate.mirror("orders", "orders")
+    estate.commit("billing", "orders", 12)
+    one = the_one(estate, identity_flow(isolation=isolation))
+    assert f"source read as {isolation};" in text(one)
+
+
 # --- no translation, and what the commit rule says ----------------------------------------
 
 

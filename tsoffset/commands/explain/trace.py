@@ -16,6 +16,7 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     FirstAtTime,
+    Isolation,
     LogRange,
     Precision,
     Proof,
@@ -196,9 +197,7 @@ class Trace:
             target_cluster=flow.target.alias,
             target_topic=commit.target.topic,
             failback=commit.failback,
-            isolation=flow.reads_source_with(
-                is_remote_topic=commit.is_remote_topic, failback=commit.failback
-            ),
+            isolation=Isolation.READ_COMMITTED if commit.failback else flow.isolation,
             proof=flow.translation.proof,
             expect=flow.translation.expect,
             match=",".join(name for name in MATCHED if name in flow.translation.match),
