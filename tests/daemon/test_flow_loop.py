@@ -156,13 +156,20 @@ def test_groups_that_nobody_lists_are_told_and_degrade_the_flow():
 
 
 def test_a_flow_that_syncs_nothing_says_so():
-    """A user that may not see the groups any more gets an empty list, and no error."""
+    """A user that may not see the groups any more gets an empty list, and no error. Where there
+    never were any, that may be right."""
     estate = OneGroupFlow()
     estate.cycle()
     estate.backend.clusters["A"].delete_group("billing")
     (warning,) = [event for event in estate.cycle() if event["log_level"] == "warning"]
     assert "shows this user no group" in warning["message"]
     assert estate.status.messages == (warning["message"],)
+    estate.cycle()
+    assert estate.status.state is FlowState.DEGRADED
+    estate = OneGroupFlow()
+    estate.backend.clusters["A"].delete_group("billing")
+    estate.cycle()
+    assert estate.status.state is FlowState.RUNNING
 
 
 def test_what_was_told_is_not_told_again_until_it_comes_back():

@@ -120,9 +120,10 @@ class FlowStatus:
     ended at `known_at`. That cycle is `last_reached` or, if there is none, one of another process;
     if no cycle is known, `known_at` is None. `lists` are the changes made by `tsoffset lists`, in
     words. `others` are the other instances in the election. `records_per_second` is the last known
-    growth rate of the source groups' committed offsets. `began_at` is when this process was given
-    the flow or, if later, last left standby; since then `taken_over` is true until a cycle reaches
-    both clusters.
+    growth rate of the source groups' committed offsets. `emptied`: the last cycle that reached both
+    clusters has no rows, but an earlier one had. `began_at` is when this process was given the flow
+    or, if later, last left standby; since then `taken_over` is true until a cycle reaches both
+    clusters.
     """
 
     flow: FlowSettings
@@ -144,6 +145,7 @@ class FlowStatus:
     lists: tuple[str, ...] = ()
     others: tuple[Instance, ...] = ()
     records_per_second: float | None = None
+    emptied: bool = False
     began_at: float = 0.0
     taken_over: bool = False
 
@@ -280,6 +282,11 @@ class Board:
         }
         if cycle.reached:
             assert cycle.result is not None
+            # Groups that this user may not see any more are not listed, and no request fails.
+            emptied = not len(cycle.result.rows) and (status.emptied or len(status.pairs) > 0)
+            changes["emptied"] = emptied
+            if emptied and state is FlowState.RUNNING:
+                changes["state"] = FlowState.DEGRADED
             changes["last_reached"] = cycle
             changes["pairs"] = pairs_known(cycle.result.rows.table, status.pairs, cycle.ended_at)
             changes["known_at"] = cycle.ended_at
