@@ -138,6 +138,14 @@ def test_no_next_step_needs_a_lost_source_at_once(reason):
     )
 
 
+def test_with_the_source_error_and_nothing_ever_synced_consumers_are_warned(failing_over):
+    """There is no group to judge, and no offset to resume from."""
+    assert failing_over.run_without_source() == 2
+    said = " ".join(failing_over.result.stderr.split())
+    assert "cluster B shows this user no committed offset" in said
+    assert "starts at its consumers' auto.offset.reset, and `latest` skips unread records" in said
+
+
 def test_without_history_the_state_tells_of_which_commits_they_are(failing_over):
     """Not how old they are. A group that cannot be read, has members there, or is past its last
     translation, is not ready; topics that the flow does not write are no matter of it. A share
