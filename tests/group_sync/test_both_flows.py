@@ -87,3 +87,19 @@ def test_a_group_that_is_reset_to_where_it_was_after_its_failback_stays_there(tm
     for _ in range(2):
         assert verdict(both.sync("A")) == HELD
     assert offset(estate, "A") == 30
+
+
+def test_a_reset_is_recognized_by_what_the_flow_itself_has_committed(tmp_path):
+    """Consumers on B have read on, B->A has moved the group on A, and A->B has not run since: its
+    state does not have the group's offset on B. A consumer's next offset on B ends the reset."""
+    estate = mirrored_estate(100, first_offset=40)
+    estate.commit("billing", "A.orders", 70, on="B")
+    both = BothFlows(estate, tmp_path)
+    assert verdict(both.sync("A")) == COMMITTED
+    estate.commit("billing", "orders", 10)
+    for _ in range(2):
+        assert verdict(both.sync("A")) == HELD
+    assert offset(estate, "A") == 10
+    estate.commit("billing", "A.orders", 71, on="B")
+    assert verdict(both.sync("A")) == COMMITTED
+    assert offset(estate, "A") == 31

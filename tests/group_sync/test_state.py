@@ -273,8 +273,7 @@ def test_the_reverse_flows_commits_are_kept_while_its_state_cannot_be_read(tmp_p
     saved = cache()
     saved.pairs = saved.pairs.with_columns(source_topic=pl.lit("A.orders"))
     file.save(saved)
-    none = FlowCache().reverse
-    known = reverse_commits(str(tmp_path), here, (here, back), none)
+    known = reverse_commits(str(tmp_path), here, (here, back), None)
     assert known.rows() == [("billing", "orders", 1, 7)]
     without = replace(back, topic_filter=RaisingTopics())
     assert reverse_commits(str(tmp_path), here, (here, without), known).is_empty()
@@ -282,7 +281,8 @@ def test_the_reverse_flows_commits_are_kept_while_its_state_cannot_be_read(tmp_p
     assert reverse_commits(str(tmp_path), here, (here, back), known).equals(known)
     Path(file.path).unlink()
     assert reverse_commits(str(tmp_path), here, (here, back), known).is_empty()
-    assert reverse_commits(str(tmp_path), here, (here,), known).is_empty()
+    assert reverse_commits(None, here, (here, back), known).is_empty()
+    assert reverse_commits(str(tmp_path), here, (here,), known) is None
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path):

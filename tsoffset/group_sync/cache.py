@@ -40,11 +40,12 @@ class CachedTables:
         self.pairs, self.partitions = other.pairs, other.partitions
 
 
-def with_reverse(pairs: pl.DataFrame, reverse: pl.DataFrame) -> pl.DataFrame:
-    """What is cached (CACHE) with REVERSE_COMMITS; also rows that only the latter has."""
-    if reverse.is_empty():
+def with_reverse(pairs: pl.DataFrame, reverse: pl.DataFrame | None) -> pl.DataFrame:
+    """What is cached (CACHE) with REVERSE_COMMITS; also rows that only the latter has. `reverse` is
+    None if no flow in the other direction is enabled."""
+    if reverse is None:
         return pairs
-    return pairs.join(
+    both = pairs.join(
         reverse,
         on=GROUP_PARTITION,
         how="full",
@@ -52,6 +53,7 @@ def with_reverse(pairs: pl.DataFrame, reverse: pl.DataFrame) -> pl.DataFrame:
         validate="1:1",
         maintain_order="left",
     )
+    return both.with_columns(has_reverse=pl.lit(True))
 
 
 # --- what holds -------------------------------------------------------------------------

@@ -40,19 +40,27 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     source_went_back = (pl.col("source_offset") < pl.col("last_source")) & (
         _current == pl.col("last_target")
     )
+    # The target group had a later offset when it was in sync with this source offset, so it was
+    # reset since. With one flow, the target group only follows the source group.
+    was_reset = (
+        pl.col("has_reverse")
+        & (pl.col("source_offset") == pl.col("last_source"))
+        & (_current < pl.col("last_target"))
+    ).fill_null(False)
     # The reverse flow has made the source offset of a later target offset, so the target group was
     # reset since; or it has made the source's log start of an earlier one, since the source has
     # lost records that the target still has. Neither is true if the target group has what this flow
     # committed last, and the reverse flow has committed nothing since: then the source group has
-    # read on, to an offset that it had before. An offset below the log's start is replaced
-    # nevertheless if the commit passes no record that the target still has.
+    # read on, to an offset that it had before.
     is_last = _current.eq_missing(pl.col("last_target")) & pl.col("last_reverse").eq_missing(
         pl.col("reverse_target")
     )
+    is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & ~is_last
+    # An offset below the log's start is replaced nevertheless if the commit passes no record that
+    # the target still has.
     target_went_back = (
-        (pl.col("source_offset") == pl.col("reverse_target"))
+        (was_reset | is_reversed)
         & (_current < _target)
-        & ~is_last
         & (pl.col("equivalent_from") > pl.col("target_start"))
     )
     verdict = (
@@ -153,9 +161,9 @@ _MESSAGES = {
     ),
     Reason.TARGET_REWOUND: pl.format(
         "the target group was reset, and is now at {}, or the source has lost records that the "
-        "target group has yet to read; the source group's offset {} is only what the flow in the "
-        "other direction made of an offset on the target, so the target group is not moved "
-        "forward; if it should be, {}",
+        "target group has yet to read; the source group's offset {} is from before, or the flow in "
+        "the other direction has set it, so the target group is not moved forward; if it should "
+        "be, {}",
         _current,
         "source_offset",
         pl.when("target_active")

@@ -47,15 +47,15 @@ class FlowCache(CachedTables):
 
     `listing` are the source's groups as listed at `listed_at` (seconds of a monotonic clock; None:
     they have to be listed again), see `keep_listing`. `rows` is the number of rows of the last
-    cycle. `binding` identifies the clusters and settings that all this is for. `reverse`
-    (REVERSE_COMMITS) is read before each cycle, see `reverse_commits`.
+    cycle. `binding` identifies the clusters and settings that all this is for. `reverse` is read
+    before each cycle, see `reverse_commits`.
     """
 
     listing: GroupListings | None = None
     listed_at: float | None = None
     rows: int | None = None
     binding: str | None = None
-    reverse: pl.DataFrame = field(default_factory=lambda: empty(REVERSE_COMMITS))
+    reverse: pl.DataFrame | None = None
 
     def bind(self, binding: str) -> bool:
         """Forget everything if it is for other clusters or settings; False then."""
@@ -63,7 +63,7 @@ class FlowCache(CachedTables):
         if not kept:
             self.learn(CachedTables())
             self.listing = self.rows = None
-            self.reverse = empty(REVERSE_COMMITS)
+            self.reverse = None if self.reverse is None else empty(REVERSE_COMMITS)
         self.binding = binding
         return kept
 
@@ -156,17 +156,22 @@ class StateFile:
 
 
 def reverse_commits(
-    directory: str | None, flow: FlowSettings, flows: Iterable[FlowSettings], before: pl.DataFrame
-) -> pl.DataFrame:
-    """REVERSE_COMMITS, from the state of the flow in the other direction; empty if there is no such
-    flow, or no state. `before` are those of the last cycle: they are used once more if the state
-    cannot be read now."""
+    directory: str | None,
+    flow: FlowSettings,
+    flows: Iterable[FlowSettings],
+    before: pl.DataFrame | None,
+) -> pl.DataFrame | None:
+    """REVERSE_COMMITS, from the state of the flow in the other direction: empty without a state,
+    None without such a flow. `before` are those of the last cycle: they are used once more if the
+    state cannot be read now."""
     reverse = reverse_of(flow, flows)
-    if directory is None or reverse is None:
+    if reverse is None:
+        return None
+    if directory is None:
         return empty(REVERSE_COMMITS)
     cache, warning = StateFile(directory, reverse.name).load()
     if warning is not None:
-        return before
+        return empty(REVERSE_COMMITS) if before is None else before
     pairs = cache.pairs
     renamings, _ = renamings_of(reverse, pairs["source_topic"].unique().to_list())
     names = {topic: renaming.topic for topic, renaming in renamings.items() if renaming}

@@ -141,6 +141,7 @@ READ_COMMITS: Schema = {
     **SOURCE_COMMITS,
     **{name: dtype for name, dtype in CACHE.items() if name not in GROUP_PARTITION},
     "reverse_target": pl.Int64,
+    "has_reverse": pl.Boolean,
     # Of partitions in LOG_RANGES.
     "source_log_end": pl.Int64,
     "target_start": pl.Int64,
@@ -235,6 +236,8 @@ COMMIT_WORK: Schema = {
     "last_target": pl.Int64,
     "last_reverse": pl.Int64,
     "reverse_target": pl.Int64,
+    # True for a cached group-partition if a flow in the other direction is enabled, too.
+    "has_reverse": pl.Boolean,
     # The target offset that an operator allows the group to go back from.
     "rewind_from": pl.Int64,
 }
