@@ -32,6 +32,7 @@ PLACES = (
     "rule/*.py",
     "group_sync/*.py",
     "cycle/cache_update.py",
+    "cycle/two_readings.py",
     "commands/snapshots/restoring.py",
 )
 # Each is short, and states one rule; random tests would hide which example is missing.
@@ -42,7 +43,7 @@ EXAMPLES = tuple(
             *("guard_examples", "frontier_examples", "translate", "offset_header", "five_faults"),
             *("same_offsets", "fast_path"),
         ),
-        "cycle": ("prefetch",),
+        "cycle": ("prefetch", "two_readings"),
         "group_sync": (
             *("commit_rule", "tables", "commit", "cycle", "row_contract", "cache", "same_logs"),
         ),

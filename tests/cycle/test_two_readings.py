@@ -1,5 +1,7 @@
 """The answer to both readings of a source whose transactions matter."""
 
+from dataclasses import replace
+
 import pytest
 
 from tsoffset.cycle.cache_update import Learned
@@ -20,6 +22,7 @@ from tsoffset.rule.fast_path import NO_ANSWERS
 from tsoffset.rule.translate import Translation
 
 EXACT, BOUNDED, FRONTIER = Precision.EXACT, Precision.BOUNDED, Precision.FRONTIER
+UNPROVEN = Precision.UNPROVEN
 SKIPPED = Skipped(Reason.NO_PROOF, "the budget ended")
 FAILED = Failed(FailureKind.TIMEOUT, "made to fail")
 
@@ -30,7 +33,7 @@ def reading(outcome: Outcome) -> TranslatedPartition:
     return TranslatedPartition(work, {20: Translation(outcome)}, NO_ANSWERS, Learned(None))
 
 
-def answer(target_offset: int, precision: Precision, bound: int) -> Translated:
+def answer(target_offset: int, precision: Precision, bound: int | None) -> Translated:
     return Translated(target_offset, precision, bound, target_offset, target_offset)
 
 
@@ -43,6 +46,8 @@ def answer(target_offset: int, precision: Precision, bound: int) -> Translated:
         (answer(9, EXACT, 0), answer(6, BOUNDED, 5), answer(6, BOUNDED, 5)),
         (answer(9, BOUNDED, 4), answer(6, EXACT, 0), answer(6, BOUNDED, 7)),
         (answer(9, BOUNDED, 4), answer(6, FRONTIER, 0), answer(6, FRONTIER, 7)),
+        (answer(9, UNPROVEN, None), answer(6, UNPROVEN, None), answer(6, UNPROVEN, None)),
+        (answer(9, UNPROVEN, None), answer(6, EXACT, 0), answer(6, UNPROVEN, None)),
         (answer(9, EXACT, 0), SKIPPED, SKIPPED),
         (answer(9, EXACT, 0), FAILED, FAILED),
     ],
@@ -53,3 +58,10 @@ def test_the_lower_answer_counts_with_a_bound_for_both_readings(one, other, both
     for first, second in ((one, other), (other, one)):
         found = lower_of(reading(first), reading(second))
         assert found.translations[20].outcome == both
+
+
+def test_timestamps_that_either_reading_finds_rewritten_count():
+    plain = reading(SKIPPED)
+    rewritten = replace(plain, target_rewrites_timestamps=True)
+    for first, second in ((plain, rewritten), (rewritten, plain)):
+        assert lower_of(first, second).target_rewrites_timestamps

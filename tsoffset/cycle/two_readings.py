@@ -52,9 +52,13 @@ def _lower(first: Translation, second: Translation) -> Translation:
     if not isinstance(other, Translated):
         return replace(first, outcome=other)
     low, high = sorted((one, other), key=attrgetter("target_offset"))
-    between = high.target_offset - low.target_offset
-    bound = max(low.reread_bound or 0, (high.reread_bound or 0) + between)
     precision = low.precision
-    if bound and precision is Precision.EXACT:
-        precision = Precision.BOUNDED
+    if low.reread_bound is None or high.reread_bound is None:
+        # By timestamps alone (`translation.proof`): nothing is proven.
+        bound, precision = None, Precision.UNPROVEN
+    else:
+        between = high.target_offset - low.target_offset
+        bound = max(low.reread_bound, high.reread_bound + between)
+        if bound and precision is Precision.EXACT:
+            precision = Precision.BOUNDED
     return replace(first, outcome=replace(low, reread_bound=bound, precision=precision))
