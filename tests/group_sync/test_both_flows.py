@@ -103,3 +103,16 @@ def test_a_reset_is_recognized_by_what_the_flow_itself_has_committed(tmp_path):
     estate.commit("billing", "A.orders", 71, on="B")
     assert verdict(both.sync("A")) == COMMITTED
     assert offset(estate, "A") == 31
+
+
+def test_an_offset_that_means_the_same_as_the_translation_is_known_to_the_other_flow(tmp_path):
+    """Compaction has taken the record between the two, so A->B finds the group on B in sync. B->A
+    compares the group's offset on B, and not the translation, when the group is reset on A."""
+    estate = mirrored_estate(100, first_offset=40, billing=60)
+    estate["B"].log("A.orders").remove([99])
+    estate.commit("billing", "A.orders", 99, on="B")
+    both = BothFlows(estate, tmp_path)
+    row = both.sync("B")
+    assert (verdict(row), row.target_offset) == (UNCHANGED, 100)
+    estate.commit("billing", "orders", 30)
+    assert verdict(both.sync("A")) == HELD

@@ -16,7 +16,7 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync import state
 from tsoffset.group_sync.arrow_tables import arrow_schema
 from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
-from tsoffset.group_sync.tables import CACHE, PARTITIONS
+from tsoffset.group_sync.tables import CACHE, PARTITIONS, REVERSE_COMMITS, empty
 from tsoffset.group_sync.translate import partition_caches, partitions_frame
 from tsoffset.model import TopicPartition
 from tsoffset.rule import partition_cache as rule
@@ -257,12 +257,15 @@ def test_nobody_else_may_write_the_file(tmp_path):
 
 
 def test_what_is_of_other_clusters_is_dropped_as_a_whole():
-    """Another cluster id, another setting: nothing of it is used, and the caller is told."""
+    """Another cluster id, another setting: nothing of it is used, and the caller is told. What the
+    other flow has committed is not of this one, and still protects a reset."""
     found = cache()
+    found.reverse = reverse = empty(REVERSE_COMMITS)
     assert found.bind("these clusters")
     assert not found.bind("others")
     assert contents(found) == contents(FlowCache(binding="others"))
     assert found.bind("others")
+    assert found.reverse is reverse
 
 
 def test_the_reverse_flows_commits_are_kept_while_its_state_cannot_be_read(tmp_path):

@@ -46,7 +46,7 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         pl.col("has_reverse")
         & (pl.col("source_offset") == pl.col("last_source"))
         & (_current < pl.col("last_target"))
-    ).fill_null(False)
+    )
     # The reverse flow has made the source offset of a later target offset, so the target group was
     # reset since; or it has made the source's log start of an earlier one, since the source has
     # lost records that the target still has. Neither is true if the target group has what this flow

@@ -58,12 +58,12 @@ class FlowCache(CachedTables):
     reverse: pl.DataFrame | None = None
 
     def bind(self, binding: str) -> bool:
-        """Forget everything if it is for other clusters or settings; False then."""
+        """Forget everything if it is for other clusters or settings; False then. `reverse` is kept:
+        it belongs to another flow, and only keeps groups from being moved."""
         kept = self.binding in (None, binding)
         if not kept:
             self.learn(CachedTables())
             self.listing = self.rows = None
-            self.reverse = None if self.reverse is None else empty(REVERSE_COMMITS)
         self.binding = binding
         return kept
 
