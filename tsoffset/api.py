@@ -20,7 +20,7 @@ from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cycle import cycle
-from tsoffset.group_sync.no_match import no_match, why_no_match
+from tsoffset.group_sync.no_match import no_match, why_nothing_matches
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.rows import failed_row
 from tsoffset.kafka.cluster import KafkaCluster
@@ -200,20 +200,9 @@ def _require_consumer_group(listings: GroupListings, group: str, cluster: str) -
 def _require_match(selection: Selection, connect: Connect) -> None:
     """Raise UsageError if the configuration with `groups` and `topics` selects nothing of what the
     sources list. Sources without any group are an error only with `groups` or `topics`."""
-    reasons = []
-    empty = True
-    for flow in selection.flows:
-        with connect(flow.source) as source:
-            listings = source.groups()
-            topics = None if selection.narrowing.topics is None else tuple(source.topics())
-        alias = flow.source.alias
-        why = why_no_match(selection, flow, alias, listings.groups, topics)
-        if listings.failures or why is None:
-            return
-        reasons.append(why)
-        empty = empty and not listings.groups
-    if selection.narrowing.narrows or not empty:
-        raise UsageError(" ".join(dict.fromkeys(reasons)))
+    found = why_nothing_matches(selection, connect)
+    if found is not None and (found[1] or selection.narrowing.narrows):
+        raise UsageError(found[0])
 
 
 def _error(failed: Failed) -> TsoffsetError:

@@ -143,10 +143,11 @@ def _warn_of_no_match(
         kafka_cluster(flow.source) as source,
     ):
         listings = source.groups()
-        groups = None if listings.failures else [*listings.groups]
+        groups = None if listings.failures else listings.groups.keys()
+        listed = {"group": groups, "topic": source.topics().keys()}
         for key, text in added:
             noun = "group" if key.startswith("groups") else "topic"
-            names = groups if noun == "group" else [*source.topics()]
+            names = listed[noun]
             pattern = compile_list((text.strip(),))
             if names is not None and not any(matches(pattern, name) for name in names):
                 notices.warning(

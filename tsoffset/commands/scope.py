@@ -1,12 +1,14 @@
 """Whether a command's options and the configuration's lists match anything. If not, the command
 ends as bad usage before it does anything, and names similar groups or topics."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import written_groups, written_topics
-from tsoffset.group_sync.no_match import why_no_match
+from tsoffset.group_sync.no_match import why_nothing_matches
 from tsoffset.kafka import kafka_cluster
 from tsoffset.model import Failed, FailureKind, GroupListings, Side, TopicDescription
 from tsoffset.terminal.notices import Notices
@@ -14,7 +16,7 @@ from tsoffset.terminal.output import abridge
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
-    from tsoffset.flow.settings import FlowSettings
+    from tsoffset.flow.settings import ClusterSettings, FlowSettings
 
 
 def require_match(
@@ -32,29 +34,26 @@ def require_match(
     reports that itself. Returns the error by the names of the flows of an unreachable cluster, so
     that the command does not wait for it again.
     """
-    reasons = []
-    empty = True
-    for flow in selection.flows:
-        settings = flow.source if side is Side.SOURCE else flow.target
-        narrows_topics = side is Side.SOURCE and selection.narrowing.topics is not None
-        try:
-            title = f"connecting to {settings.alias}"
-            with notices.progress(title), kafka_cluster(settings) as cluster:
-                listings = cluster.groups()
-                topics = tuple(cluster.topics()) if narrows_topics else None
-        except ClusterUnreachable as error:
-            sides = {one.name: (one.source, one.target) for one in selection.flows}
-            return {name: error for name, both in sides.items() if settings in both}
-        why = why_no_match(selection, flow, settings.alias, listings.groups, topics)
-        if listings.failures or why is None:
-            return {}
-        reasons.append(why)
-        empty = empty and not listings.groups
-    sentence = " ".join(dict.fromkeys(reasons))
-    if empty and not must_have_groups and not selection.narrowing.narrows:
-        notices.warning("no_groups", sentence)
-    elif reasons:
+    asked: list[ClusterSettings] = []
+
+    @contextmanager
+    def connect(settings: "ClusterSettings") -> Iterator[Cluster]:
+        asked.append(settings)
+        with notices.progress(f"connecting to {settings.alias}"), kafka_cluster(settings) as found:
+            yield found
+
+    try:
+        found = why_nothing_matches(selection, connect, side)
+    except ClusterUnreachable as error:
+        return {
+            flow.name: error for flow in selection.flows if asked[-1] in (flow.source, flow.target)
+        }
+    if found is None:
+        return {}
+    sentence, has_groups = found
+    if has_groups or must_have_groups or selection.narrowing.narrows:
         raise UsageError(sentence)
+    notices.warning("no_groups", sentence)
     return {}
 
 

@@ -1,16 +1,19 @@
 """What to say if a name or pattern matches no group or topic: the reason, and similar names."""
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from tsoffset.flow.narrowing import expression, literal_name
 from tsoffset.flow.patterns import matches
+from tsoffset.model import Side
 from tsoffset.terminal.output import plural
 
 if TYPE_CHECKING:
+    from tsoffset.cluster import Cluster
     from tsoffset.config.selection import Selection
-    from tsoffset.flow.settings import FlowSettings
+    from tsoffset.flow.settings import ClusterSettings, FlowSettings
 
 _SHOWN = 3
 
@@ -28,7 +31,30 @@ def did_you_mean(wanted: str, names: Collection[str]) -> str:
     return f" Did you mean {shown}?" if shown and wanted else ""
 
 
-def why_no_match(
+def why_nothing_matches(
+    selection: "Selection",
+    connect: "Callable[[ClusterSettings], AbstractContextManager[Cluster]]",
+    side: Side = Side.SOURCE,
+) -> tuple[str, bool] | None:
+    """Why the selection matches no group on one side of any of its flows, or no topic on their
+    sources, in sentences; and whether any of the clusters lists groups. None if there is a match,
+    or may be one, since a cluster does not list all of its groups. Raises ClusterUnreachable."""
+    reasons, has_groups = [], False
+    for flow in selection.flows:
+        settings = flow.source if side is Side.SOURCE else flow.target
+        narrows_topics = side is Side.SOURCE and selection.narrowing.topics is not None
+        with connect(settings) as cluster:
+            listings = cluster.groups()
+            topics = tuple(cluster.topics()) if narrows_topics else None
+        why = _why_no_match(selection, flow, settings.alias, listings.groups, topics)
+        if listings.failures or why is None:
+            return None
+        reasons.append(why)
+        has_groups = has_groups or bool(listings.groups)
+    return (" ".join(dict.fromkeys(reasons)), has_groups) if reasons else None
+
+
+def _why_no_match(
     selection: "Selection",
     flow: "FlowSettings",
     cluster: str,
