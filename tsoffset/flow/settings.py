@@ -132,13 +132,15 @@ class FlowSettings:
         return self.sync_enabled is not False
 
     def reads_source_with(self, *, is_remote_topic: bool, failback: bool) -> Isolation:
-        """The isolation level with which a source partition is read. In failback, the source is the
-        replica, and a group may have passed aborted copies there without reading them."""
-        if failback:
-            return Isolation.READ_COMMITTED
+        """The isolation level with which a source partition is read."""
         if self.omits_aborted(is_remote_topic=is_remote_topic, failback=failback):
             return Isolation.READ_UNCOMMITTED
-        return self.isolation
+        return self.source_isolation(failback=failback)
+
+    def source_isolation(self, *, failback: bool) -> Isolation:
+        """The isolation level whose records count as read by a group. In failback, the source is
+        the replica, and a group may have passed aborted copies there without reading them."""
+        return Isolation.READ_COMMITTED if failback else self.isolation
 
     def omits_aborted(self, *, is_remote_topic: bool, failback: bool) -> bool:
         """Whether aborted records of a source partition are omitted, but those of open transactions
