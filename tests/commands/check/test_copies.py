@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tests.commands.check.test_flow_check import checked
 from tests.memory_flows import NOW_MS, flow
 from tests.random_examples import scaled
+from tsoffset.commands.check.copies import sampled_copies
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.flow_check import CheckResult
-from tsoffset.commands.check.samples import MOST_TOPICS, positions
+from tsoffset.commands.check.samples import MOST_TOPICS, SampledTopic, positions
+from tsoffset.commands.check.survey import SyncedTopic
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
@@ -27,6 +29,7 @@ from tsoffset.model import (
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
+LATE = Failed(FailureKind.TIMEOUT, "read A.orders-0, cluster B: why; next step")
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 Rewrite = Callable[[Message], Message]
 
@@ -130,18 +133,30 @@ def test_copies_as_their_originals_need_no_remedy():
     assert result.exit_status == 0
 
 
-@pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.AUTHORIZATION])
-def test_a_copy_that_cannot_be_read_is_not_one_that_is_missing(kind):
-    """The topic has the reason, unless a right is missing, which the finding on rights reports."""
+def test_a_copy_that_cannot_be_read_is_not_one_that_is_missing():
+    """The topic has the reason, once."""
     source, target = mirrored({"orders": same})
-    target.fail(Failed(kind, "read A.orders-0, cluster B: why; next step"), verb=Verb.READ)
-    found = of_copies(checked(flow(), source, target))
-    assert not [one for one in found.values() if "no copy found" in one.finding]
-    if kind is FailureKind.TIMEOUT:
-        assert found["topic A.orders"].severity is ERROR
-        assert found["topic A.orders"].remedy == "next step"
-    else:
-        assert "samples" not in found
+    target.fail(LATE, verb=Verb.READ)
+    findings = checked(flow(), source, target).findings
+    assert not [one for one in findings if "no copy found" in one.finding]
+    (of_topic,) = [one for one in findings if one.subject == "topic A.orders"]
+    assert (of_topic.severity, of_topic.remedy) == (ERROR, "next step")
+
+
+@pytest.mark.parametrize(
+    ("failed", "stamp", "told"),
+    [
+        (LATE, TimestampType.CREATE_TIME, ["topic A.orders"]),
+        (LATE, LATE, []),
+        (replace(LATE, kind=FailureKind.AUTHORIZATION), TimestampType.CREATE_TIME, []),
+    ],
+)
+def test_what_could_not_be_read_for_samples_alone_is_told(failed, stamp, told):
+    """Other findings report missing rights, and topics whose timestamps could not be read."""
+    topic = SyncedTopic("orders", "A.orders", frozenset({0}), ("billing",))
+    samples = [SampledTopic(topic, failed=failed)]
+    found = sampled_copies(flow(), samples, {"A.orders": stamp}, 1)
+    assert [one.subject for one in found if one.severity is ERROR] == told
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,19 @@
 """The adapter at a secured broker: who gets in, what is said where not, and that all of it ends."""
 
 import ssl
-import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
 from tests.configured import two_clusters
 from tests.hostile_broker import CONNECT, Brokers
 from tests.hostile_cases import says
+from tests.http_server import http_server
 from tests.java_stores import write_jks
 from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
 from tests.token_endpoint import TokenEndpoint
@@ -202,18 +202,10 @@ def test_certificates_that_are_not_accepted_are_named(secured, tmp_path):
     assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
 
 
-class AnswersInHttp(BaseRequestHandler):
-    def handle(self) -> None:
-        self.request.recv(10_000)
-        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-
 def test_an_address_without_tls_has_no_wrong_certificate():
     """It is not refused, and the next step is about the address and the protocol."""
-    with ThreadingTCPServer(("127.0.0.1", 0), AnswersInHttp) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        said = away(Access(f"127.0.0.1:{server.server_address[1]}", "SSL"))
-        server.shutdown()
+    with http_server(BaseHTTPRequestHandler) as url:
+        said = away(Access(url.removeprefix("http://"), "SSL"))
     assert "the other side does not speak TLS" in said
     assert "check A.bootstrap.servers and A.security.protocol" in said
 

@@ -75,7 +75,12 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
         )
 
 
-def is_same(one: ClusterDescription, other: ClusterDescription) -> bool:
+def is_same(
+    one: ClusterDescription | ClusterUnreachable, other: ClusterDescription | ClusterUnreachable
+) -> bool:
+    """Whether both are known to be one cluster."""
+    if isinstance(one, ClusterUnreachable) or isinstance(other, ClusterUnreachable):
+        return False
     return one.cluster_id is not None and one.cluster_id == other.cluster_id
 
 

@@ -6,7 +6,7 @@ from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.commands.check.samples import CONTENT, MOST_TOPICS, Copy, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import FailureKind, TimestampType
+from tsoffset.model import Failed, FailureKind, TimestampType
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import abridge, plural
 
@@ -33,9 +33,13 @@ def sampled_copies(
     # No setting fits both topics in which only keys differ and topics in which only values do.
     conflicting = all(frozenset({part}) in changed for part in CONTENT)
     for sampled in samples:
-        # Another finding reports missing rights.
-        if sampled.failed is not None and sampled.failed.kind is not FailureKind.AUTHORIZATION:
-            yield at.failure(f"topic {sampled.topic.target}", sampled.failed)
+        failed, stamp = sampled.failed, newest_stamps.get(sampled.topic.target)
+        # Other findings report missing rights, and a topic whose timestamps could not be read.
+        reported = isinstance(stamp, Failed) or (
+            failed is not None and failed.kind is FailureKind.AUTHORIZATION
+        )
+        if failed is not None and not reported:
+            yield at.failure(f"topic {sampled.topic.target}", failed)
         if sampled.diverged is not None:
             yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
         if sampled.stamped_by_target:

@@ -107,7 +107,6 @@ class _FlowCheck:
     ) -> None:
         self.flow = flow
         self.unreachable = False
-        self._one_cluster = False
         self._clusters = connections
         self._all_flows = all_flows
         self._source, self._target = connections.of(flow.source), connections.of(flow.target)
@@ -119,7 +118,6 @@ class _FlowCheck:
         source = yield from self._check_connection(self._source)
         target = yield from self._check_connection(self._target)
         if source is not None and target is not None:
-            self._one_cluster = clusters.is_same(source, target)
             yield from clusters.same_cluster(flow, source, target)
         if source is not None:
             yield from self._part(flow.source, self._of_source(target))
@@ -163,7 +161,9 @@ class _FlowCheck:
         surveyed = survey_target(flow, target, survey)
         every, rights = self._target.topics(), surveyed.rights
         # The originals on the same cluster do not show how a replicator names copies.
-        names = () if self._one_cluster else every
+        names = (
+            () if clusters.is_same(self._source.description, self._target.description) else every
+        )
         yield from topics.target_topics(flow, survey, surveyed, names)
         yield from self._part(flow.target, self._samples(survey, surveyed))
         yield from groups.target_groups(flow, surveyed, survey.listings)
@@ -216,7 +216,7 @@ class _FlowCheck:
                 continue
             if competing.target.alias != self.flow.target.alias:
                 answer = self._clusters.of(competing.target).description
-                if isinstance(answer, ClusterUnreachable) or not clusters.is_same(answer, target):
+                if not clusters.is_same(answer, target):
                     continue
             try:
                 written = self._clusters.of(competing.source).topics()
