@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.group_sync.no_match import why_nothing_matches
@@ -15,6 +14,7 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import abridge
 
 if TYPE_CHECKING:
+    from tsoffset.cluster import Cluster
     from tsoffset.config.selection import Selection
     from tsoffset.flow.settings import ClusterSettings, FlowSettings
 
@@ -37,7 +37,7 @@ def require_match(
     asked: list[ClusterSettings] = []
 
     @contextmanager
-    def connect(settings: "ClusterSettings") -> Iterator[Cluster]:
+    def connect(settings: "ClusterSettings") -> "Iterator[Cluster]":
         asked.append(settings)
         with notices.progress(f"connecting to {settings.alias}"), kafka_cluster(settings) as found:
             yield found
