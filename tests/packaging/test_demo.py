@@ -351,12 +351,15 @@ def test_stop_ends_what_was_kept_and_nothing_else(tmp_path, monkeypatch):
     for each in (folder, playing):
         each.mkdir()
     (tmp_path / "tsoffset-demo-c").symlink_to(elsewhere)
-    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    sleeps = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
+    names_folder = [*sleeps, f"-Dconfiguration={folder}/log4j2.properties"]
     with (
-        subprocess.Popen([*sleeps, f"-Dconfiguration={folder}/log4j2.properties"]) as ours,
-        subprocess.Popen(sleeps) as other,
+        subprocess.Popen(names_folder, stdout=subprocess.PIPE) as ours,
+        subprocess.Popen(sleeps, stdout=subprocess.PIPE) as other,
     ):
         try:
+            # Popen returns while the command line in /proc is still empty.
+            assert ours.stdout.readline() == other.stdout.readline() == b"\n"
             remember(folder, {"backup": ours.pid, "primary": other.pid, "mirror-maker": None})
             remember(elsewhere, {"backup": other.pid})
             result = invoke("demo", "--stop")
