@@ -18,23 +18,12 @@ _NAMES = {
     "worker_processes": "worker processes, with the one that starts them",
     "driver_threads": "threads of the driver",
     "java_threads": "threads of Java",
-    "worker_threads": "threads of a worker at most",
-    "workers_threads": "threads of all workers",
     "driver_files": "open files and sockets of the driver",
     "java_files": "open files and sockets of Java",
-    "worker_files": "open files and sockets of a worker at most",
     "workers_files": "open files and sockets of all workers",
-    "driver_sockets": "sockets of the driver",
-    "java_sockets": "sockets of Java",
-    "worker_sockets": "sockets of a worker at most",
-    "workers_sockets": "sockets of all workers",
     "retained": "jobs, stages and tasks that Spark keeps",
-    "spark_kb": "Spark's local directory, kB",
-    "spark_files": "files in it",
     "state_kb": "`state.dir`, kB",
-    "state_files": "files in it",
     "history_kb": "`history.dir`, kB",
-    "history_files": "files in it",
 }
 
 
@@ -60,7 +49,6 @@ def soak(result: Result) -> str:
     faults = " ".join(
         f"{name[0].upper()}{name[1:]} {count} times." for name, count in result["troubles"].items()
     )
-    traffic = ", ".join(f"{count:,} {name}" for name, count in sorted(result["traffic"].items()))
     words = (
         f"{result['taken']}, {result['minutes']:g} minutes on {machine['cores']} cores shared with "
         f"other work (load {machine['load']} at the end), Python {machine['python']}.",
@@ -68,7 +56,7 @@ def soak(result: Result) -> str:
         f" longest {cycle['high']:.3g} s.",
         f"{result['commits_judged']:,} commits on the target were checked: none skipped a "
         "record or moved backwards.",
-        f"The test's own clients counted: {traffic}. {faults}",
+        faults,
     )
     return f"{' '.join(words)}\n\n{table(head, rows)}"
 

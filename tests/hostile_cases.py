@@ -5,6 +5,7 @@ docs/reliability.md.
 """
 
 import struct
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial as bound
@@ -627,11 +628,14 @@ CASES = (
 
 
 def table() -> str:
-    lines = ["| a broker that | of the source | of the target |", "|---|---|---|"]
+    """A row for each pair of results, with the cases that have them."""
+    cases: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for case in CASES:
         both = " (hits both groups)" if case.everybody else ""
-        lines.append(f"| {case.does}{both} | {case.source or ''} | {case.target or ''} |")
-    return "\n".join(lines) + "\n"
+        cases[case.source or "", case.target or ""].append(f"{case.does}{both}")
+    rows = (f"| {source} | {target} | {'; '.join(does)} |" for (source, target), does in cases.items())
+    head = ("| result on the source | on the target | a broker that |", "|---|---|---|")
+    return "\n".join((*head, *rows)) + "\n"
 
 
 if __name__ == "__main__":
