@@ -24,7 +24,6 @@ ALTERNATIVES = {
     "soak": "Memory of driver, Java and workers over half an hour",
 }
 _WAYS = ("alone", "watched")
-_KINDS = ("Fetch", "ListOffsets", "OffsetFetch", "OffsetCommit", "FindCoordinator")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -85,6 +84,21 @@ def peers(result: Result) -> str:
     """Cycles beside MirrorMaker's."""
     blocks = [taken(result)]
     for size in result["sizes"]:
+        ratios = size["ratios"]
+        moved = ", ".join(
+            f"{phase} {median(ratios[phase.replace(' ', '_')])}"
+            for phase in size["tsoffset"]
+            if phase not in ("cold", "warm")
+        )
+        divided = (
+            "The time of tsoffset divided by that of MirrorMaker 2: "
+            f"cold {median(ratios['cold'])}, from its start {median(ratios['cold_from_start'])}, "
+            f"warm {median(ratios['warm'])}, {moved}."
+        )
+        what = f"{size['groups']:,} groups x {size['partitions']} partitions"
+        if size["busy_loops"]:
+            blocks.append(f"{what}, {size['busy_loops']} busy loops beside it. {divided}")
+            continue
         rows = []
         for phase in size["tsoffset"]:
             for name in ("MirrorMaker 2", "tsoffset"):
@@ -95,30 +109,20 @@ def peers(result: Result) -> str:
                         *(_judged(one, key) for key in ("synced", "exact", "reread")),
                         median(size["seconds"][name][phase]),
                         number(one["cpu_seconds"]),
-                        *(_sides(one, kind) for kind in _KINDS),
-                        _others(one),
+                        _requests(one),
+                        _requests(one, "Fetch"),
                         _megabytes(one),
                         str(one.get("rounds", "")),
                     )
                 )
         head = (
-            f"{size['groups']:,} groups x {size['partitions']} partitions"
-            + (f", {size['busy_loops']} busy loops beside it" if size["busy_loops"] else ""),
-            *("synced", "exact", "re-read sum", "seconds", "CPU s"),
-            *(*_KINDS, "others", "MB", "rounds"),
-        )
-        ratios = size["ratios"]
-        moved = ", ".join(
-            f"{phase} {median(ratios[phase.replace(' ', '_')])}"
-            for phase in size["tsoffset"]
-            if phase not in ("cold", "warm")
+            *(what, "synced", "exact", "re-read sum", "seconds", "CPU s"),
+            *("requests", "of these Fetch", "MB", "rounds"),
         )
         blocks += [
             table(head, rows),
-            f"tsoffset's time divided by MirrorMaker 2's: cold {median(ratios['cold'])}, "
-            f"from its start {median(ratios['cold_from_start'])}, "
-            f"warm {median(ratios['warm'])}, {moved}. "
-            f"Requests of a warm cycle: {median(ratios['warm_requests'])}.\n\nThe cold cycle had "
+            f"{divided} Requests of a warm cycle: {median(ratios['warm_requests'])}.\n\n"
+            "The cold cycle had "
             f"{size['tsoffset']['cold']['positions']:,} distinct positions and made "
             f"{number(ratios['fetches_per_position'])} source fetches for each, and "
             f"{number(ratios['lookups_per_partition'])} time lookups for each partition. "
@@ -135,16 +139,10 @@ def _judged(one: Result, key: str) -> str:
     return f"{one[key]:,} of {one['pairs']:,}" if key == "synced" else f"{one[key]:,}"
 
 
-def _sides(one: Result, kind: str) -> str:
-    return " / ".join(f"{one['requests'][side].get(kind, 0):,}" for side in ("source", "target"))
-
-
-def _others(one: Result) -> str:
-    """Requests of kinds that have no column."""
+def _requests(one: Result, *kinds: str) -> str:
+    """All requests, or those of the kinds."""
     sides = (one["requests"][side] for side in ("source", "target"))
-    return " / ".join(
-        f"{sum(n for kind, n in side.items() if kind not in _KINDS):,}" for side in sides
-    )
+    return " / ".join(f"{sum(side.get(k, 0) for k in kinds or side):,}" for side in sides)
 
 
 def _megabytes(one: Result) -> str:
@@ -152,22 +150,12 @@ def _megabytes(one: Result) -> str:
 
 
 def limit(result: Result) -> str:
-    """tsoffset's share of what a connection can give."""
-    rows = [
-        (
-            str(one["batch"]),
-            median(one["a_second"]["raw_fetch"]),
-            *(median(one["share"][name]) for name in ("stretch", "record", "all")),
-            median(one["a_second"]["raw_lookup"]),
-            median(one["share"]["lookup"]),
-        )
-        for one in result["logs"]
-    ]
+    """Processor time of tsoffset's client beside that of a raw one."""
     head = (
-        *("records a batch", "raw fetches a second", "read", "and its record found"),
-        *("and all records decoded", "raw lookups a second", "time lookup"),
+        *("records a batch", "raw fetch", "read", "and its record found"),
+        *("and all records decoded", "raw lookup", "time lookup"),
     )
-    busy = [
+    rows = [
         (
             str(one["batch"]),
             *(
@@ -182,10 +170,9 @@ def limit(result: Result) -> str:
     return "\n\n".join(
         (
             taken(result),
-            table(head, rows),
             "Processor time for each fetch or lookup in microseconds, of the client + the broker."
             " After the colon: the raw client's sum divided by this sum.",
-            table((head[0], "raw fetch", *head[2:5], "raw lookup", head[6]), busy),
+            table(head, rows),
         )
     )
 
@@ -254,12 +241,7 @@ def growth(result: Result) -> str:
             *(series, "pairs", "distinct positions", "cold s", "warm s", "cold CPU s"),
             *("warm CPU s", "rounds", "driver MB", "worker MB"),
         )
-        powers = ", ".join(
-            f"{name.removeprefix(series + '_').replace('_', ' ')} {value:g}"
-            for name, value in result["exponents"].items()
-            if name.startswith(f"{series}_")
-        )
-        blocks += [table(head, rows), f"Exponents: {powers}."]
+        blocks.append(table(head, rows))
     return "\n\n".join(blocks)
 
 

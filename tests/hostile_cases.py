@@ -633,7 +633,7 @@ def table() -> str:
     for case in CASES:
         both = " (hits both groups)" if case.everybody else ""
         cases[case.source or "", case.target or ""].append(f"{case.does}{both}")
-    rows = (f"| {source} | {target} | {'; '.join(does)} |" for (source, target), does in cases.items())
+    rows = (f"| {' | '.join(results)} | {'; '.join(does)} |" for results, does in cases.items())
     head = ("| result on the source | on the target | a broker that |", "|---|---|---|")
     return "\n".join((*head, *rows)) + "\n"
 
