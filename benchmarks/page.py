@@ -91,7 +91,7 @@ def peers(result: Result) -> str:
             if phase not in ("cold", "warm")
         )
         divided = (
-            "The time of tsoffset divided by that of MirrorMaker 2: "
+            "Time divided by MirrorMaker 2's: "
             f"cold {median(ratios['cold'])}, from its start {median(ratios['cold_from_start'])}, "
             f"warm {median(ratios['warm'])}, {moved}."
         )
