@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.history.test_flow_history import NO_FOLDER
-from tests.past_cycles import DAY, FLOW, MINUTE, NOON, TODAY, Past, files, kept, row, rows_of
+from tests.past_cycles import DAY, FLOW, MINUTE, NOON, TODAY, Past, kept, row, rows_of
 from tests.waiting import wait_until
 from tsoffset.daemon.status import Instance
 from tsoffset.flow.settings import HistorySettings
@@ -75,14 +75,12 @@ def test_old_days_go_by_a_clock_that_runs_with_the_process(
         now=lambda: NOON + 3600 * hours[0],
         monotonic=lambda: 3600.0 * hours[1],
     )
-    past = Past(tmp_path)
-    history.cycle_ended(*past.ended([row()]))
-    wait_until(lambda: len(files(tmp_path / "cycles")) == 2)
-    before = files(tmp_path / "cycles")
-    hours[:] = clock_hours, up_hours
-    history.cycle_ended(*past.ended([row()]))
-    # The cycle is written; then the thread tidies before it ends.
-    wait_until(lambda: files(tmp_path / "cycles") != before)
+    past, today = Past(tmp_path), tmp_path / "cycles" / "flow=A-%3EB" / f"day={TODAY}"
+    for cycle in (1, 2):
+        history.cycle_ended(*past.ended([row()]))
+        # It is written; then the thread tidies, also before it ends.
+        wait_until(lambda cycle=cycle: list(today.glob(f"[0-9]*-{cycle}.parquet")))
+        hours[:] = clock_hours, up_hours
     assert history.close(60)
     assert days(store_at(tmp_path), HistoryTable.CYCLES, FLOW) == left
 

@@ -172,7 +172,8 @@ def test_the_command_answers(tmp_path):
     """As a process: JSON lines on standard output, the number of files on standard error. Tasks
     resolve the store's URI from the configuration."""
     directory = tmp_path / "history"
-    past = Past(directory, started=time.time() - 60 * MINUTE)
+    # At noon: of cycles over midnight there are more files.
+    past = Past(directory, started=(time.time() // DAY - 0.5) * DAY)
     for n in range(1, 6):
         past.keep(row("billing", offset=n), row("active", offset=n, **SKIPPED))
     extra = "history.dir = ${env:TSOFFSET_HISTORY}", "spark.master = local[2]"
