@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -14,7 +15,7 @@ from structlog.testing import capture_logs
 
 from tests.invoking import succeeds
 from tests.serving import PATH, TOKEN, ServedFlows, bearing, row
-from tests.waiting import wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.lab.embedded.certificates import Authority
@@ -23,6 +24,8 @@ from tsoffset.server.listeners import ListenerCertificate, TimedProtocol, advert
 
 ANY = "http://127.0.0.1:0"
 LOOPBACK = ("127.0.0.1", "localhost")
+# By itself httpx waits five seconds.
+get = partial(httpx2.get, timeout=TIMEOUT_SECONDS)
 
 
 @contextmanager
@@ -40,7 +43,7 @@ def place(address: str) -> tuple[str, int]:
 
 
 def connected(address: str) -> socket.socket:
-    return socket.create_connection(place(address), timeout=30)
+    return socket.create_connection(place(address), timeout=TIMEOUT_SECONDS)
 
 
 def error_of(*urls: str, **more: Any) -> str:
@@ -59,7 +62,7 @@ def test_each_listener_is_served_at():
     with capture_logs() as logs, served(ANY, "http://localhost:0") as addresses:
         assert len(set(addresses)) == 2
         for address in addresses:
-            assert httpx2.get(address + PATH).json()["name"] == "A->B"
+            assert get(address + PATH).json()["name"] == "A->B"
     told = [one["addresses"] for one in logs if one["event"] == "listening"]
     assert told == [addresses]
 
@@ -75,7 +78,7 @@ def test_an_ipv6_address_is_written_in_brackets():
         pytest.skip("this machine has no IPv6")
     with served("http://[::1]:0") as (address,):
         assert address.startswith("http://[::1]:")
-        assert httpx2.get(address + "/healthz").json() == {"ok": True}
+        assert get(address + "/healthz").json() == {"ok": True}
 
 
 def test_without_listeners_nothing_is_served():
@@ -108,7 +111,7 @@ def test_an_address_of_another_machine_is_an_error(listener, told):
 def test_an_address_can_be_had_again_at_once():
     """A restart is not kept waiting by the connections of the process before."""
     with served() as (address,):
-        assert httpx2.get(address + "/healthz").is_success
+        assert get(address + "/healthz").is_success
     with served(address) as again:
         assert again == (address,)
 
@@ -154,7 +157,7 @@ def test_https_shows_the_certificate_of_the_key_store(tmp_path, password):
     store = authority.issue("here", LOOPBACK).write_pem(tmp_path / "key.pem", password)
     with served("https://127.0.0.1:0", key_store=str(store), key_password=password) as (address,):
         assert address.startswith("https://")
-        assert httpx2.get(address + PATH, verify=trusting(authority)).is_success
+        assert get(address + PATH, verify=trusting(authority)).is_success
 
 
 def test_versions_of_tls_before_1_2_are_refused(tmp_path):
@@ -253,7 +256,7 @@ def test_a_request_that_does_not_come_ends_the_connection(monkeypatch, sent):
             with connected(address) as client:
                 client.sendall(sent)
                 assert ended(client) == b""
-        assert httpx2.get(address + "/healthz").is_success
+        assert get(address + "/healthz").is_success
 
 
 def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch):
@@ -274,13 +277,16 @@ def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch):
 
 def test_the_end_of_the_block_is_the_end_of_its_thread():
     """With idle connections and a request that has not come whole; nothing stays open."""
+    # The thread of an earlier block may be ending still.
+    before = {*threading.enumerate()}
     with served() as (address,):
         idle, half = connected(address), connected(address)
         half.sendall(b"GET / HTTP/1.1\r\n")
-        with httpx2.Client() as client:
+        with httpx2.Client(timeout=TIMEOUT_SECONDS) as client:
             assert client.get(address + "/healthz").is_success
-        (thread,) = [one for one in threading.enumerate() if one.name == "listeners"]
-    thread.join(30)
+        new = {*threading.enumerate()} - before
+        (thread,) = [one for one in new if one.name == "listeners"]
+    thread.join(TIMEOUT_SECONDS)
     assert not thread.is_alive()
     for one in (idle, half):
         with one:
@@ -293,7 +299,7 @@ def test_what_the_server_has_to_say_goes_where_all_logs_go(caplog):
     """An error of tsoffset has its traceback; requests are logged at debug, without their token."""
     daemon = ServedFlows(ServerSettings(listeners=(ANY,), token=TOKEN))
     with capture_logs() as logs, daemon.serve(metrics=lambda _: b"" + TOKEN) as (address,):
-        assert httpx2.get(f"{address}/metrics", headers=bearing(TOKEN)).status_code == 500
+        assert get(f"{address}/metrics", headers=bearing(TOKEN)).status_code == 500
     (record,) = [one for one in caplog.records if one.name == "uvicorn.error"]
     assert record.exc_info
     (answered,) = [one for one in logs if one["event"] == "request_answered"]

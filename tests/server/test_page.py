@@ -16,7 +16,7 @@ from tests.browser import PHONE
 from tests.estates import BACK, EDGE, HOME, HOSTILE, UNREACHED, daemon_of, rich
 from tests.invoking import ROOT
 from tests.serving import READ_TOKEN, TOKEN, ServedFlows, many_rows, row, skipped
-from tests.waiting import wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.daemon.status import FlowState, Lead
 from tsoffset.flow.settings import ServerSettings
@@ -394,8 +394,13 @@ class TestInBrowser:
             daemon.settings = shared
             with served(daemon) as same:
                 page.open(same)
-                known = f"{same}/api/v1/remotes"
-                wait_until(lambda: httpx2.get(known).json()["remotes"][0]["answer"] is not None)
+
+                def known() -> dict[str, Any]:
+                    answer = httpx2.get(f"{same}/api/v1/remotes", timeout=TIMEOUT_SECONDS)
+                    found: dict[str, Any] = answer.json()["remotes"][0]
+                    return found
+
+                wait_until(lambda: known()["answer"] is not None)
                 page.until(lambda: (page.refresh(), page.names())[1], "the only flow")
                 assert not page.all(".remote")
 
