@@ -177,7 +177,7 @@ def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path):
 def test_what_another_leader_knows_is_not_taken_for_the_last_cycle_here(tmp_path):
     """An instance that has led before: what its leader keeps is of now, and of no cycle of its
     own."""
-    peers, ended = Peers(), time.time() + 1000
+    peers, ended = Peers(), time.time() + 10**6
 
     def known(_flow):
         return PAIRS_KNOWN.empty_table(), ended

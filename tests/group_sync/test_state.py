@@ -231,7 +231,6 @@ def test_what_a_killed_process_left_is_swept(tmp_path, monkeypatch):
     assert set(tmp_path.iterdir()) == {file.path, young, others}
 
 
-@pytest.mark.timeout(60)
 def test_a_file_that_never_ends_holds_no_cycle(tmp_path):
     """A pipe without a writer, or a device, in place of the file causes a warning, and is
     replaced."""

@@ -182,7 +182,6 @@ def test_a_merged_file_that_cannot_be_read_replaces_nothing(tmp_path, kind):
     assert rows_of(tmp_path, kind) == before
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", list(HistoryTable))
 def test_what_strays_into_the_folders_costs_nothing(tmp_path, kind):
     """A file with a day's name, a pipe, a foreign file, and a name that is not valid text."""

@@ -117,6 +117,7 @@ def test_an_address_that_never_answers_ends_with_the_deadline(connect, mute):
         connect(mute, admin_timeout_ms=1_000).topics()
 
 
+@pytest.mark.usefixtures("running_time")
 def test_dead_addresses_among_others_are_named_and_do_no_harm(connect, source_broker, nobody, mute):
     """One living address is enough; the others are for a warning."""
     cluster = connect(nobody, source_broker.bootstrap, mute)
@@ -127,6 +128,7 @@ def test_dead_addresses_among_others_are_named_and_do_no_harm(connect, source_br
     assert broker.version == "4.3"
 
 
+@pytest.mark.usefixtures("running_time")
 @pytest.mark.parametrize("name", ["kafka..svc", "a" * 64 + ".svc", "nobody.invalid"])
 def test_a_name_that_has_no_address_is_a_dead_one(connect, source_broker, name):
     """Whether it has none or can have none; the address beside it is used."""

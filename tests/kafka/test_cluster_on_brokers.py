@@ -183,6 +183,7 @@ def test_groups_of_a_fenced_broker_do_not_vanish_silently(
     wait_until(lambda: everyone <= set(cluster.groups().groups), "node 2 has loaded them again")
 
 
+@pytest.mark.usefixtures("running_time")
 @pytest.mark.parametrize("heard_last", [0, 1], ids=["hanging", "answering"])
 def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
     connect, contents, unique, second, heard_last, monkeypatch
