@@ -14,10 +14,12 @@ from tsoffset.group_sync.tables import (
     FAILURES,
     GROUP_PARTITION,
     KNOWN,
+    LAST,
     LOG_ENDS,
     LOG_IDENTITY,
     PARTITION,
     PARTITIONS,
+    VOID,
     anti_join,
     empty,
     left_join,
@@ -99,15 +101,19 @@ def with_cache(
 def void_partitions(
     before: pl.DataFrame, void: pl.DataFrame, translated: pl.DataFrame, learned: pl.DataFrame
 ) -> pl.DataFrame:
-    """The partitions whose cached values are no longer valid: `void`, and those in `translated`
-    whose logs had been replaced, had become shorter or could not be recognized when they were
-    translated."""
+    """The partitions whose cached values are no longer valid (VOID): `void`, and those in
+    `translated` whose logs had been replaced, had become shorter or could not be recognized when
+    they were translated."""
     both = before.join(learned, on=PARTITION, suffix="_now", validate="1:1", maintain_order="left")
+    ids = (name for name in LOG_IDENTITY if name.endswith("topic_id"))
+    is_recreated = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_now") for name in ids)
+    both = both.with_columns(is_recreated=is_recreated)
     same = both.filter(
         *(pl.col(name) == pl.col(f"{name}_now") for name in LOG_IDENTITY),
         *(pl.col(name) <= pl.col(f"{name}_now") for name in LOG_ENDS),
     )
-    return pl.concat([void, anti_join(translated, same, PARTITION)]).unique()
+    others = anti_join(translated, pl.concat([void, same], how="diagonal"), PARTITION)
+    return pl.concat([void, select(left_join(others, both, PARTITION), VOID)])
 
 
 def with_kept_translations(
@@ -115,7 +121,8 @@ def with_kept_translations(
 ) -> pl.DataFrame:
     """The rows, each with the translation to cache (KNOWN): that of this cycle if it may be cached,
     otherwise the one cached before. The latter is dropped if it is void or of another offset, or if
-    this cycle's answer differs. Columns of this cycle that only this function needs are dropped."""
+    this cycle's answer differs. The last commit (LAST) is dropped if a topic was recreated. Columns
+    of this cycle that only this function needs are dropped."""
     rows = _with_void(rows, void, rewriting)
     is_new = pl.col("is_new")
     is_answer = is_new & ~pl.col("new_reason").is_in(FAILURES).fill_null(False)
@@ -130,15 +137,21 @@ def with_kept_translations(
         *("new_source_timestamp_ms", *(f"while_{end}" for end in LOG_ENDS)),
     ]
     return rows.with_columns_seq(
-        pl.when(holds).then(fresh).when(stays).then(old).alias(old)
-        for old, fresh in zip(KNOWN, new, strict=True)
-    ).drop(cs.starts_with("new_", "while_"), "holds", "is_new", "is_void")
+        *(
+            pl.when(holds).then(fresh).when(stays).then(old).alias(old)
+            for old, fresh in zip(KNOWN, new, strict=True)
+        ),
+        *null_where(pl.col("is_recreated"), LAST),
+    ).drop(cs.starts_with("new_", "while_"), "holds", "is_new", "is_void", "is_recreated")
 
 
 def without_void(rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
     """The cached rows without a commit (CACHE), without translations that are no longer valid."""
     rest = _with_void(rest, void, rewriting)
-    return select(rest.with_columns_seq(null_where(pl.col("is_void"), KNOWN)), CACHE)
+    rest = rest.with_columns_seq(
+        *null_where(pl.col("is_void"), KNOWN), *null_where(pl.col("is_recreated"), LAST)
+    )
+    return select(rest, CACHE)
 
 
 def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
@@ -157,12 +170,16 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_void(rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
-    """The rows with `is_void`: true if no cached value of the row is valid."""
+    """The rows with `is_void`: true if no cached translation of the row is valid; and with
+    `is_recreated`, as in VOID."""
     rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
     if void.is_empty():
-        return rows.with_columns(is_void=rewrites)
+        return rows.with_columns(is_void=rewrites, is_recreated=pl.lit(False))
     rows = left_join(rows, void.with_columns(is_void=pl.lit(True)), PARTITION)
-    return rows.with_columns(is_void=pl.col("is_void").fill_null(False) | rewrites)
+    return rows.with_columns(
+        pl.col("is_recreated").fill_null(False),
+        is_void=pl.col("is_void").fill_null(False) | rewrites,
+    )
 
 
 def kept_partitions(

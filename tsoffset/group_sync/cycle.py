@@ -189,9 +189,7 @@ def after_read(flow: str, steps: Steps, cache: CachedTables, found: ReadGroups) 
         results = _in_order(rows["is_open"], decided, results)
     rows = rows.drop(name for name in COMMIT_RESULTS if name in rows.columns).hstack(results)
 
-    # The rest has translations only of groups that could not be read.
-    cached = rest.filter(pl.col("known_offset").is_not_null())
-    committed = pl.concat([rows.select(PARTITION), cached.select(PARTITION)])
+    committed = pl.concat([rows.select(PARTITION), rest.select(PARTITION)])
     of_each = rows.select(*SOURCE_OFFSET, "is_cached").drop_nulls("source_offset")
     distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
     recalled = int(distinct["is_cached"].sum())

@@ -19,8 +19,8 @@ from tsoffset.group_sync.same_logs import topics_frame
 from tsoffset.group_sync.tables import (
     COMMIT_WORK,
     LOG_RANGES,
-    PARTITION,
     TARGET_TOPICS,
+    VOID,
     empty,
     left_join,
 )
@@ -28,15 +28,13 @@ from tsoffset.group_sync.translate import partition_caches
 from tsoffset.model import Failed, Isolation, LogRange, TopicPartition
 from tsoffset.rule.partition_cache import LogEnds, LogIdentity, PartitionCache
 
-_VOID = {name: LOG_RANGES[name] for name in PARTITION}
-
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
     """What the logs of cached partitions are now.
 
-    `ranges` (LOG_RANGES) has the partitions whose logs are still the cached ones. `void` has those
-    whose logs were replaced or truncated, or whose copies go elsewhere now: their caches are
+    `ranges` (LOG_RANGES) has the partitions whose logs are still the cached ones. `void` (VOID) has
+    those whose logs were replaced or truncated, or whose copies go elsewhere now: their caches are
     invalid. A partition whose logs could not be read, or of which only a former leader answered, is
     in neither table. `target_topics` (TARGET_TOPICS) are the topics of `ranges`.
     """
@@ -48,7 +46,7 @@ class KnownLogs:
     @classmethod
     def none(cls) -> "KnownLogs":
         """Nothing is known of any log."""
-        return cls(empty(LOG_RANGES), empty(_VOID), empty(TARGET_TOPICS))
+        return cls(empty(LOG_RANGES), empty(VOID), empty(TARGET_TOPICS))
 
 
 def log_ranges(
@@ -79,7 +77,9 @@ def log_ranges(
             if here is not None and here.precedes(one.source_log):
                 continue
             if here not in (None, one.source_log) or there not in (None, one.target_log):
-                void.add(one.source)
+                ids = one.source_log.topic_id, one.target_log.topic_id
+                now = (here or one.source_log).topic_id, (there or one.target_log).topic_id
+                void[one.source] = ids != now
                 continue
             if here is None or there is None:
                 continue
@@ -89,7 +89,7 @@ def log_ranges(
             if isinstance(span, Failed) or isinstance(own, Failed) or isinstance(copies, Failed):
                 continue
             if LogEnds(span.end, own.end, copies.end).is_behind(one.ends):
-                void.add(one.source)
+                void[one.source] = False
                 continue
             partition = (one.source.topic, one.source.partition)
             ends = (span.start, span.end, own.end, copies.start, copies.end)
@@ -97,25 +97,27 @@ def log_ranges(
             topic_ids[copy.topic] = one.target_log.topic_id
     return KnownLogs(
         pl.DataFrame(found, LOG_RANGES, orient="row"),
-        pl.DataFrame([(one.topic, one.partition) for one in sorted(void)], _VOID, orient="row"),
+        pl.DataFrame(
+            [(one.topic, one.partition, void[one]) for one in sorted(void)], VOID, orient="row"
+        ),
         topics_frame(topic_ids, topic_ids),
     )
 
 
 def _cached_partitions(
     flow: FlowSettings, partitions: pl.DataFrame
-) -> tuple[list[tuple[PartitionCache, TopicPartition]], set[TopicPartition]]:
+) -> tuple[list[tuple[PartitionCache, TopicPartition]], dict[TopicPartition, bool]]:
     """The partitions whose target partition is still the same under today's policy, each with that
-    target partition; and those for which it has changed."""
+    target partition; and those for which it has changed, as in VOID."""
     renamings, unnamed = renamings_of(flow, partitions["source_topic"].unique().to_list())
-    found, void = [], set()
+    found, void = [], {}
     for source, cached in partition_caches(partitions, with_pairs=False).items():
         if source.topic in unnamed:
             continue
         renaming = renamings[source.topic]
         policy = (cached.is_remote_topic, cached.failback)
         if renaming is None or (renaming.is_remote_topic, renaming.failback) != policy:
-            void.add(source)
+            void[source] = False
         else:
             found.append((cached, TopicPartition(renaming.topic, source.partition)))
     return found, void

@@ -97,6 +97,7 @@ CACHE: Schema = {
     # `reverse_target` then.
     "last_reverse": pl.Int64,
 }
+LAST = [name for name in CACHE if name.startswith("last_")]
 
 LOG_IDENTITY = [
     "source_topic_id",
@@ -134,6 +135,14 @@ REVERSE_COMMITS: Schema = {
     "partition": pl.Int32,
     # The last offset that the group had there as a translation of its offset on the target.
     "reverse_target": pl.Int64,
+}
+
+# Partitions whose cached values are no longer valid.
+VOID: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    # True if one of its topics was recreated: offsets of the old log say nothing of the new one.
+    "is_recreated": pl.Boolean,
 }
 
 # Source commits with what is cached of them.
