@@ -76,6 +76,8 @@ async function poll() {
   if (polling) return;
   polling = true;
   clearTimeout(wait);
+  const sent = token.get();
+  let rest = null;
   try {
     const answer = await get("flows");
     if (answer !== state.flows) {
@@ -93,8 +95,10 @@ async function poll() {
   } catch (error) {
     const problem = understood(error);
     if (problem.status === 401) {
+      // A token that was entered meanwhile is tried at once.
+      if (token.get() !== sent) rest = 0;
       // Text that was typed since the last poll stays, and a canceled question is not repeated.
-      if (state.trouble?.status !== 401) locked(problem);
+      else if (state.trouble?.status !== 401) locked(problem);
       return;
     }
     if (!state.trouble) say(`${problem.message}; ${problem.nextStep}`);
@@ -102,7 +106,7 @@ async function poll() {
     pause = Math.min(LONGEST_POLL_MS, pause * 2);
   } finally {
     polling = false;
-    if (!document.hidden) wait = setTimeout(poll, pause);
+    if (!document.hidden) wait = setTimeout(poll, rest ?? pause);
     load();
     render();
   }
