@@ -93,20 +93,35 @@ def test_a_group_that_is_reset_to_where_it_was_after_its_failback_stays_there(tm
     assert offset(estate, "A") == 30
 
 
-def test_a_reset_is_recognized_by_what_the_flow_itself_has_committed(tmp_path):
-    """Consumers on B have read on, B->A has moved the group on A, and A->B has not run since: its
-    state does not have the group's offset on B. A consumer's next offset on B ends the reset."""
+@pytest.mark.parametrize("on_b", [70, 75])
+def test_a_reset_is_recognized_by_what_the_group_had(tmp_path, on_b):
+    """Consumers on B have read on, perhaps also since B->A's last cycle, and A->B has not run
+    since: its state does not have the group's offset on B. While the group on A reads on to where
+    it was, it stays, also with B->A in another process. A consumer's next offset on B ends this."""
     estate = mirrored_estate(100, first_offset=40)
     estate.commit("billing", "A.orders", 70, on="B")
     both = BothFlows(estate, tmp_path)
     assert verdict(both.sync("A")) == COMMITTED
+    estate.commit("billing", "A.orders", on_b, on="B")
+    for on_a in (10, 12):
+        estate.commit("billing", "orders", on_a)
+        assert verdict(both.sync("A")) == HELD
+        assert offset(estate, "A") == on_a
+        both.caches["A"], _ = StateFile(tmp_path, "B->A").load()
+    estate.commit("billing", "A.orders", 76, on="B")
+    assert verdict(both.sync("A")) == COMMITTED
+    assert offset(estate, "A") == 36
+
+
+def test_a_reset_of_a_group_that_no_flow_has_in_sync_is_recognized(tmp_path):
+    """The group on A is ahead when B->A first sees it, with members."""
+    estate = mirrored_estate(100, first_offset=40, billing=50)
+    estate.commit("billing", "A.orders", 70, on="B")
+    both = BothFlows(estate, tmp_path)
+    assert verdict(both.sync("A")) == skipped(Reason.TARGET_AHEAD)
     estate.commit("billing", "orders", 10)
     for _ in range(2):
         assert verdict(both.sync("A")) == HELD
-    assert offset(estate, "A") == 10
-    estate.commit("billing", "A.orders", 71, on="B")
-    assert verdict(both.sync("A")) == COMMITTED
-    assert offset(estate, "A") == 31
 
 
 def test_an_offset_that_means_the_same_as_the_translation_is_known_to_the_other_flow(tmp_path):

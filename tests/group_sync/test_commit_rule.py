@@ -49,7 +49,8 @@ NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
     offset of its last commit, and the target offset that it became; `reverse_target` is the source
-    offset that the reverse flow has committed, and `last_reverse` what it had committed then."""
+    offset that the reverse flow has committed, and `last_reverse` what it had committed then;
+    `seen_target` and `source_at_reset` are cached with a reverse flow only."""
 
     outcome: Outcome = TO_50
     current: int | Failed | None = None
@@ -59,6 +60,8 @@ class PlanCase:
     last_commit: tuple[int, int] | None = None
     reverse_target: int | None = None
     last_reverse: int | None = None
+    seen_target: int | None = None
+    source_at_reset: int | None = None
     has_reverse: bool = False
     known_verdict: Skipped | Failed | None = None
     rewind_from: int | None = None
@@ -93,6 +96,8 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
         pl.Series("last_target", [target for _, target in last], pl.Int64),
         pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
         pl.Series("last_reverse", [case.last_reverse for case in cases], pl.Int64),
+        pl.Series("seen_target", [case.seen_target for case in cases], pl.Int64),
+        pl.Series("source_at_reset", [case.source_at_reset for case in cases], pl.Int64),
         pl.Series("has_reverse", [case.has_reverse for case in cases], pl.Boolean),
         pl.Series("rewind_from", [case.rewind_from for case in cases], pl.Int64),
         # Each a group of its own.
@@ -181,23 +186,28 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
             for to, verdict in ((60, WOULD_COMMIT), (55, RESET), (None, RESET))
         ),
         (PlanCase(current=20, last_commit=(60, 50), reverse_target=60, last_reverse=60), RESET),
-        # Or the target group went back since it was in sync with the same C, whoever has set C.
+        # Or the target group went back since the last cycle, or in an earlier one with the same C.
         # With one flow, it follows the source group nevertheless.
         *(
-            (PlanCase(current=20, last_commit=last, has_reverse=both), verdict)
-            for last, both, verdict in (
-                ((60, 21), True, RESET),
-                ((60, 50), True, RESET),
-                ((60, 50), False, WOULD_COMMIT),
-                ((60, 20), True, WOULD_COMMIT),
-                ((59, 50), True, WOULD_COMMIT),
-                ((61, 50), True, WOULD_COMMIT),
+            (
+                PlanCase(current=20, seen_target=seen, source_at_reset=c, has_reverse=both),
+                verdict,
+            )
+            for seen, c, both, verdict in (
+                (21, None, True, RESET),
+                (21, 30, True, RESET),
+                (21, 60, False, WOULD_COMMIT),
+                (20, None, True, WOULD_COMMIT),
+                (20, 60, True, RESET),
+                (None, 60, True, RESET),
+                (20, 59, True, WOULD_COMMIT),
+                (20, 61, True, WOULD_COMMIT),
             )
         ),
-        (PlanCase(last_commit=(60, 50), has_reverse=True), WOULD_COMMIT),
-        (PlanCase(current=9, last_commit=(60, 50), has_reverse=True), RESET),
-        (PlanCase(TO_START, 9, last_commit=(60, 50), has_reverse=True), WOULD_COMMIT),
-        (PlanCase(current=48, last_commit=(60, 50), has_reverse=True), UNCHANGED),
+        (PlanCase(seen_target=50, has_reverse=True), WOULD_COMMIT),
+        (PlanCase(current=9, seen_target=50, has_reverse=True), RESET),
+        (PlanCase(TO_START, 9, seen_target=50, has_reverse=True), WOULD_COMMIT),
+        (PlanCase(current=48, seen_target=50, has_reverse=True), UNCHANGED),
         # A group goes back only from the commit that was named, without members, to one that its
         # log still has: below the log's start its consumers would be reset.
         (PlanCase(current=80, rewind_from=80), WOULD_COMMIT),

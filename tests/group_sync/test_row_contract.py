@@ -214,7 +214,7 @@ class RowCase:
     def row(self, *, commit: bool = True) -> Row:
         last = self.last_commit
         nothing = (None,) * len(KNOWN)
-        pairs = [] if last is None else [("g", "orders", 0, *nothing, *last, None)]
+        pairs = [] if last is None else [("g", "orders", 0, *nothing, *last, *[None] * 3)]
         reverse = [] if self.reverse_target is None else [("g", "orders", 0, self.reverse_target)]
         rows = self.estate.sync(
             self.settings,

@@ -28,7 +28,7 @@ REMEMBERED = st.builds(
     lambda place, known, last: (*place, *known, *last),
     PAIR,
     KNOWN | st.just((None,) * 8),
-    st.tuples(OFFSET, OFFSET, st.none() | OFFSET) | st.just((None, None, None)),
+    st.tuples(OFFSET, OFFSET, *[st.none() | OFFSET] * 3) | st.just((None,) * 5),
 )
 
 
@@ -39,7 +39,7 @@ def cache(offset: int = 7) -> FlowCache:
         TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), ((offset, offset),)
     )
     known = (*[offset] * 4, None, None, None, None)
-    last = offset, offset, None
+    last = offset, offset, None, None, None
     return FlowCache(
         pairs=pl.DataFrame([("billing", "orders", 1, *known, *last)], CACHE, orient="row"),
         partitions=partitions_frame([one]),
@@ -130,8 +130,8 @@ def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path):
         (lambda whole: whole + b"\0", "damaged"),
         (lambda _: b"", "not a state file of tsoffset"),
         (lambda _: b"PAR1 and so on", "not a state file of tsoffset"),
-        (lambda whole: whole.replace(b"state 4 ", b"state 3 ", 1), "another version"),
-        (lambda whole: whole.replace(b"state 4 ", b"state 10 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 5 ", b"state 3 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 5 ", b"state 10 ", 1), "another version"),
     ],
 )
 def test_a_file_that_is_none_is_a_warning_and_nothing_else(tmp_path, spoil, why):

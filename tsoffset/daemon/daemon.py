@@ -64,6 +64,8 @@ class Daemon:
         self._lock = threading.Lock()
         self._loops: dict[str, FlowLoop] = {}
         self._ending: dict[str, FlowLoop] = {}
+        # By the two clusters of a flow, in either direction.
+        self._turns: defaultdict[frozenset[str], threading.Lock] = defaultdict(threading.Lock)
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         self._rejected: str | None = None
         # When Spark, and then the flows, must have started (monotonic clock); None if they have.
@@ -224,6 +226,7 @@ class Daemon:
             selection,
             self._cycles,
             self._board,
+            turn=self._turns[frozenset((flow.source.alias, flow.target.alias))],
             observers=self._observers,
             peers=self._peers(flow),
             last_known=self._last_known,

@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 # How often an instance that does not lead a flow checks whether it leads now.
 _STANDBY_SECONDS = 1.0
+# How often a flow checks whether the cycle of the flow in the other direction has ended.
+_TURN_SECONDS = 0.2
 # After this many cycles without a result in a row, another instance should lead.
 _FAILURES = 5
 # A cycle is stopped at its time limit. One that still runs this much later is hung.
@@ -72,7 +74,11 @@ class Peers:
 
 
 class FlowLoop:
-    """One flow's thread. `selection` has the flow, and applies until `configure`."""
+    """One flow's thread. `selection` has the flow, and applies until `configure`.
+
+    The flow and the one in the other direction share `turn`, so their cycles do not overlap: a
+    cycle reads what the other flow has committed, which that one saves at the end of its cycle.
+    """
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class FlowLoop:
         cycles: Callable[[CycleLog], SparkCycles],
         board: Board,
         *,
+        turn: "threading.Lock | None" = None,
         observers: Sequence[Observer] = (),
         peers: Peers | None = None,
         last_known: LastKnown = nothing_known,
@@ -94,6 +101,7 @@ class FlowLoop:
         self._log = CycleLog(name)
         self._cycles = cycles(self._log)
         self._board = board
+        self._turn = turn or threading.Lock()
         self._observers = observers
         self._peers = peers or Peers()
         self._last_known = last_known
@@ -219,9 +227,16 @@ class FlowLoop:
             self._board.resume(self.name)
             self._waiting = False
         if self._asked or now >= self._schedule.due:
-            self._asked = False
-            self._schedule.began_early(now)
-            self.cycle()
+            if not self._turn.acquire(blocking=False):
+                words = "waits until the running cycle of the flow in the other direction has ended"
+                self._board.update(self.name, messages=(words,))
+                return _TURN_SECONDS
+            try:
+                self._asked = False
+                self._schedule.began_early(now)
+                self.cycle()
+            finally:
+                self._turn.release()
             if self._stopping.is_set():
                 return 0.0
         left = max(0.0, self._schedule.due - self._now())

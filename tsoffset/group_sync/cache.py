@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import polars.selectors as cs
 
+from tsoffset.group_sync.commit_rule import source_at_reset
 from tsoffset.group_sync.log_ranges import KnownLogs
 from tsoffset.group_sync.tables import (
     CACHE,
@@ -84,6 +85,8 @@ def with_cache(
     rows = left_join(commits, cached.with_columns(is_known=pl.lit(True)), GROUP_PARTITION)
     rows = left_join(rows, ranges, PARTITION).with_columns(is_cached=is_cached)
     rows = rows.with_columns(known_from=pl.when("is_cached").then(begin).otherwise("known_from"))
+    # Also of a commit of which nothing is cached.
+    rows = rows.with_columns(has_reverse=pl.lit("has_reverse" in cached.columns))
     if rows["is_known"].sum() == len(cached):
         return rows, cached.clear()
     rest = anti_join(cached, rows, GROUP_PARTITION)
@@ -156,17 +159,23 @@ def without_void(rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -
 
 def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     """CACHE after a cycle: the translation of each row (`with_kept_translations`), the last commit
-    after which the target group had its translation, and the rows of `rest` (`without_void`)."""
+    after which the target group had its translation, what the target group has, and the rows of
+    `rest` (`without_void`)."""
     is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
     has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
+    seen = pl.coalesce(on_target, "seen_target")
+    reset = pl.when(~has_translation).then(source_at_reset())
     rows = rows.with_columns_seq(
+        source_at_reset=pl.when("has_reverse").then(reset),
+        seen_target=pl.when("has_reverse").then(seen),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
         last_reverse=pl.when(has_translation).then("reverse_target").otherwise("last_reverse"),
     )
     kept = pl.concat([select(rows, CACHE), rest])
-    return kept.filter(pl.any_horizontal(pl.col("known_offset", "last_source").is_not_null()))
+    kept_for = pl.col("known_offset", "last_source", "seen_target")
+    return kept.filter(pl.any_horizontal(kept_for.is_not_null()))
 
 
 def _with_void(rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:

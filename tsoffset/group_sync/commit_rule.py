@@ -40,13 +40,8 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     source_went_back = (pl.col("source_offset") < pl.col("last_source")) & (
         _current == pl.col("last_target")
     )
-    # The target group had a later offset when it was in sync with this source offset, so it was
-    # reset since. With one flow, the target group only follows the source group.
-    was_reset = (
-        pl.col("has_reverse")
-        & (pl.col("source_offset") == pl.col("last_source"))
-        & (_current < pl.col("last_target"))
-    )
+    # With one flow, the target group only follows the source group.
+    was_reset = pl.col("has_reverse") & (pl.col("source_offset") == source_at_reset())
     # The reverse flow has made the source offset of a later target offset, so the target group was
     # reset since; or it has made the source's log start of an earlier one, since the source has
     # lost records that the target still has. Neither is true if the target group has what this flow
@@ -87,6 +82,14 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
         .otherwise(pl.lit(Reason.TARGET_AHEAD))
     )
     return with_outcome(rows, verdict)
+
+
+def source_at_reset() -> pl.Expr:
+    """The source group's offset when the target group was last seen to have gone back; null if it
+    has not, or if it has been in sync since. Until the source group commits another offset, its
+    offset may be older than the reset."""
+    went_back = _current < pl.col("seen_target")
+    return pl.when(went_back).then("source_offset").otherwise("source_at_reset")
 
 
 def _at_least_log_start(rows: pl.DataFrame) -> pl.DataFrame:

@@ -34,7 +34,7 @@ from tsoffset.group_sync.tables import (
 from tsoffset.model import GroupListing, GroupListings, GroupType
 from tsoffset.stores import UNREACHABLE, Store, in_words, store_at
 
-VERSION = 4
+VERSION = 5
 _MAGIC = b"tsoffset state"
 _KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"

@@ -96,8 +96,12 @@ CACHE: Schema = {
     "last_target": pl.Int64,
     # `reverse_target` then.
     "last_reverse": pl.Int64,
+    # Only if a flow in the other direction is enabled, too: what the group had on the target, and
+    # `commit_rule.source_at_reset`.
+    "seen_target": pl.Int64,
+    "source_at_reset": pl.Int64,
 }
-LAST = [name for name in CACHE if name.startswith("last_")]
+LAST = [name for name in CACHE if name not in (*GROUP_PARTITION, *KNOWN)]
 
 LOG_IDENTITY = [
     "source_topic_id",
@@ -244,8 +248,10 @@ COMMIT_WORK: Schema = {
     "last_source": pl.Int64,
     "last_target": pl.Int64,
     "last_reverse": pl.Int64,
+    "seen_target": pl.Int64,
+    "source_at_reset": pl.Int64,
     "reverse_target": pl.Int64,
-    # True for a cached group-partition if a flow in the other direction is enabled, too.
+    # Whether a flow in the other direction is enabled, too.
     "has_reverse": pl.Boolean,
     # The target offset that an operator allows the group to go back from.
     "rewind_from": pl.Int64,
