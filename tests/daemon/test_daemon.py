@@ -307,7 +307,8 @@ def test_a_flow_that_waits_for_a_cycle_that_hangs_is_not_well(tmp_path):
         now.gate.opened.set()
         now.wait_for(now.daemon.alive)
         now.wait_for(lambda: now.status.state is FlowState.PAUSED)
-        assert now.status.messages == ()
+        (message,) = now.status.messages
+        assert "tsoffset failover --flow 'A->B' --resume" in message
 
 
 def test_flows_come_and_go_with_the_file(tmp_path):

@@ -354,6 +354,12 @@ class FlowLoop:
             self._paused = paused
             log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
         if paused:
+            words = (
+                f"no cycle starts, because an operator or `tsoffset failover` has paused the flow;"
+                f" to end the pause: `tsoffset failover --flow '{self.name}' --resume`, or `resume`"
+                " of the REST API",
+            )
+            self._board.update(self.name, messages=words)
             return FlowState.PAUSED
         self._log.warn("lists_unknown", self._selection.lists.unknown(self.name))
         if (unknown := self._unknown()) is not None:
