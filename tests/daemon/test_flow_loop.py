@@ -185,6 +185,19 @@ def test_what_was_told_is_not_told_again_until_it_comes_back():
     assert told == [True, False, False, True]
 
 
+def test_the_cause_of_a_long_outage_is_told_every_ten_minutes():
+    """Whoever opens the log an hour later finds it. So is a warning that lasts."""
+    estate = OneGroupFlow()
+    estate.target.unreachable = True
+    both, told = ["lead_unknown", "rows_need_attention"], []
+    for now in (0, 60, 700, 800, 1400):
+        estate.seconds = iter(range(now, 10_000))
+        with capture_logs() as logs:
+            estate.loop._log.warn("lead_unknown", "no leader")
+        told.append([event for event in events(logs + estate.cycle()) if event in both])
+    assert told == [both, [], both, [], both]
+
+
 def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():
     """What a canceled cycle raises is expected, and no error in the log."""
     estate = OneGroupFlow()

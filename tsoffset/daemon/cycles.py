@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from tsoffset.spark.sessions import Sessions
 log = structlog.get_logger(__name__)
 
 _MESSAGES_PER_CYCLE = 20
+_REMINDER_SECONDS = 600.0
 _RowKey = tuple[Reason | FailureKind | None, str | None, str | None, int | None]
 # Skips that an operator has to resolve. Others end by themselves, or are intended.
 _TO_RESOLVE = (
@@ -34,25 +35,36 @@ _TO_RESOLVE = (
 
 
 class CycleLog:
-    """Logs each warning of a flow once, until it no longer occurs."""
+    """Logs each warning of a flow once, until it no longer occurs. If no cycle has a result, the
+    cause is repeated every ten minutes."""
 
-    def __init__(self, flow: str) -> None:
+    def __init__(self, flow: str, now: Callable[[], float] = time.monotonic) -> None:
         self._flow = flow
+        self._now = now
         self._warnings: frozenset[str] = frozenset()
         self._rows: frozenset[_RowKey] = frozenset()
-        self._told: dict[str, str | None] = {}
+        # When rows were last logged, and when the message of each event was.
+        self._rows_at = now()
+        self._told: dict[str, tuple[str | None, float]] = {}
 
     def report(self, result: CycleResult) -> None:
         """Log the warnings, and the rows that need attention, which the previous cycle did not
         have."""
         self._log_warnings(result.warnings)
-        self._log_rows(Rows(_needing_attention(result.rows.table)))
+        now = self._now()
+        if result.unreachable and now - self._rows_at >= _REMINDER_SECONDS:
+            self._rows = frozenset()
+        if self._log_rows(Rows(_needing_attention(result.rows.table))):
+            self._rows_at = now
 
     def warn(self, event: str, message: str | None) -> None:
-        """Log the message once, until it changes; None: the problem is gone."""
-        if message is not None and self._told.get(event) != message:
+        """Log the message, if it has changed or was logged ten minutes ago; None: the problem is
+        gone."""
+        now, (told, at) = self._now(), self._told.get(event, (None, 0.0))
+        if message is not None and (told != message or now - at >= _REMINDER_SECONDS):
             log.warning(event, flow=self._flow, message=message)
-        self._told[event] = message
+            at = now
+        self._told[event] = message, at
 
     def _log_warnings(self, warnings: Sequence[str]) -> None:
         for warning in dict.fromkeys(warnings):
@@ -60,7 +72,8 @@ class CycleLog:
                 log.warning("cycle_warning", flow=self._flow, message=warning)
         self._warnings = frozenset(warnings)
 
-    def _log_rows(self, rows: Iterable[Row]) -> None:
+    def _log_rows(self, rows: Iterable[Row]) -> bool:
+        """False if there is nothing new."""
         found = [(_key(row), row) for row in rows]
         new = Counter((row.reason, row.message) for key, row in found if key not in self._rows)
         self._rows = frozenset(key for key, _ in found)
@@ -74,6 +87,7 @@ class CycleLog:
             )
         if (more := len(new) - _MESSAGES_PER_CYCLE) > 0:
             log.warning("further_messages_left_out", flow=self._flow, messages=more)
+        return bool(new)
 
 
 def _needing_attention(rows: pa.Table) -> pa.Table:

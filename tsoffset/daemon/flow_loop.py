@@ -98,7 +98,7 @@ class FlowLoop:
     ) -> None:
         self.name = name
         self._selection = selection
-        self._log = CycleLog(name)
+        self._log = CycleLog(name, now)
         self._cycles = cycles(self._log)
         self._board = board
         self._turn = turn or threading.Lock()
