@@ -200,10 +200,15 @@ def test_a_member_that_was_removed_stops_at_once(election, coordinator, while_jo
 
 
 def test_a_refusal_is_not_repeated_every_second(election, coordinator):
-    """What somebody has to mend waits longer than what may pass."""
-    coordinator.answers = [AWAY, REFUSED]
-    assert election.step() < election.step()
-    assert election.problem() == REFUSED.message
+    """What somebody has to mend waits longer than what may pass, and a login ever longer: it may
+    lock an account."""
+    login = Failed(FailureKind.AUTHENTICATION, "wrong password")
+    coordinator.answers = [AWAY, REFUSED, *[login] * 6]
+    assert [election.step() for _ in range(8)] == [1, 30, 30, 60, 120, 240, 300, 300]
+    assert election.problem() == login.message
+    election.step()
+    coordinator.answers = [login]
+    assert election.step() == 30
 
 
 def test_a_mistake_of_ours_is_a_problem_and_no_end(election, coordinator):

@@ -13,13 +13,13 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.flow_loop import FlowLoop
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
-from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit
+from tsoffset.errors import ClusterRefused, ClusterUnreachable, CycleFailed, CycleOverLimit
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.cycle import cycle
-from tsoffset.group_sync.flow_cycle import CycleResult
-from tsoffset.group_sync.rows import Rows, failed_row, rows_table
-from tsoffset.model import GROUP_OFFSETS_TOPIC, Failed, FailureKind, OutcomeKind, Reason, Row
+from tsoffset.group_sync.flow_cycle import CycleResult, unreachable_cycle
+from tsoffset.group_sync.rows import Rows, rows_table
+from tsoffset.model import GROUP_OFFSETS_TOPIC, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- how failures are outlived ------------------------------------------------------------
@@ -35,16 +35,14 @@ class MemoryCycles:
 
     def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
         error, self.next_error = self.next_error, None
-        if error is not None:
-            raise error
         source = self.clusters[flow.source.alias]
         target = self.clusters[flow.target.alias]
-        rows: list[Row]
         try:
+            if error is not None:
+                raise error
             rows = cycle(flow, source, target, commit=flow.commits)
         except ClusterUnreachable as unreachable:
-            rows = [failed_row(flow.name, Failed(FailureKind.UNREACHABLE, str(unreachable)))]
-            return CycleResult(flow.name, Rows(rows_table(rows)), (), True, 0.1, 0, 0)
+            return unreachable_cycle(flow, unreachable)
         groups, found = len({row.group for row in rows}), Rows(rows_table([*rows, *self.also]))
         return CycleResult(flow.name, found, (), False, 0.1, groups, len(rows))
 
@@ -196,6 +194,21 @@ def test_the_cause_of_a_long_outage_is_told_every_ten_minutes():
             estate.loop._log.warn("lead_unknown", "no leader")
         told.append([event for event in events(logs + estate.cycle()) if event in both])
     assert told == [both, [], both, [], both]
+
+
+def test_a_refused_login_puts_the_next_cycle_off_until_the_configuration_changes():
+    """Log and status say so, after the cause; a changed password is tried at once."""
+    estate = OneGroupFlow()
+    for logins in (1, 2):
+        estate.backend.next_error = ClusterRefused("connect to cluster A: wrong password")
+        logs = estate.cycle()
+        assert ("login_refused" in events(logs)) is (logins == 2)
+    cause, wait = estate.status.messages
+    assert (cause, wait) == ("connect to cluster A: wrong password", logs[-1]["message"])
+    assert "next cycle starts in" in wait
+    estate.loop.configure(selection_of(estate.flow))
+    estate.loop._next()
+    assert (estate.status.cycles, estate.status.messages) == (3, ())
 
 
 def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure():

@@ -29,9 +29,23 @@ def test_what_a_long_cycle_runs_past_is_left_out_and_counted():
 def test_what_keeps_failing_is_asked_half_as_often():
     """After the second failure in a row one time is left out, and not counted as late."""
     schedule = Schedule(10, 0.0)
-    assert (schedule.advance(1, failures_in_a_row=1), schedule.due) == (0, 10)
-    assert (schedule.advance(11, failures_in_a_row=2), schedule.due) == (0, 30)
-    assert (schedule.advance(31, failures_in_a_row=9), schedule.due) == (0, 50)
+    found = [(schedule.advance(now, failed=True), schedule.due) for now in (1, 11, 31)]
+    assert found == [(0, 10), (0, 30), (0, 50)]
+
+
+def test_a_refused_login_is_tried_ever_less_often():
+    """Up to five minutes apart, so that no account is locked, also after a cycle that was asked
+    for. After one that did not fail all is as before."""
+    schedule, dues = Schedule(60, 0.0), []
+    for _ in range(6):
+        schedule.advance(schedule.due + 1, failed=True, refused=True)
+        dues.append(schedule.due)
+    assert dues == [60, 180, 420, 720, 1020, 1320]
+    schedule.began_early(1100)
+    schedule.advance(1101, failed=True, refused=True)
+    assert schedule.due == 1380
+    schedule.advance(1381)
+    assert schedule.due == 1440
 
 
 def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is():
@@ -48,7 +62,7 @@ def test_cycles_that_are_asked_for_and_fail_do_not_put_off_the_next_one():
     schedule = Schedule(10, 0.0)
     for now in range(1, 100):
         schedule.began_early(now)
-        schedule.advance(now, failures_in_a_row=now)
+        schedule.advance(now, failed=True)
         assert schedule.due <= now + 20
 
 

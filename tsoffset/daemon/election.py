@@ -22,6 +22,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from tsoffset.cluster import MemberState
 from tsoffset.daemon.flow_loop import Peers
+from tsoffset.daemon.schedule import REFUSED_SECONDS
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -33,7 +34,8 @@ log = structlog.get_logger(__name__)
 SESSION_SECONDS = 10.0
 BEAT_SECONDS = 3.0
 # Wait before the next attempt: after a transient error, after an error that somebody has to fix,
-# and after a change of the group.
+# and after a change of the group. After each further refused login the wait doubles, up to
+# REFUSED_SECONDS: each attempt may count towards the lock of an account.
 _RETRY_SECONDS = 1.0
 _RETRY_REFUSED_SECONDS = 30.0
 _AT_ONCE_SECONDS = 0.1
@@ -106,6 +108,7 @@ class Election(Peers):
         self._agreed: Agreed | None = None
         self._known_until = float("-inf")
         self._failed: Failed | None = None
+        self._refused_pause = _RETRY_REFUSED_SECONDS
         self._joined = False
         self._logged = False
         self._hung: Callable[[], bool] = lambda: False
@@ -272,6 +275,7 @@ class Election(Peers):
         """The coordinator knew this member at that time, so it does until the session ends."""
         self._known_until = asked_at + SESSION_SECONDS
         self._failed = None
+        self._refused_pause = _RETRY_REFUSED_SECONDS
 
     def _note_failure(self, failed: Failed) -> float:
         if self._ending.is_set():
@@ -283,7 +287,11 @@ class Election(Peers):
             # Join again as a new member, with a new password if it changed, and without the lead.
             self._membership.close()
             self._membership, self._agreed, self._joined = None, None, False
-        return _RETRY_REFUSED_SECONDS
+        if failed.kind is not FailureKind.AUTHENTICATION:
+            return _RETRY_REFUSED_SECONDS
+        pause = self._refused_pause
+        self._refused_pause = min(2 * pause, REFUSED_SECONDS)
+        return pause
 
     def _log_change(self) -> None:
         if (leads := self.leads()) is not self._logged and not self._ending.is_set():

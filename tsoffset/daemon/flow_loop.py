@@ -169,8 +169,10 @@ class FlowLoop:
         return Lead(here, self._peers.leader(), self._peers.problem())
 
     def configure(self, selection: Selection) -> None:
-        """Use this configuration from the next cycle on."""
+        """Use this configuration from the next cycle on. After failures that cycle starts at once:
+        the change may be the remedy."""
         self._selection = selection
+        self._asked = self._asked or self._schedule.waits > 1
         self._wake.set()
 
     def look_at_pause(self) -> None:
@@ -200,7 +202,7 @@ class FlowLoop:
                     f"the loop of the flow failed and was restarted: {_unexpected_error(error)}",
                 )
                 self._since = None
-                self._schedule.advance(self._now(), failures_in_a_row=1)
+                self._schedule.advance(self._now(), failed=True)
                 seconds = max(0.0, self._schedule.due - self._now())
                 self._board.update(
                     self.name,
@@ -333,7 +335,10 @@ class FlowLoop:
                 observer.cycle_ended(cycle, status)
             except BROKEN:
                 log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
-        late = self._schedule.advance(self._now(), failures_in_a_row=status.failures_in_a_row)
+        ended = self._now()
+        late = self._schedule.advance(ended, failed=not cycle.reached, refused=cycle.refused)
+        if cycle.refused and self._schedule.waits > 1:
+            self._report_wait(self._schedule.due - ended, status.messages)
         # The first cycle starts Spark's workers and translates everything, so its duration does not
         # show that the interval is too short.
         first, self._first = self._first, False
@@ -346,6 +351,15 @@ class FlowLoop:
                 seconds=round(cycle.seconds, 1),
                 interval_seconds=self._schedule.interval,
             )
+
+    def _report_wait(self, seconds: float, messages: tuple[str, ...]) -> None:
+        words = (
+            f"the next cycle starts in {seconds:.0f} s, because repeated refused logins may lock"
+            " tsoffset's account; a changed configuration file, SIGHUP, or `sync` of the REST API"
+            " starts one at once"
+        )
+        log.warning("login_refused", flow=self.name, message=words)
+        self._board.update(self.name, messages=(*messages, words))
 
     def _held_back(self) -> FlowState | None:
         """The state of the flow if no cycle may start now; None if one may."""

@@ -22,7 +22,7 @@ from tsoffset.daemon.summary import Summary, SummaryKey
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.flow_cycle import CycleResult
 from tsoffset.group_sync.replication import REPLICATION
-from tsoffset.model import OutcomeKind, Reason
+from tsoffset.model import FailureKind, OutcomeKind, Reason
 from tsoffset.terminal.output import IN_PLACE, Tally, by_name, plural
 from tsoffset.version import __version__
 
@@ -99,6 +99,13 @@ class Cycle:
     def reached(self) -> bool:
         """True if both clusters were reached, so the cycle has rows of groups."""
         return self.result is not None and not self.result.unreachable
+
+    @property
+    def refused(self) -> bool:
+        """True if a cluster refused tsoffset's login."""
+        result = self.result
+        reasons = (row.reason for row in result.rows) if result and result.unreachable else ()
+        return FailureKind.AUTHENTICATION in reasons
 
     @property
     def succeeded(self) -> bool:
