@@ -23,6 +23,7 @@ from kafka.errors import (
 )
 from kafka.protocol.broker_version_data import BrokerVersionData
 
+from tsoffset.flow.security import Tls
 from tsoffset.kafka.security.failures import TlsFailed
 from tsoffset.kafka.security.tls import explain_failure
 
@@ -70,7 +71,7 @@ class BrokerConnection(asyncio.Protocol):
     `opened` is done when the connection is ready for streams, or with the error that ended it.
     """
 
-    def __init__(self, node: Node, host: str, client_id: str, *, is_plain: bool) -> None:
+    def __init__(self, node: Node, host: str, client_id: str, tls: Tls | None) -> None:
         self.node = node
         self.host = host
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -83,7 +84,8 @@ class BrokerConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
         self._client_id = client_id
-        self._may_complain = is_plain
+        self._tls = tls
+        self._may_complain = tls is None
         self._transport: asyncio.Transport | None = None
         self._streams: list[Stream] = []
         self._exchanges: deque[_Asked] = deque()
@@ -214,7 +216,8 @@ class BrokerConnection(asyncio.Protocol):
         if isinstance(error, ssl.SSLError):
             # With TLS 1.3 a broker refuses the client's certificate after the handshake.
             refused = "ALERT" in (error.reason or "")
-            self.close((TlsFailed if refused else KafkaConnectionError)(explain_failure(error)))
+            kind = TlsFailed if refused else KafkaConnectionError
+            self.close(kind(explain_failure(error, self._tls)))
         else:
             self.close(KafkaConnectionError(error or "socket disconnected"))
 

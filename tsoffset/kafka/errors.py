@@ -16,7 +16,9 @@ from tsoffset.kafka.security.failures import (
     KerberosFailed,
     LoginFailed,
     StoreUnusable,
+    TicketRefused,
     TlsFailed,
+    TokenRefused,
     TokenUnavailable,
 )
 from tsoffset.model import Failed, FailureKind
@@ -145,7 +147,7 @@ _RULES: dict[type[BaseException], Rule] = {
         FailureKind.UNREACHABLE,
         "the broker belongs to another cluster",
         "check {alias}.bootstrap.servers and the listeners that the brokers advertise, and which "
-        "cluster has these addresses; if the cluster was recreated, restart tsoffset",
+        "cluster has these addresses (if the cluster was recreated, restart tsoffset)",
         Remedy.REFRESH,
         detail=True,
         retry_seconds=_GONE_RETRY_SECONDS,
@@ -172,6 +174,15 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     # Connections.
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
+    TokenRefused: _AUTHENTICATION.with_cause(
+        "the broker does not accept the token",
+        "compare the token's audience, issuer and scope, and the clocks, with what the brokers of "
+        "{alias} expect",
+    ),
+    TicketRefused: _AUTHENTICATION.with_cause(
+        "the broker does not accept the Kerberos ticket",
+        "check the keytab of the brokers of {alias}, sasl.kerberos.service.name and the clocks",
+    ),
     kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION.with_cause(
         "the broker does not offer this sasl.mechanism",
         "check sasl.mechanism of {alias}, and that of the listener at this address",
@@ -190,7 +201,7 @@ _RULES: dict[type[BaseException], Rule] = {
     KerberosFailed: _AUTHENTICATION.with_cause(
         "Kerberos returned no ticket",
         "check sasl.kerberos.service.name of {alias}, and keyTab and principal in its "
-        "sasl.jaas.config; without a keytab, get a ticket with kinit",
+        "sasl.jaas.config (without a keytab, get a ticket with kinit)",
     ),
     KdcUnreachable: _CONNECTION.with_cause(
         "no Kerberos server answers", "check the realm's KDCs in krb5.conf and the network to them"

@@ -30,7 +30,7 @@ from tsoffset.flow.security import Security
 from tsoffset.kafka.broker_connection import BrokerConnection
 from tsoffset.kafka.client_settings import ClientSettings
 from tsoffset.kafka.loop import Loop, wait_until
-from tsoffset.kafka.security.failures import LoginFailed, TlsFailed
+from tsoffset.kafka.security.failures import LoginFailed, TicketRefused, TlsFailed, TokenRefused
 from tsoffset.kafka.security.logins import Exchange, Logins
 from tsoffset.kafka.security.tls import context, explain_failure, is_no_tls
 from tsoffset.version import __version__
@@ -41,6 +41,7 @@ _CLOSED = (ssl.SSLEOFError, ConnectionError)
 _RENEWED_AFTER = 0.85, 0.95
 _SHORTEST_SESSION_MS = 1_000
 _LONG_SECONDS = 1e6
+_REFUSALS = {"OAUTHBEARER": TokenRefused, "GSSAPI": TicketRefused}
 
 
 class Opener:
@@ -57,14 +58,10 @@ class Opener:
         KafkaError for another cluster."""
         self._loop = loop
         self._verify = verify
-        self._tls = security.tls
+        self.tls = security.tls
         self._logins = None if security.login is None else Logins(security.login)
         self._client = client
         self._timeout_seconds = client.socket_connection_setup_timeout_ms / 1000
-
-    @property
-    def is_plain(self) -> bool:
-        return self._tls is None
 
     async def open(self, connection: BrokerConnection, port: int) -> None:
         """Make the connection ready, or close it with the error."""
@@ -87,8 +84,7 @@ class Opener:
         ends = time.monotonic() + self._timeout_seconds
         too_late = KafkaTimeoutError(f"Timed out after {self._timeout_seconds:g} s")
         made = None
-        if self._tls is not None:
-            tls = self._tls
+        if (tls := self.tls) is not None:
             made = await wait_until(
                 ends, self._loop.run_in_thread(tls, lambda: context(tls)), too_late
             )
@@ -120,7 +116,7 @@ class Opener:
         """What a connection that is not ready may be waiting for, other than its broker."""
         if self._loop.is_under_way((host, port)):
             return f"the DNS lookup of {host} has not finished"
-        if self._tls is not None and self._loop.is_under_way(self._tls):
+        if self.tls is not None and self._loop.is_under_way(self.tls):
             return "reading the key stores has not finished"
         if self._logins is not None and self._logins.is_asking(self._loop):
             return "the token endpoint has not answered"
@@ -177,9 +173,9 @@ class Opener:
         except ssl.SSLError as error:
             # No setting of TLS helps against an address that does not speak it.
             kind = KafkaConnectionError if is_no_tls(error) else TlsFailed
-            raise kind(explain_failure(error)) from None
+            raise kind(explain_failure(error, self.tls)) from None
         except OSError as error:
-            raise KafkaConnectionError(explain_failure(error)) from None
+            raise KafkaConnectionError(explain_failure(error, self.tls)) from None
 
     # --- login -----------------------------------------------------------------------------
 
@@ -201,7 +197,8 @@ class Opener:
             answer = await connection.exchange(request)
             if answer.error_code:
                 name = for_code(answer.error_code).__name__
-                raise SaslAuthenticationFailedError(f"{name}: {answer.error_message}")
+                kind = _REFUSALS.get(mechanism, SaslAuthenticationFailedError)
+                raise kind(f"{name}: {answer.error_message}")
             try:
                 message = exchange.send(answer.auth_bytes)
             except StopIteration:

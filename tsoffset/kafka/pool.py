@@ -123,9 +123,7 @@ class Pool:
 
     def _begin(self, node: Node, number: int) -> BrokerConnection:
         host, port, _ = self._address(node)
-        connection = BrokerConnection(
-            node, host, self._client.client_id, is_plain=self._opener.is_plain
-        )
+        connection = BrokerConnection(node, host, self._client.client_id, self._opener.tls)
         self._connections[node, number] = connection
         opening = asyncio.create_task(self._opener.open(connection, port))
 

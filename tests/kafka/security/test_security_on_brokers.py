@@ -197,9 +197,11 @@ def test_certificates_that_are_not_accepted_are_named(secured, tmp_path):
     assert "self-signed certificate" in refused(stranger)
     by_system = {"ssl_truststore_location": "", "ssl_truststore_type": ""}
     assert "self-signed certificate" in refused(secured.by_tls(), **by_system)
-    assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"))
+    assert "required, and ssl.keystore.* is not set (bad cert" in refused(secured.by_tls("MTLS"))
     of_another = own_store(secured, "pem", another)
-    assert "the client certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
+    assert "the client certificate is not accepted (" in refused(
+        secured.by_tls("MTLS"), **of_another
+    )
 
 
 def test_an_address_without_tls_has_no_wrong_certificate():
@@ -237,7 +239,7 @@ def test_another_protocol_is_named(secured):
 
 
 def test_stores_that_cannot_be_used_are_named(secured, tmp_path):
-    """Missing, damaged, with a wrong password, without a key: each with its file."""
+    """Missing, damaged, with a wrong password or type, without a key: each with its file."""
     own = own_store(secured, "pkcs12")
     mtls = secured.by_tls("MTLS")
     empty = tmp_path / "empty"
@@ -246,6 +248,7 @@ def test_stores_that_cannot_be_used_are_named(secured, tmp_path):
         ({"ssl_keystore_location": "/nowhere"}, "/nowhere: No such file or directory"),
         ({"ssl_keystore_location": str(empty)}, "neither PKCS12 nor JKS, or its password is wrong"),
         ({"ssl_keystore_password": "c4n4rj"}, "or its password is wrong"),
+        ({"ssl_keystore_location": str(secured.trust_store)}, "it is PEM, but ssl.keystore.type"),
     ):
         said = refused(mtls, **own | store)
         assert why in said
@@ -276,7 +279,9 @@ def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
     assert "check sasl.oauthbearer.token.endpoint.url of A" in none
     (tmp_path / "token").write_text(secured.tokens.token("alice", iss="somebody"))
     of_file = {"sasl_oauthbearer_token_endpoint_url": f"file:{tmp_path / 'token'}"}
-    assert "does not accept the credentials" in said(**of_file)
+    refused_token = said(**of_file)
+    assert "does not accept the token" in refused_token
+    assert "compare the token's audience, issuer and scope, and the clocks" in refused_token
     (tmp_path / "token").unlink()
     assert "No such file or directory" in said(**of_file)
 
@@ -289,11 +294,11 @@ def test_an_address_of_tokens_by_tls_is_verified(secured, tmp_path):
     access = secured.by_password("alice", "PLAIN")
     with TokenEndpoint(PASSWORDS, tls=tls) as theirs:
         settings = by_token(secured, sasl_oauthbearer_token_endpoint_url=theirs.token_url)
-        assert "its certificate is not accepted" in refused(access, **settings)
+        assert "in ssl.truststore.* of sasl.jaas.config" in refused(access, **settings)
         trust = f'ssl.truststore.type=PEM ssl.truststore.location="{secured.trust_store}"'
         settings["sasl_jaas_config"] = f"{OAUTH} {trust};"
         # It is signed by a key that the broker does not know, but it was there.
-        assert "does not accept the credentials" in refused(access, **settings)
+        assert "does not accept the token" in refused(access, **settings)
 
 
 @pytest.mark.usefixtures("running_time")

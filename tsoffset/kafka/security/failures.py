@@ -1,6 +1,6 @@
 """Failures before a connection is secured, each with a sentence that reveals no secret."""
 
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 
 
 class TlsFailed(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
@@ -13,6 +13,14 @@ class StoreUnusable(KafkaError):  # type: ignore[misc]  # no types in the librar
 
 class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
     """The source of tokens does not answer, or has no token yet."""
+
+
+class TokenRefused(SaslAuthenticationFailedError):  # type: ignore[misc]  # no types in the library
+    pass
+
+
+class TicketRefused(SaslAuthenticationFailedError):  # type: ignore[misc]  # no types in the library
+    pass
 
 
 class LoginFailed(KafkaError):  # type: ignore[misc]  # no types in the library

@@ -10,7 +10,7 @@ from kafka.errors import SaslAuthenticationFailedError
 
 from tsoffset.flow.security import KerberosLogin, Login, PasswordLogin, TokenLogin
 from tsoffset.kafka.loop import Loop
-from tsoffset.kafka.security.failures import LoginFailed
+from tsoffset.kafka.security.failures import LoginFailed, TokenRefused
 from tsoffset.kafka.security.kerberos import Tickets
 from tsoffset.kafka.security.tokens import Tokens
 
@@ -62,7 +62,7 @@ def _oauthbearer(tokens: Tokens) -> Exchange:
     extensions = "".join(f"\1{key}={value}" for key, value in tokens.extensions().items())
     if (yield f"n,,\1auth=Bearer {tokens.token()}{extensions}\1\1".encode()):
         yield b"\1"
-        raise SaslAuthenticationFailedError("Failed to authenticate via SASL OAUTHBEARER")
+        raise TokenRefused("Failed to authenticate via SASL OAUTHBEARER")
 
 
 def as_saslname(username: str) -> str:

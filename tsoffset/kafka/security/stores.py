@@ -133,6 +133,9 @@ def _as_pem(certificates: Iterable[Certificate]) -> str:
 
 def _pkcs12(store: CertificateStore, password: str | None) -> PKCS12KeyAndCertificates:
     content = _content(store)
+    if b"-----BEGIN " in content:
+        what = "it is PEM, but ssl.keystore.type or ssl.truststore.type does not say so"
+        raise _unusable(store, what)
     if content.startswith(_JAVAS):
         content, password = _from_java(store, password)
     try:

@@ -122,12 +122,15 @@ def is_no_tls(error: OSError) -> bool:
     return reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 
 
-def explain_failure(error: OSError, owner: str = "the broker's") -> str:
+def explain_failure(error: OSError, tls: Tls | None, owner: str = "the broker's") -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
-        return f"the client certificate is not accepted ({_words(reason)})"
+        alert = _words(reason.partition("ALERT_")[2])
+        if tls is None or tls.own is None:
+            return f"a client certificate is required, and ssl.keystore.* is not set ({alert})"
+        return f"the client certificate is not accepted ({alert})"
     if is_no_tls(error):
         return "the other side does not speak TLS"
     return _words(reason) or error.strerror or str(error)

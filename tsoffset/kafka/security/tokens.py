@@ -151,7 +151,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
             )
             body = _body(answer, time.monotonic() + endpoint.read_timeout_ms / 1000)
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise _not_asked(_host_and_port(endpoint), error) from None
+        raise _not_asked(endpoint, error) from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -164,7 +164,7 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
         later = answer.status >= 500 or answer.status == 429
         raise (TokenUnavailable if later else LoginFailed)(
             f"no token from {_host_and_port(endpoint)}: it answers {answer.status}"
-            + (f" ({said})" if named else "")
+            + (f" ({said})" if named else " without a token" if answer.status == 200 else "")
         )
     seconds = fields_found.get("expires_in")
     ends = time.time() + seconds if isinstance(seconds, int | float) else _FOR_EVER
@@ -217,15 +217,20 @@ def _from_aws(msk: MskToken) -> Token:
     return Token(text, ends_ms / 1000)
 
 
-def _not_asked(address: str, error: BaseException) -> LoginFailed | TokenUnavailable:
-    """Why `address` gave no token, in the system's words, which contain no part of the request."""
+def _not_asked(endpoint: TokenEndpoint, error: BaseException) -> LoginFailed | TokenUnavailable:
+    """Why it gave no token, in the system's words, which contain no part of the request."""
+    address = _host_and_port(endpoint)
     told = "no answer in time" if isinstance(error, urllib3.exceptions.TimeoutError) else ""
     found: BaseException | None = error
     while found is not None:
         for one in (found, *found.args):
             if isinstance(one, ssl.SSLCertVerificationError):
-                return LoginFailed(f"no token from {address}: {explain_failure(one, 'its')}")
+                why = explain_failure(one, endpoint.tls, "its")
+                return LoginFailed(
+                    f"no token from {address}: {why}; its authority must be in ssl.truststore.* of"
+                    " sasl.jaas.config, or among the system's"
+                )
             if isinstance(one, OSError) and not isinstance(one, urllib3.exceptions.HTTPError):
-                told = explain_failure(one, "its")
+                told = explain_failure(one, endpoint.tls, "its")
         found = found.__cause__ or found.__context__
     return TokenUnavailable(f"no token from {address}: {told or type(error).__name__}")
