@@ -205,7 +205,7 @@ def test_a_refused_login_puts_the_next_cycle_off_until_the_configuration_changes
         assert ("login_refused" in events(logs)) is (logins == 2)
     cause, wait = estate.status.messages
     assert (cause, wait) == ("connect to cluster A: wrong password", logs[-1]["message"])
-    assert "next cycle starts in" in wait
+    assert "the next cycle starts at" in wait
     estate.loop.configure(selection_of(estate.flow))
     estate.loop._next()
     assert (estate.status.cycles, estate.status.messages) == (3, ())

@@ -353,8 +353,9 @@ class FlowLoop:
             )
 
     def _report_wait(self, seconds: float, messages: tuple[str, ...]) -> None:
+        starts = time.strftime("%H:%M:%S", time.gmtime(self._board.now() + seconds))
         words = (
-            f"the next cycle starts in {seconds:.0f} s, because repeated refused logins may lock"
+            f"the next cycle starts at {starts} UTC, because repeated refused logins may lock"
             " tsoffset's account; a changed configuration file, SIGHUP, or `sync` of the REST API"
             " starts one at once"
         )
