@@ -14,6 +14,7 @@ from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.security.failures import (
     KdcUnreachable,
     KerberosFailed,
+    LoginDelayed,
     LoginFailed,
     StoreUnusable,
     TicketRefused,
@@ -197,6 +198,10 @@ _RULES: dict[type[BaseException], Rule] = {
     TokenUnavailable: _CONNECTION.with_cause(
         "the token endpoint returned no token",
         "check sasl.oauthbearer.token.endpoint.url of {alias} and the server there",
+    ),
+    LoginDelayed: replace(
+        _TIMEOUT.with_cause("no login in time", "check that server and the network to it"),
+        detail=True,
     ),
     KerberosFailed: _AUTHENTICATION.with_cause(
         "Kerberos returned no ticket",

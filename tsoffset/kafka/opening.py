@@ -30,7 +30,13 @@ from tsoffset.flow.security import Security
 from tsoffset.kafka.broker_connection import BrokerConnection
 from tsoffset.kafka.client_settings import ClientSettings
 from tsoffset.kafka.loop import Loop, wait_until
-from tsoffset.kafka.security.failures import LoginFailed, TicketRefused, TlsFailed, TokenRefused
+from tsoffset.kafka.security.failures import (
+    LoginDelayed,
+    LoginFailed,
+    TicketRefused,
+    TlsFailed,
+    TokenRefused,
+)
 from tsoffset.kafka.security.logins import Exchange, Logins
 from tsoffset.kafka.security.tls import context, explain_failure, is_no_tls
 from tsoffset.version import __version__
@@ -112,15 +118,14 @@ class Opener:
         except TimeoutError:
             return []
 
-    def waits_for(self, host: str, port: int) -> str | None:
+    def waits_for(self, host: str, port: int) -> KafkaTimeoutError | None:
         """What a connection that is not ready may be waiting for, other than its broker."""
         if self._loop.is_under_way((host, port)):
-            return f"the DNS lookup of {host} has not finished"
+            return KafkaTimeoutError(f"the DNS lookup of {host} has not finished")
         if self.tls is not None and self._loop.is_under_way(self.tls):
-            return "reading the key stores has not finished"
-        if self._logins is not None and self._logins.is_asking(self._loop):
-            return "the token endpoint has not answered"
-        return None
+            return KafkaTimeoutError("reading the key stores has not finished")
+        server = None if self._logins is None else self._logins.waits_for(self._loop)
+        return None if server is None else LoginDelayed(f"{server} has not answered")
 
     # --- TCP and TLS -----------------------------------------------------------------------
 

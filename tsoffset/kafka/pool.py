@@ -114,8 +114,8 @@ class Pool:
             connection.opened.result()
         except KafkaTimeoutError as error:
             address = self._address(node)
-            if (words := self._opener.waits_for(address.host, address.port)) is not None:
-                raise KafkaTimeoutError(words) from error
+            if (late := self._opener.waits_for(address.host, address.port)) is not None:
+                raise late from error
             raise
         except KafkaProtocolError as error:
             raise KafkaConnectionError(f"it does not speak Kafka's protocol: {error}") from error

@@ -28,7 +28,7 @@ from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_RETRY_SECONDS, Again, ClusterSilent, answer_to
-from tsoffset.kafka.security.failures import TokenUnavailable
+from tsoffset.kafka.security.failures import LoginDelayed, TokenUnavailable
 from tsoffset.model import (
     GROUP_OFFSETS_TOPIC,
     Failed,
@@ -218,7 +218,7 @@ class Topology:
         for cause in causes.values():
             what = rule(cause)
             if what.kind is FailureKind.AUTHENTICATION or isinstance(
-                cause, InconsistentClusterIdError | TokenUnavailable
+                cause, InconsistentClusterIdError | TokenUnavailable | LoginDelayed
             ):
                 next_step = what.next_step.format(alias=self._alias)
         # Retrying a password may lock an account; after other errors another address may work.

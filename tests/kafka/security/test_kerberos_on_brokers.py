@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,6 +135,11 @@ def test_gssapi_enters_by_keytab_and_by_ticket(tmp_path, monkeypatch):
             wait_until(lambda: has_expired(address, tickets), "the ticket has expired")
             assert "Ticket expired" in refused(address, tickets)
             text = realm.config.read_text()
+            with socket.create_server((HOST, 0)) as silent:
+                kdc = f"kdc = {HOST}:{silent.getsockname()[1]}"
+                realm.config.write_text(re.sub(r"kdc = .*", kdc, text))
+                with pytest.raises(ClusterUnreachable, match="Kerberos server has not answered"):
+                    topics(address, by_keytab + '"alice"')
             realm.config.write_text(re.sub(r"kdc = .*", f"kdc = {HOST}:{free_port()}", text))
             with pytest.raises(ClusterUnreachable, match="no Kerberos server answers") as caught:
                 topics(address, by_keytab + '"alice"')
@@ -147,6 +153,7 @@ def topics(address: str, options: str, service: str = "kafka") -> list[str]:
         "sasl.mechanism": "GSSAPI",
         "sasl.kerberos.service.name": service,
         "sasl.jaas.config": f"{MODULE} {options};",
+        "socket.connection.setup.timeout.ms": "3000",
     }
     lines = [f"A.admin.{name} = {text}" for name, text in settings.items()]
     with KafkaCluster(two_clusters(*lines).flows[0].source) as cluster:

@@ -1,5 +1,6 @@
 """The adapter at a secured broker: who gets in, what is said where not, and that all of it ends."""
 
+import socket
 import ssl
 from contextlib import closing
 from dataclasses import replace
@@ -263,7 +264,8 @@ def test_stores_that_cannot_be_used_are_named(secured, tmp_path):
 
 
 def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
-    """A wrong secret, an address without a server, a file without a token; a refused token."""
+    """A wrong secret, an address without a server or with a silent one, a file without a token; a
+    refused token."""
     access = secured.by_password("alice", "PLAIN")
 
     def said(**settings):
@@ -277,6 +279,15 @@ def test_tokens_that_cannot_be_had_are_named(secured, tmp_path):
     none = str(unreachable(access, **by_token(secured, **nowhere)))
     assert "the token endpoint returned no token" in none
     assert "check sasl.oauthbearer.token.endpoint.url of A" in none
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = by_token(secured, sasl_oauthbearer_token_endpoint_url=url)
+        late = away(
+            secured.by_password("alice", "PLAIN", tls=False),
+            **settings,
+            admin_timeout_ms="3000",
+        )
+    assert "the token endpoint has not answered); check that server and the network" in late
     (tmp_path / "token").write_text(secured.tokens.token("alice", iss="somebody"))
     of_file = {"sasl_oauthbearer_token_endpoint_url": f"file:{tmp_path / 'token'}"}
     refused_token = said(**of_file)

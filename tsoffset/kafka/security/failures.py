@@ -1,6 +1,11 @@
 """Failures before a connection is secured, each with a sentence that reveals no secret."""
 
-from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    SaslAuthenticationFailedError,
+)
 
 
 class TlsFailed(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
@@ -33,3 +38,7 @@ class KerberosFailed(LoginFailed):
 
 class KdcUnreachable(TokenUnavailable):
     pass
+
+
+class LoginDelayed(KafkaTimeoutError):  # type: ignore[misc]  # no types in the library
+    """What issues tokens or tickets has not answered in time."""

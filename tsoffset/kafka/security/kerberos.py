@@ -25,12 +25,15 @@ class Tickets:
 
     def __init__(self, login: KerberosLogin) -> None:
         self._login = login
+        self.asked = object()
         self._store = {"ccache": f"MEMORY:tsoffset-{next(_numbers)}"}
 
     async def begin(self, loop: Loop, host: str) -> Generator[bytes, bytes, None]:
         """A login at a broker, with its first message made. Raises LoginFailed or
         KdcUnreachable."""
-        return _exchange(*await loop.run_in_thread(object(), partial(self._begin, host)))
+        # Each login has its own key: a ticket is for one connection.
+        self.asked = object()
+        return _exchange(*await loop.run_in_thread(self.asked, partial(self._begin, host)))
 
     def _begin(self, host: str) -> tuple[Any, bytes]:
         try:

@@ -33,9 +33,13 @@ class Logins:
     def mechanism(self) -> str:
         return self._login.mechanism
 
-    def is_asking(self, loop: Loop) -> bool:
-        """Whether a token was requested and has not arrived."""
-        return self._tokens is not None and loop.is_under_way(self._tokens)
+    def waits_for(self, loop: Loop) -> str | None:
+        """The server that was asked for a token or a ticket, and has not answered."""
+        if self._tokens is not None and loop.is_under_way(self._tokens):
+            return "the token endpoint"
+        if self._tickets is not None and loop.is_under_way(self._tickets.asked):
+            return "the Kerberos server"
+        return None
 
     async def begin(self, loop: Loop, host: str) -> Exchange:
         """A login at that host that will not block. Raises LoginFailed or TokenUnavailable."""
