@@ -121,13 +121,11 @@ def peers(result: Result) -> str:
         )
         blocks += [
             table(head, rows),
-            f"{divided} Requests of a warm cycle: {median(ratios['warm_requests'])}.\n\n"
-            "The cold cycle had "
+            f"{divided}\n\nThe cold cycle had "
             f"{size['tsoffset']['cold']['positions']:,} distinct positions and made "
             f"{number(ratios['fetches_per_position'])} source fetches for each, and "
             f"{number(ratios['lookups_per_partition'])} time lookups for each partition. "
-            f"Spark took {number(size['session_seconds'])} s to start before it. The "
-            "model of KIP-1292's prototype, one fetch after the other: "
+            "The model of KIP-1292's prototype, one fetch after the other: "
             f"{number(size['model']['seconds'])} s, "
             f"{size['model']['fetches']:,} fetches, {number(ratios['model_over_cold'])} times "
             "the cold cycle.",
