@@ -11,8 +11,6 @@ from tests.invoking import start
 from tests.processes import descendants, runs
 from tests.waiting import TIMEOUT_SECONDS, wait_until
 
-SECONDS = 300
-
 
 class DaemonProcess:
     """`tsoffset run` with its log, and the processes that it started; `through` is a command that
@@ -29,16 +27,14 @@ class DaemonProcess:
         complete, _, _ = self._log.read_text().rpartition("\n")
         return [json.loads(line) for line in complete.splitlines()]
 
-    def wait_for(
-        self, enough: Callable[[list[dict[str, Any]]], bool], *, seconds: float = SECONDS
-    ) -> None:
+    def wait_for(self, enough: Callable[[list[dict[str, Any]]], bool]) -> None:
         """Wait until the log says enough, and remember which processes run by then."""
 
         def said() -> bool:
             assert self.process.poll() is None, self._log.read_text()
             return enough(self.events())
 
-        wait_until(said, f"{self._log} says enough", seconds=seconds)
+        wait_until(said, f"{self._log} says enough")
         self.children = descendants(self.process.pid)
 
     def end(self) -> int:

@@ -175,7 +175,7 @@ class Traffic:
         """Wait until all is copied, and compare each commit that was seen with the content of both
         logs; how many there were. Raises AssertionError for a skipped record, and unless
         `may_go_back` for a step back. Call `rest` before."""
-        wait_until(self._all_is_copied, "all is copied", seconds=180)
+        wait_until(self._all_is_copied, "all is copied")
         looks = self._looks
         wait_until(lambda: self._looks > looks + 1, "the groups are looked at")
         assert may_go_back or not self.steps_back, self.steps_back[:5]

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-# Java may take most of a minute to start on a busy machine.
-TIMEOUT_SECONDS = 120.0
+# Java and Spark may take minutes to start on a busy machine.
+TIMEOUT_SECONDS = 300.0
 
 
 def wait_until(

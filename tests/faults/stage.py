@@ -14,14 +14,14 @@ from urllib.request import urlopen
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from tests.daemons import SECONDS, DaemonProcess
+from tests.daemons import DaemonProcess
 from tests.embedded_cluster import EmbeddedCluster, start_together
 from tests.faults.proxy import Proxy
 from tests.processes import descendants, is_java, own_mounts, runs
 from tests.producing import Contents
 from tests.soak.samples import Sample, held, java_of
 from tests.traffic import Link, Traffic
-from tests.waiting import wait_until
+from tests.waiting import TIMEOUT_SECONDS, wait_until
 from tsoffset.lab.embedded import EmbeddedBroker
 from tsoffset.lab.embedded.ports import HOST, free_port
 
@@ -103,11 +103,9 @@ class FaultTestbed:
 
     # --- what the daemon said -----------------------------------------------------------------
 
-    def wait_for(
-        self, enough: Callable[[Events], bool], since: int = 0, *, seconds: float = SECONDS
-    ) -> int:
+    def wait_for(self, enough: Callable[[Events], bool], since: int = 0) -> int:
         """Wait until the log from `since` on says enough; how long the log is then."""
-        self.daemon.wait_for(lambda events: enough(events[since:]), seconds=seconds)
+        self.daemon.wait_for(lambda events: enough(events[since:]))
         return len(self.daemon.events())
 
     def rest(self) -> None:
@@ -118,7 +116,7 @@ class FaultTestbed:
 
     def state_of(self, flow: str) -> str:
         """The flow's state as the REST API has it."""
-        with urlopen(f"{self.api}/flows/{quote(flow, safe='')}", timeout=30) as answer:
+        with urlopen(f"{self.api}/flows/{quote(flow, safe='')}", timeout=TIMEOUT_SECONDS) as answer:
             found: str = json.load(answer)["state"]
             return found
 

@@ -155,4 +155,4 @@ def test_nothing_is_left_of_what_befell_it(stage):
         now = stage.held()
         return all(now[name] <= at_first[name] + more for name, more in MAY_GROW.items())
 
-    wait_until(about_the_same, f"{at_first} again, now {stage.held()}", seconds=240)
+    wait_until(about_the_same, f"{at_first} again, now {stage.held()}")

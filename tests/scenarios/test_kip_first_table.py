@@ -34,7 +34,6 @@ POSITIONS = (
 # It moves when the others have come to rest, and so tells that they were served.
 LATE = "table-late"
 
-MIRROR_SECONDS = 300
 Compare = Callable[..., dict[str, dict[str, Any]]]
 _CHUNK = 100_000
 
@@ -72,7 +71,6 @@ def mirrored(source, target, tmp_path_factory) -> MirroredTable:
         wait_until(
             lambda: target.log_range(remote)[1] == MIRRORED,
             "the million is mirrored",
-            seconds=MIRROR_SECONDS,
         )
         for group, position in groups.items():
             source.commit_offsets(group, {(MILLION, 0): position})

@@ -283,7 +283,7 @@ def test_a_daemon_and_its_sparks_page_tell_no_secret(run):
             env={"TSOFFSET_CANARY": PASSWORDS["dora"]},
         ) as process,
     ):
-        wait_until(lambda: "cycle_finished" in err.read_text(), "a cycle", seconds=180)
+        wait_until(lambda: "cycle_finished" in err.read_text(), "a cycle")
         run.look_at_processes(process.pid)
         base = f"http://127.0.0.1:{port}"
         (application,) = json.loads(page(f"{base}/api/v1/applications"))

@@ -366,7 +366,7 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path):
                 wait_until(lambda: asked() >= 3, "the third token")
                 return entered._connections.pool._connections.get((node, 0)) is first
 
-            wait_until(over_one_connection, seconds=300)
+            wait_until(over_one_connection)
     assert "Failed re-authentication" not in short.broker.said()
 
 

@@ -16,8 +16,6 @@ from tests.scenarios.rounds.plans import Ending, Plan, Trouble
 from tests.scenarios.rounds.stage import RoundsTestbed, Synced, Syncing
 from tests.waiting import wait_until
 
-_COPY_SECONDS = 120.0
-
 AnyApplication = Application | ForeignApplication
 
 
@@ -84,7 +82,6 @@ def play(
         wait_until(
             lambda: all(stage.is_copied(plan, number, one) for number, one in logs.items()),
             f"all that was written is on {stage.remote(plan)}",
-            seconds=_COPY_SECONDS,
         )
         groups = [_go_over(stage, plan, one, syncing) for one in applications]
         syncing.stop()

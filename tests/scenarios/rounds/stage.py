@@ -27,7 +27,6 @@ from tsoffset.model import Row
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
 # stops all its tasks and distributes them again.
 _TOGETHER = 36
-_TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -98,7 +97,6 @@ class RoundsTestbed:
         wait_until(
             lambda: names <= {*self.target.admin.list_topics()},
             "the mirror has made its topics",
-            seconds=_TIMEOUT_SECONDS,
         )
         if wanted.number not in self._prepared:
             self._make_topic(wanted)
@@ -180,7 +178,6 @@ class Syncing:
         wait_until(
             lambda: len(self.done) >= wanted or not self.going_on,
             "another cycle has ended",
-            seconds=_TIMEOUT_SECONDS,
         )
         if self._running is not None and not self.going_on:
             self._running.result()
