@@ -3,23 +3,22 @@
 Raw: requests encoded beforehand, answers counted and dropped. tsoffset, through the adapter:
 `stretch` is each place read; `record` the record found there, too, which is what a position
 asks for; `all` every record of each batch decoded; `lookup` a time looked up in a partition,
-eight of these a request as raw. `share` is raw's time over tsoffset's in the same turn;
-`share_of_processor` the same for the processor time of client and broker together, which other
-work on the machine changes little; `ratios` its inverse. `--profile` writes profiles of
-tsoffset instead.
+eight of these a request as raw. `share_of_processor` is the processor time of client and broker
+with the raw client, divided by that with tsoffset; `ratios` are its inverse. `--profile` writes
+profiles of tsoffset instead.
 """
 
 import argparse
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.limit.logs import Log, write_logs
 from benchmarks.limit.profiling import profiled
 from benchmarks.limit.raw import connected, exchange, fetch_frames, lookup_frames
-from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, spread
+from benchmarks.measures import cpu_seconds, in_turns, rounded
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -111,7 +110,6 @@ def _compare(
     timed = {name: _timed(work, broker_pid) for name, work in works.items()}
     in_turns(timed, 1)  # warms up
     taken = in_turns(timed, turns)
-    seconds = {name: [turn.seconds for turn in of] for name, of in taken.items()}
     # A process's time is counted in hundredths of a second, so it is summed over all turns.
     processor_us = {
         name: {
@@ -124,12 +122,6 @@ def _compare(
     result = {
         "batch": log.batch,
         "places": len(log.reads),
-        "a_second": {
-            name: spread(rounded(counts[name] / one) for one in of) for name, of in seconds.items()
-        },
-        "share": {
-            name: ratio_spread(seconds[limit], seconds[name]) for name, limit in LIMIT_OF.items()
-        },
         "processor_us": processor_us,
         "share_of_processor": {
             name: rounded(both_us[limit] / both_us[name]) for name, limit in LIMIT_OF.items()
@@ -138,34 +130,24 @@ def _compare(
             name: rounded(both_us[name] / both_us[limit]) for name, limit in LIMIT_OF.items()
         },
     }
-    shown(f"batches of {log.batch}, share of the time", _medians(result["share"]))
     shown(f"batches of {log.batch}, share of the processor", result["share_of_processor"])
     return result
 
 
 class _Turn(NamedTuple):
-    """Elapsed seconds, and processor seconds of this process and of the broker."""
+    """Processor seconds of this process and of the broker."""
 
-    seconds: float
     client: float
     broker: float
 
 
 def _timed(work: Callable[[], object], broker_pid: int) -> Callable[[], _Turn]:
     def timed() -> _Turn:
-        broker, client, began = cpu_seconds(broker_pid), time.process_time(), time.perf_counter()
+        broker, client = cpu_seconds(broker_pid), time.process_time()
         work()
-        return _Turn(
-            time.perf_counter() - began,
-            time.process_time() - client,
-            cpu_seconds(broker_pid) - broker,
-        )
+        return _Turn(time.process_time() - client, cpu_seconds(broker_pid) - broker)
 
     return timed
-
-
-def _medians(shares: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    return {name: share["median"] for name, share in shares.items()}
 
 
 def _read_records(cluster: KafkaCluster, requests: Sequence[ReadFrom]) -> None:
