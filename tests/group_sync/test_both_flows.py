@@ -11,6 +11,7 @@ from tests.memory_flows import (
     UNCHANGED,
     Estate,
     flow,
+    messages,
     mirrored_estate,
     skipped,
     verdict,
@@ -75,6 +76,39 @@ def test_a_group_that_expires_on_one_cluster_keeps_its_records_on_the_other(
     for _ in range(2):
         assert verdict(both.sync("B")) == HELD
     assert offset(estate, "B") == 51
+
+
+def test_a_group_stays_at_records_that_the_other_cluster_lost_before_the_mirror_went_on(tmp_path):
+    """A has lost everything that B has, and the mirror is behind. So the group's offset on B is the
+    translation of A's log start, to which B->A has moved the group on A. Once the mirror goes on,
+    the translation lies after what the group has yet to read on B."""
+    estate = mirrored_estate(100, first_offset=40, billing=0)
+    both = BothFlows(estate, tmp_path)
+    for verdict_of, to in ((COMMITTED, "B"), (UNCHANGED, "A"), (UNCHANGED, "B")):
+        assert verdict(both.sync(to)) == verdict_of
+    estate.write("orders", 50)
+    estate["A"].log("orders").delete_records(100)
+    assert verdict(both.sync("A")) == COMMITTED
+    for _ in range(2):
+        assert verdict(both.sync("B")) == UNCHANGED
+    assert (offset(estate, "A"), offset(estate, "B")) == (100, 40)
+    estate.mirror("orders")
+    assert verdict(both.sync("B")) == HELD
+
+
+def test_a_group_that_both_flows_have_in_sync_passes_second_copies(tmp_path):
+    """It has read everything on A. Then the mirror is restarted, and new records follow. B->A has
+    only found the group in sync, so the group on B is moved past the second copies."""
+    estate = mirrored_estate(100, first_offset=40, billing=100)
+    both = BothFlows(estate, tmp_path)
+    assert verdict(both.sync("B")) == COMMITTED
+    for to in ("A", "B", "B"):
+        assert verdict(both.sync(to)) == UNCHANGED
+    estate["B"].log("A.orders").append(messages("orders", range(90, 100)))
+    estate.write("orders", 20)
+    estate.mirror("orders")
+    assert verdict(both.sync("B")) == COMMITTED
+    assert offset(estate, "B") == 150
 
 
 def test_a_group_that_is_reset_to_where_it_was_after_its_failback_stays_there(tmp_path):

@@ -179,11 +179,15 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         (PlanCase(current=48, reverse_target=60), UNCHANGED),
         (PlanCase(current=53, reverse_target=60), AHEAD),
         # A target group that has what was committed last was not reset, unless the reverse flow has
-        # committed something else since.
+        # committed something else since. But the reverse flow has made C of it if it had C first.
         *(
             (PlanCase(current=20, last_commit=(c, 20), reverse_target=60, last_reverse=to), verdict)
-            for c in (30, 60)
-            for to, verdict in ((60, WOULD_COMMIT), (55, RESET), (None, RESET))
+            for to, of_30, of_60 in (
+                (60, WOULD_COMMIT, RESET),
+                (55, RESET, WOULD_COMMIT),
+                (None, RESET, WOULD_COMMIT),
+            )
+            for c, verdict in ((30, of_30), (60, of_60))
         ),
         (PlanCase(current=20, last_commit=(60, 50), reverse_target=60, last_reverse=60), RESET),
         # Or the target group went back since the last cycle, or in an earlier one with the same C.

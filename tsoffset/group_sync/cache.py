@@ -166,12 +166,21 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
     seen = pl.coalesce(on_target, "seen_target")
     reset = pl.when(~has_translation).then(source_at_reset())
+    # The reverse flow has the source offset, too. It only found the group in sync if this flow has
+    # made the target offset of it. Otherwise, it has made the source offset of the target offset.
+    is_in_both = pl.col("reverse_target") == pl.col("source_offset")
+    was_made_here = is_committed | (
+        (pl.col("last_source") == pl.col("source_offset"))
+        & (pl.col("last_target") == on_target)
+        & pl.col("last_reverse").ne_missing(pl.col("source_offset"))
+    )
+    reverse = pl.when(~(is_in_both & was_made_here).fill_null(False)).then("reverse_target")
     rows = rows.with_columns_seq(
         source_at_reset=pl.when("has_reverse").then(reset),
         seen_target=pl.when("has_reverse").then(seen),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
-        last_reverse=pl.when(has_translation).then("reverse_target").otherwise("last_reverse"),
+        last_reverse=pl.when(has_translation).then(reverse).otherwise("last_reverse"),
     )
     kept = pl.concat([select(rows, CACHE), rest])
     kept_for = pl.col("known_offset", "last_source", "seen_target")

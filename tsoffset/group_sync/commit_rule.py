@@ -46,9 +46,11 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     # reset since; or it has made the source's log start of an earlier one, since the source has
     # lost records that the target still has. Neither is true if the target group has what this flow
     # committed last, and the reverse flow has committed nothing since: then the source group has
-    # read on, to an offset that it had before.
-    is_last = _current.eq_missing(pl.col("last_target")) & pl.col("last_reverse").eq_missing(
-        pl.col("reverse_target")
+    # read on, to an offset that it had before; or its offset is the same, this flow has made the
+    # target offset of it, and has found a better translation.
+    is_last = _current.eq_missing(pl.col("last_target")) & (
+        pl.col("last_reverse").eq_missing(pl.col("reverse_target"))
+        != (pl.col("source_offset") == pl.col("last_source"))
     )
     is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & ~is_last
     # An offset below the log's start is replaced nevertheless if the commit passes no record that

@@ -94,7 +94,8 @@ CACHE: Schema = {
     # The last source offset whose translation the group had on the target, and that translation.
     "last_source": pl.Int64,
     "last_target": pl.Int64,
-    # `reverse_target` then.
+    # `reverse_target` then. It is `last_source` only if the reverse flow has made that offset, and
+    # not if the reverse flow only found the group in sync.
     "last_reverse": pl.Int64,
     # Only if a flow in the other direction is enabled, too: what the group had on the target, and
     # `commit_rule.source_at_reset`.
