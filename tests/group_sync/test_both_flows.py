@@ -10,6 +10,7 @@ from tests.memory_flows import (
     COMMITTED,
     UNCHANGED,
     Estate,
+    failed,
     flow,
     messages,
     mirrored_estate,
@@ -19,7 +20,8 @@ from tests.memory_flows import (
 )
 from tsoffset.group_sync.cache import CachedTables, with_reverse
 from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
-from tsoffset.model import Reason, Row
+from tsoffset.model import Failed, FailureKind, Reason, Row, TopicPartition
+from tsoffset.testing.memory_cluster import Verb
 
 HELD = skipped(Reason.TARGET_REWOUND)
 
@@ -148,12 +150,18 @@ def test_a_reset_is_recognized_by_what_the_group_had(tmp_path, on_b):
 
 
 def test_a_reset_of_a_group_that_no_flow_has_in_sync_is_recognized(tmp_path):
-    """The group on A is ahead when B->A first sees it, with members."""
+    """The group on A is ahead when B->A first sees it. In the first cycle after the reset, its
+    offset on B cannot be read."""
     estate = mirrored_estate(100, first_offset=40, billing=50)
     estate.commit("billing", "A.orders", 70, on="B")
     both = BothFlows(estate, tmp_path)
     assert verdict(both.sync("A")) == skipped(Reason.TARGET_AHEAD)
     estate.commit("billing", "orders", 10)
+    unread = Failed(FailureKind.COORDINATOR, "made to fail")
+    copies = TopicPartition("A.orders", 0)
+    estate["B"].fail(unread, verb=Verb.COMMITTED, partition=copies)
+    assert verdict(both.sync("A")) == failed(FailureKind.COORDINATOR)
+    estate["B"].heal()
     for _ in range(2):
         assert verdict(both.sync("A")) == HELD
 

@@ -164,7 +164,8 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
     has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
-    seen = pl.coalesce(on_target, "seen_target")
+    # Where the source offset is not known, a reset of the target group is noticed later.
+    seen = pl.when(pl.col("source_offset").is_not_null()).then(on_target)
     reset = pl.when(~has_translation).then(source_at_reset())
     # The reverse flow has the source offset, too. It only found the group in sync if this flow has
     # made the target offset of it. Otherwise, it has made the source offset of the target offset.
@@ -177,7 +178,7 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     reverse = pl.when(~(is_in_both & was_made_here).fill_null(False)).then("reverse_target")
     rows = rows.with_columns_seq(
         source_at_reset=pl.when("has_reverse").then(reset),
-        seen_target=pl.when("has_reverse").then(seen),
+        seen_target=pl.when("has_reverse").then(pl.coalesce(seen, "seen_target")),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
         last_reverse=pl.when(has_translation).then(reverse).otherwise("last_reverse"),
