@@ -191,7 +191,7 @@ def test_the_cause_of_a_long_outage_is_told_every_ten_minutes():
     for now in (0, 60, 700, 800, 1400):
         estate.seconds = iter(range(now, 10_000))
         with capture_logs() as logs:
-            estate.loop._log.warn("lead_unknown", "no leader")
+            estate.loop._log.warn("lead_unknown", f"connect to cluster B ({now}.0 s): refused")
         told.append([event for event in events(logs + estate.cycle()) if event in both])
     assert told == [both, [], both, [], both]
 

@@ -58,13 +58,15 @@ class CycleLog:
             self._rows_at = now
 
     def warn(self, event: str, message: str | None) -> None:
-        """Log the message, if it has changed or was logged ten minutes ago; None: the problem is
-        gone."""
+        """Log the message, if more than its duration has changed or if it was logged ten minutes
+        ago; None: the problem is gone."""
         now, (told, at) = self._now(), self._told.get(event, (None, 0.0))
-        if message is not None and (told != message or now - at >= _REMINDER_SECONDS):
+        # As in "connect to cluster B (2.4 s): ...".
+        new = message and re.sub(r" \([\d.]+ s\)", "", message)
+        if new is not None and (told != new or now - at >= _REMINDER_SECONDS):
             log.warning(event, flow=self._flow, message=message)
             at = now
-        self._told[event] = message, at
+        self._told[event] = new, at
 
     def _log_warnings(self, warnings: Sequence[str]) -> None:
         for warning in dict.fromkeys(warnings):

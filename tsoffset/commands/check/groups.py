@@ -104,8 +104,8 @@ def target_groups(
     if active:
         yield at.ok(
             "groups",
-            f"{plural(len(active), 'group')} have active members on the target ({abridge(active)})"
-            " and are skipped (GROUP_ACTIVE)",
+            f"{plural(len(active), 'group')} skipped (GROUP_ACTIVE) because of active members on"
+            f" the target: {abridge(active)}",
             "stop their consumers on the target if these groups should be synced",
         )
 
