@@ -331,7 +331,7 @@ def test_of_a_commit_that_is_gone_only_the_last_one_is_kept():
     world = two_groups()
     del world.estate["A"].group("one").offsets[ORDERS]
     world.sync()
-    assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40, None, None, None)
+    assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40, True, None, None)
     assert world.pairs()["two", "orders", 0][0] == 70
     assert ORDERS in world.partitions
     world.sync()

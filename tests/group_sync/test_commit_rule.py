@@ -49,7 +49,8 @@ NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
     offset of its last commit, and the target offset that it became; `reverse_target` is the source
-    offset that the reverse flow has committed, and `last_reverse` what it had committed then;
+    offset that the reverse flow has committed, or found in sync with the target offset
+    `reverse_source`: `reverse_made` is then None, or false if this flow has committed the latter;
     `seen_target` and `source_at_reset` are cached with a reverse flow only."""
 
     outcome: Outcome = TO_50
@@ -59,7 +60,8 @@ class PlanCase:
     active: bool = False
     last_commit: tuple[int, int] | None = None
     reverse_target: int | None = None
-    last_reverse: int | None = None
+    reverse_source: int = 20
+    reverse_made: bool | None = True
     seen_target: int | None = None
     source_at_reset: int | None = None
     has_reverse: bool = False
@@ -95,7 +97,8 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
         pl.Series("last_source", [source for source, _ in last], pl.Int64),
         pl.Series("last_target", [target for _, target in last], pl.Int64),
         pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
-        pl.Series("last_reverse", [case.last_reverse for case in cases], pl.Int64),
+        pl.Series("reverse_source", [case.reverse_source for case in cases], pl.Int64),
+        pl.Series("reverse_made", [case.reverse_made for case in cases], pl.Boolean),
         pl.Series("seen_target", [case.seen_target for case in cases], pl.Int64),
         pl.Series("source_at_reset", [case.source_at_reset for case in cases], pl.Int64),
         pl.Series("has_reverse", [case.has_reverse for case in cases], pl.Boolean),
@@ -178,18 +181,16 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         (PlanCase(TO_START, 9, reverse_target=60), WOULD_COMMIT),
         (PlanCase(current=48, reverse_target=60), UNCHANGED),
         (PlanCase(current=53, reverse_target=60), AHEAD),
-        # A target group that has what was committed last was not reset, unless the reverse flow has
-        # committed something else since. But the reverse flow has made C of it if it had C first.
+        # If the reverse flow has found the group in sync at what this flow has committed, and the
+        # group still has that, it was not reset.
         *(
-            (PlanCase(current=20, last_commit=(c, 20), reverse_target=60, last_reverse=to), verdict)
-            for to, of_30, of_60 in (
-                (60, WOULD_COMMIT, RESET),
-                (55, RESET, WOULD_COMMIT),
-                (None, RESET, WOULD_COMMIT),
+            (
+                PlanCase(current=20, reverse_source=at, reverse_target=60, reverse_made=made),
+                WOULD_COMMIT if at == 20 and made is False else RESET,
             )
-            for c, verdict in ((30, of_30), (60, of_60))
+            for at in (19, 20, 21)
+            for made in (False, None, True)
         ),
-        (PlanCase(current=20, last_commit=(60, 50), reverse_target=60, last_reverse=60), RESET),
         # Or the target group went back since the last cycle, or in an earlier one with the same C.
         # With one flow, it follows the source group nevertheless.
         *(

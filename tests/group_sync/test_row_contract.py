@@ -215,7 +215,8 @@ class RowCase:
         last = self.last_commit
         nothing = (None,) * len(KNOWN)
         pairs = [] if last is None else [("g", "orders", 0, *nothing, *last, *[None] * 3)]
-        reverse = [] if self.reverse_target is None else [("g", "orders", 0, self.reverse_target)]
+        there = self.reverse_target
+        reverse = [] if there is None else [("g", "orders", 0, 50, there, True)]
         rows = self.estate.sync(
             self.settings,
             commit=commit,

@@ -28,7 +28,8 @@ REMEMBERED = st.builds(
     lambda place, known, last: (*place, *known, *last),
     PAIR,
     KNOWN | st.just((None,) * 8),
-    st.tuples(OFFSET, OFFSET, *[st.none() | OFFSET] * 3) | st.just((None,) * 5),
+    st.tuples(OFFSET, OFFSET, st.none() | st.booleans(), *[st.none() | OFFSET] * 2)
+    | st.just((None,) * 5),
 )
 
 
@@ -39,7 +40,7 @@ def cache(offset: int = 7) -> FlowCache:
         TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), ((offset, offset),)
     )
     known = (*[offset] * 4, None, None, None, None)
-    last = offset, offset, None, None, None
+    last = offset, offset, True, None, None
     return FlowCache(
         pairs=pl.DataFrame([("billing", "orders", 1, *known, *last)], CACHE, orient="row"),
         partitions=partitions_frame([one]),
@@ -276,7 +277,7 @@ def test_the_reverse_flows_commits_are_kept_while_its_state_cannot_be_read(tmp_p
     saved.pairs = saved.pairs.with_columns(source_topic=pl.lit("A.orders"))
     file.save(saved)
     known = reverse_commits(str(tmp_path), here, (here, back), None)
-    assert known.rows() == [("billing", "orders", 1, 7)]
+    assert known.rows() == [("billing", "orders", 1, 7, 7, True)]
     without = replace(back, topic_filter=RaisingTopics())
     assert reverse_commits(str(tmp_path), here, (here, without), known).is_empty()
     Path(file.path).write_bytes(b"damaged")

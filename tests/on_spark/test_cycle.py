@@ -89,7 +89,7 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape, commit, world):
     source.log("orders", 1).delete_records(5)
     target.group("g3").offsets[TopicPartition("A.orders", 1)] = CommittedOffset(1)
     committed = source.group("g3").offsets[TopicPartition("orders", 1)].offset
-    reverse = pl.DataFrame([("g3", "orders", 1, committed)], REVERSE_COMMITS, orient="row")
+    reverse = pl.DataFrame([("g3", "orders", 1, 7, committed, True)], REVERSE_COMMITS, orient="row")
     world.store(source, target)
     result = world.cycle(commit=commit, cache=FlowCache(reverse=reverse))
     flow = world.task().resolve()[0]

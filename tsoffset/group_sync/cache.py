@@ -167,21 +167,20 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     # Where the source offset is not known, a reset of the target group is noticed later.
     seen = pl.when(pl.col("source_offset").is_not_null()).then(on_target)
     reset = pl.when(~has_translation).then(source_at_reset())
-    # The reverse flow has the source offset, too. It only found the group in sync if this flow has
-    # made the target offset of it. Otherwise, it has made the source offset of the target offset.
-    is_in_both = pl.col("reverse_target") == pl.col("source_offset")
-    was_made_here = is_committed | (
-        (pl.col("last_source") == pl.col("source_offset"))
-        & (pl.col("last_target") == on_target)
-        & pl.col("last_reverse").ne_missing(pl.col("source_offset"))
+    # Which flow has committed one of the two offsets as the translation of the other.
+    is_made = is_committed | (pl.col("last_made") & (on_target == pl.col("last_target")))
+    is_reversed = (
+        pl.col("reverse_made")
+        & (pl.col("source_offset") == pl.col("reverse_target"))
+        & (on_target == pl.col("reverse_source"))
     )
-    reverse = pl.when(~(is_in_both & was_made_here).fill_null(False)).then("reverse_target")
+    made = pl.when(is_made).then(True).when(is_reversed).then(False)
     rows = rows.with_columns_seq(
         source_at_reset=pl.when("has_reverse").then(reset),
         seen_target=pl.when("has_reverse").then(pl.coalesce(seen, "seen_target")),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
-        last_reverse=pl.when(has_translation).then(reverse).otherwise("last_reverse"),
+        last_made=pl.when(has_translation).then(made).otherwise("last_made"),
     )
     kept = pl.concat([select(rows, CACHE), rest])
     kept_for = pl.col("known_offset", "last_source", "seen_target")

@@ -42,17 +42,12 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     )
     # With one flow, the target group only follows the source group.
     was_reset = pl.col("has_reverse") & (pl.col("source_offset") == source_at_reset())
-    # The reverse flow has made the source offset of a later target offset, so the target group was
-    # reset since; or it has made the source's log start of an earlier one, since the source has
-    # lost records that the target still has. Neither is true if the target group has what this flow
-    # committed last, and the reverse flow has committed nothing since: then the source group has
-    # read on, to an offset that it had before; or its offset is the same, this flow has made the
-    # target offset of it, and has found a better translation.
-    is_last = _current.eq_missing(pl.col("last_target")) & (
-        pl.col("last_reverse").eq_missing(pl.col("reverse_target"))
-        != (pl.col("source_offset") == pl.col("last_source"))
+    # A source offset that the reverse flow has made is no sign of what the group has read: the
+    # target group was reset since, or the source has lost records that the target still has. If it
+    # only found the group in sync, the target group was reset unless it has what it had then.
+    is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & (
+        pl.col("reverse_made").fill_null(True) | (_current != pl.col("reverse_source"))
     )
-    is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & ~is_last
     # An offset below the log's start is replaced nevertheless if the commit passes no record that
     # the target still has.
     target_went_back = (

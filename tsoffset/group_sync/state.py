@@ -176,8 +176,12 @@ def reverse_commits(
     renamings, _ = renamings_of(reverse, pairs["source_topic"].unique().to_list())
     names = {topic: renaming.topic for topic, renaming in renamings.items() if renaming}
     topic = pl.col("source_topic").replace_strict(names, default=None, return_dtype=pl.String)
-    found = pairs.with_columns(source_topic=topic, reverse_target="last_target")
-    return select(found, REVERSE_COMMITS).drop_nulls().unique(GROUP_PARTITION)
+    found = pairs.rename(
+        {f"last_{name}": f"reverse_{name}" for name in ("source", "target", "made")}
+    )
+    found = found.with_columns(source_topic=topic)
+    found = select(found, REVERSE_COMMITS).drop_nulls(["source_topic", "reverse_target"])
+    return found.unique(GROUP_PARTITION)
 
 
 class _Unusable(Exception):

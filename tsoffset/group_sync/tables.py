@@ -94,9 +94,9 @@ CACHE: Schema = {
     # The last source offset whose translation the group had on the target, and that translation.
     "last_source": pl.Int64,
     "last_target": pl.Int64,
-    # `reverse_target` then. It is `last_source` only if the reverse flow has made that offset, and
-    # not if the reverse flow only found the group in sync.
-    "last_reverse": pl.Int64,
+    # True if this flow has committed `last_target`, false if the reverse flow has committed
+    # `last_source` as its translation, null if neither is known.
+    "last_made": pl.Boolean,
     # Only if a flow in the other direction is enabled, too: what the group had on the target, and
     # `commit_rule.source_at_reset`.
     "seen_target": pl.Int64,
@@ -138,8 +138,10 @@ REVERSE_COMMITS: Schema = {
     "group": pl.String,
     "source_topic": pl.String,
     "partition": pl.Int32,
-    # The last offset that the group had there as a translation of its offset on the target.
+    # `last_source` (on this flow's target), `last_target` (on its source) and `last_made` there.
+    "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
+    "reverse_made": pl.Boolean,
 }
 
 # Partitions whose cached values are no longer valid.
@@ -154,7 +156,9 @@ VOID: Schema = {
 READ_COMMITS: Schema = {
     **SOURCE_COMMITS,
     **{name: dtype for name, dtype in CACHE.items() if name not in GROUP_PARTITION},
+    "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
+    "reverse_made": pl.Boolean,
     "has_reverse": pl.Boolean,
     # Of partitions in LOG_RANGES.
     "source_log_end": pl.Int64,
@@ -248,10 +252,11 @@ COMMIT_WORK: Schema = {
     **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
-    "last_reverse": pl.Int64,
     "seen_target": pl.Int64,
     "source_at_reset": pl.Int64,
+    "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
+    "reverse_made": pl.Boolean,
     # Whether a flow in the other direction is enabled, too.
     "has_reverse": pl.Boolean,
     # The target offset that an operator allows the group to go back from.
