@@ -50,7 +50,7 @@ class PlanCase:
     """A group at `source_offset` whose target group is at `current`; `last_commit` are the source
     offset of its last commit, and the target offset that it became; `reverse_target` is the source
     offset that the reverse flow has committed, or found in sync with the target offset
-    `reverse_source`: `reverse_made` is then None, or false if this flow has committed the latter;
+    `reverse_source`: `reverse_committed` is then None, or False if this flow has committed that;
     `seen_target` and `source_at_reset` are cached with a reverse flow only."""
 
     outcome: Outcome = TO_50
@@ -61,7 +61,7 @@ class PlanCase:
     last_commit: tuple[int, int] | None = None
     reverse_target: int | None = None
     reverse_source: int = 20
-    reverse_made: bool | None = True
+    reverse_committed: bool | None = True
     seen_target: int | None = None
     source_at_reset: int | None = None
     has_reverse: bool = False
@@ -98,7 +98,7 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
         pl.Series("last_target", [target for _, target in last], pl.Int64),
         pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
         pl.Series("reverse_source", [case.reverse_source for case in cases], pl.Int64),
-        pl.Series("reverse_made", [case.reverse_made for case in cases], pl.Boolean),
+        pl.Series("reverse_committed", [case.reverse_committed for case in cases], pl.Boolean),
         pl.Series("seen_target", [case.seen_target for case in cases], pl.Int64),
         pl.Series("source_at_reset", [case.source_at_reset for case in cases], pl.Int64),
         pl.Series("has_reverse", [case.has_reverse for case in cases], pl.Boolean),
@@ -185,7 +185,7 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
         # group still has that, it was not reset.
         *(
             (
-                PlanCase(current=20, reverse_source=at, reverse_target=60, reverse_made=made),
+                PlanCase(current=20, reverse_source=at, reverse_target=60, reverse_committed=made),
                 WOULD_COMMIT if at == 20 and made is False else RESET,
             )
             for at in (19, 20, 21)

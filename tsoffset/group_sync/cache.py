@@ -168,19 +168,19 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     seen = pl.when(pl.col("source_offset").is_not_null()).then(on_target)
     reset = pl.when(~has_translation).then(source_at_reset())
     # Which flow has committed one of the two offsets as the translation of the other.
-    is_made = is_committed | (pl.col("last_made") & (on_target == pl.col("last_target")))
-    is_reversed = (
-        pl.col("reverse_made")
+    by_this_flow = is_committed | (pl.col("last_committed") & (on_target == pl.col("last_target")))
+    by_reverse_flow = (
+        pl.col("reverse_committed")
         & (pl.col("source_offset") == pl.col("reverse_target"))
         & (on_target == pl.col("reverse_source"))
     )
-    made = pl.when(is_made).then(True).when(is_reversed).then(False)
+    committed = pl.when(by_this_flow).then(True).when(by_reverse_flow).then(False)
     rows = rows.with_columns_seq(
         source_at_reset=pl.when("has_reverse").then(reset),
         seen_target=pl.when("has_reverse").then(pl.coalesce(seen, "seen_target")),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
-        last_made=pl.when(has_translation).then(made).otherwise("last_made"),
+        last_committed=pl.when(has_translation).then(committed).otherwise("last_committed"),
     )
     kept = pl.concat([select(rows, CACHE), rest])
     kept_for = pl.col("known_offset", "last_source", "seen_target")

@@ -42,11 +42,12 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     )
     # With one flow, the target group only follows the source group.
     was_reset = pl.col("has_reverse") & (pl.col("source_offset") == source_at_reset())
-    # A source offset that the reverse flow has made is no sign of what the group has read: the
-    # target group was reset since, or the source has lost records that the target still has. If it
-    # only found the group in sync, the target group was reset unless it has what it had then.
+    # A source offset that the reverse flow has committed is no sign of what the group has read: the
+    # target group was reset since, or the source has lost records that the target still has. If
+    # that flow only found the group in sync, the target group was reset unless it still has the
+    # offset that it had then.
     is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & (
-        pl.col("reverse_made").fill_null(True) | (_current != pl.col("reverse_source"))
+        pl.col("reverse_committed").fill_null(True) | (_current != pl.col("reverse_source"))
     )
     # An offset below the log's start is replaced nevertheless if the commit passes no record that
     # the target still has.

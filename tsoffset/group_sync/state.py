@@ -177,7 +177,7 @@ def reverse_commits(
     names = {topic: renaming.topic for topic, renaming in renamings.items() if renaming}
     topic = pl.col("source_topic").replace_strict(names, default=None, return_dtype=pl.String)
     found = pairs.rename(
-        {f"last_{name}": f"reverse_{name}" for name in ("source", "target", "made")}
+        {f"last_{name}": f"reverse_{name}" for name in ("source", "target", "committed")}
     )
     found = found.with_columns(source_topic=topic)
     found = select(found, REVERSE_COMMITS).drop_nulls(["source_topic", "reverse_target"])

@@ -96,7 +96,7 @@ CACHE: Schema = {
     "last_target": pl.Int64,
     # True if this flow has committed `last_target`, false if the reverse flow has committed
     # `last_source` as its translation, null if neither is known.
-    "last_made": pl.Boolean,
+    "last_committed": pl.Boolean,
     # Only if a flow in the other direction is enabled, too: what the group had on the target, and
     # `commit_rule.source_at_reset`.
     "seen_target": pl.Int64,
@@ -138,10 +138,10 @@ REVERSE_COMMITS: Schema = {
     "group": pl.String,
     "source_topic": pl.String,
     "partition": pl.Int32,
-    # `last_source` (on this flow's target), `last_target` (on its source) and `last_made` there.
+    # Its `last_source` (on this flow's target), `last_target` (on its source) and `last_committed`.
     "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
-    "reverse_made": pl.Boolean,
+    "reverse_committed": pl.Boolean,
 }
 
 # Partitions whose cached values are no longer valid.
@@ -158,7 +158,7 @@ READ_COMMITS: Schema = {
     **{name: dtype for name, dtype in CACHE.items() if name not in GROUP_PARTITION},
     "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
-    "reverse_made": pl.Boolean,
+    "reverse_committed": pl.Boolean,
     "has_reverse": pl.Boolean,
     # Of partitions in LOG_RANGES.
     "source_log_end": pl.Int64,
@@ -256,7 +256,7 @@ COMMIT_WORK: Schema = {
     "source_at_reset": pl.Int64,
     "reverse_source": pl.Int64,
     "reverse_target": pl.Int64,
-    "reverse_made": pl.Boolean,
+    "reverse_committed": pl.Boolean,
     # Whether a flow in the other direction is enabled, too.
     "has_reverse": pl.Boolean,
     # The target offset that an operator allows the group to go back from.
