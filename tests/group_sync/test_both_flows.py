@@ -18,6 +18,7 @@ from tests.memory_flows import (
     verdict,
     with_floor,
 )
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.group_sync.cache import CachedTables, with_reverse
 from tsoffset.group_sync.state import FlowCache, StateFile, reverse_commits
 from tsoffset.model import Failed, FailureKind, Reason, Row, TopicPartition
@@ -98,19 +99,30 @@ def test_a_group_stays_at_records_that_the_other_cluster_lost_before_the_mirror_
     assert verdict(both.sync("B")) == HELD
 
 
-def test_a_group_that_both_flows_have_in_sync_passes_second_copies(tmp_path):
-    """It has read everything on A. Then the mirror is restarted, and new records follow. B->A has
-    only found the group in sync, so the group on B is moved past the second copies."""
-    estate = mirrored_estate(100, first_offset=40, billing=100)
+@pytest.mark.parametrize(("is_known", "cycles"), [(True, "AB"), (False, "AB"), (False, "ABAB")])
+def test_a_group_that_both_flows_have_in_sync_passes_second_copies(tmp_path, is_known, cycles):
+    """It was moved to A, and has read everything there. Then the mirror is restarted, and new
+    records follow. B->A has only found the group in sync at the end, so the group on B is moved
+    past the second copies; but not if it is unknown where the group has read."""
+    estate = mirrored_estate(100, first_offset=40)
     both = BothFlows(estate, tmp_path)
-    assert verdict(both.sync("B")) == COMMITTED
-    for to in ("A", "B", "B"):
+    if is_known:
+        estate.commit("billing", "A.orders", 70, on="B")
+        assert verdict(both.sync("A")) == COMMITTED
+        estate.commit("billing", "orders", 100)
+        assert verdict(both.sync("B")) == COMMITTED
+    else:
+        estate.commit("billing", "orders", 10)
+        assert verdict(both.sync("B")) == COMMITTED
+        estate.commit("billing", "orders", 100)
+        estate.commit("billing", "A.orders", 140, on="B")
+    for to in cycles:
         assert verdict(both.sync(to)) == UNCHANGED
     estate["B"].log("A.orders").append(messages("orders", range(90, 100)))
     estate.write("orders", 20)
     estate.mirror("orders")
-    assert verdict(both.sync("B")) == COMMITTED
-    assert offset(estate, "B") == 150
+    assert verdict(both.sync("B")) == (COMMITTED if is_known else HELD)
+    assert offset(estate, "B") == (150 if is_known else 140)
 
 
 def test_a_group_that_is_reset_to_where_it_was_after_its_failback_stays_there(tmp_path):
@@ -149,12 +161,13 @@ def test_a_reset_is_recognized_by_what_the_group_had(tmp_path, on_b):
     assert offset(estate, "A") == 36
 
 
-def test_a_reset_of_a_group_that_no_flow_has_in_sync_is_recognized(tmp_path):
+@pytest.mark.parametrize("proof", ["content", "timestamps"])
+def test_a_reset_of_a_group_that_no_flow_has_in_sync_is_recognized(tmp_path, proof):
     """The group on A is ahead when B->A first sees it. In the first cycle after the reset, its
     offset on B cannot be read."""
     estate = mirrored_estate(100, first_offset=40, billing=50)
     estate.commit("billing", "A.orders", 70, on="B")
-    both = BothFlows(estate, tmp_path)
+    both = BothFlows(estate, tmp_path, translation=TranslationSettings(proof=proof))
     assert verdict(both.sync("A")) == skipped(Reason.TARGET_AHEAD)
     estate.commit("billing", "orders", 10)
     unread = Failed(FailureKind.COORDINATOR, "made to fail")

@@ -166,17 +166,12 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
     # Where the source offset is not known, a reset of the target group is noticed later.
     seen = pl.when(pl.col("source_offset").is_not_null()).then(on_target)
-    reset = pl.when(~has_translation).then(source_at_reset())
     # Which flow has committed one of the two offsets as the translation of the other.
     by_this_flow = is_committed | (pl.col("last_committed") & (on_target == pl.col("last_target")))
-    by_reverse_flow = (
-        pl.col("reverse_committed")
-        & (pl.col("source_offset") == pl.col("reverse_target"))
-        & (on_target == pl.col("reverse_source"))
-    )
+    by_reverse_flow = pl.col("reverse_committed") & (on_target == pl.col("reverse_source"))
     committed = pl.when(by_this_flow).then(True).when(by_reverse_flow).then(False)
     rows = rows.with_columns_seq(
-        source_at_reset=pl.when("has_reverse").then(reset),
+        source_at_reset=pl.when("has_reverse").then(source_at_reset()),
         seen_target=pl.when("has_reverse").then(pl.coalesce(seen, "seen_target")),
         last_source=pl.when(has_translation).then("source_offset").otherwise("last_source"),
         last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),

@@ -84,8 +84,8 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
 
 def source_at_reset() -> pl.Expr:
     """The source group's offset when the target group was last seen to have gone back; null if it
-    has not, or if it has been in sync since. Until the source group commits another offset, its
-    offset may be older than the reset."""
+    has not. Until the source group commits another offset, its offset may be older than the
+    reset."""
     went_back = pl.col("source_offset").is_not_null() & (_current < pl.col("seen_target"))
     return pl.when(went_back).then("source_offset").otherwise("source_at_reset")
 
