@@ -1,6 +1,7 @@
 """A cycle of the daemon on Spark."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,9 @@ from tsoffset.config.selection import Selector
 from tsoffset.daemon import cycles
 from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.errors import CycleOverLimit
+from tsoffset.group_sync.flow_cycle import CycleResult
+from tsoffset.group_sync.rows import Rows, rows_table
+from tsoffset.group_sync.state import FlowCache, StateFile
 from tsoffset.spark.sessions import Sessions
 
 
@@ -21,3 +25,29 @@ def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(cycles, "time", SimpleNamespace(monotonic=lambda: next(times)))
     with pytest.raises(CycleOverLimit):
         SparkCycles(Sessions(Opened()), CycleLog(flow.name)).run(selection, flow)
+
+
+def test_after_standby_the_state_of_another_instance_is_read(tmp_path, monkeypatch):
+    """A cycle reads the state once, and again if another instance may have run the flow. If it
+    cannot be read then, what is cached stays."""
+    lines = f"state.dir = {tmp_path / 'state'}"
+    selection = Selector(properties_file(tmp_path, nowhere(), nowhere(), lines)).select()
+    (flow,) = selection.flows
+    file, found = StateFile(tmp_path / "state", flow.name), []
+
+    def run_cycle(*_: Any, cache: FlowCache, **__: Any) -> CycleResult:
+        found.append(cache.rows)
+        return CycleResult(flow.name, Rows(rows_table(())), (), False, 0.0, 0, 0)
+
+    monkeypatch.setattr(cycles, "run_cycle", run_cycle)
+    runner = SparkCycles(Sessions(Opened()), CycleLog(flow.name))
+    for rows, is_standby in ((1, False), (2, False), (3, True), (4, False)):
+        assert file.save(FlowCache(rows=rows)) is None
+        if is_standby:
+            runner.on_standby()
+        runner.run(selection, flow)
+    assert found == [1, 1, 3, 3]
+    file.path.write_bytes(b"damaged")
+    runner.on_standby()
+    runner.run(selection, flow)
+    assert found[-1] == 3

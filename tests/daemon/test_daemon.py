@@ -41,6 +41,9 @@ class Gate:
         self.ran: Counter[str] = Counter()
         self.changed = threading.Condition()
 
+    def on_standby(self) -> None:
+        pass
+
     def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
         if flow.name == self.shut:
             self.opened.wait()
@@ -205,6 +208,10 @@ def test_a_flow_that_hangs_does_not_delay_another(tmp_path):
         now.wait_for(now.waiting)
         assert now.gate.ran["A->B"] == now.gate.ran["B->A"] == 0
         assert now.daemon.alive()
+        loops = now.daemon._loops
+        loops["A->B"]._now = lambda: time.monotonic() + 601
+        now.wait_for(loops["B->A"].is_hung)
+        assert not loops["A->C"].is_hung()
         now.gate.opened.set()
         now.gate.wait("B->A", 2)
         now.wait_for(lambda: not now.waiting())

@@ -33,6 +33,9 @@ class MemoryCycles:
         self.next_error: BaseException | None = None
         self.also: list[Row] = []
 
+    def on_standby(self) -> None:
+        pass
+
     def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
         error, self.next_error = self.next_error, None
         source = self.clusters[flow.source.alias]

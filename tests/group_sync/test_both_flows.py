@@ -81,10 +81,14 @@ def test_a_group_that_expires_on_one_cluster_keeps_its_records_on_the_other(
     assert offset(estate, "B") == 51
 
 
-def test_a_group_stays_at_records_that_the_other_cluster_lost_before_the_mirror_went_on(tmp_path):
+@pytest.mark.parametrize("cycles_without", [None, "", "A"])
+def test_a_group_stays_at_records_that_the_other_cluster_lost_before_the_mirror_went_on(
+    tmp_path, cycles_without
+):
     """A has lost everything that B has, and the mirror is behind. So the group's offset on B is the
     translation of A's log start, to which B->A has moved the group on A. Once the mirror goes on,
-    the translation lies after what the group has yet to read on B."""
+    the translation lies after what the group has yet to read on B. A->B knows this even if B->A
+    has lost its state since, as it does if its filters exclude the group for a while."""
     estate = mirrored_estate(100, first_offset=40, billing=0)
     both = BothFlows(estate, tmp_path)
     for verdict_of, to in ((COMMITTED, "B"), (UNCHANGED, "A"), (UNCHANGED, "B")):
@@ -95,6 +99,11 @@ def test_a_group_stays_at_records_that_the_other_cluster_lost_before_the_mirror_
     for _ in range(2):
         assert verdict(both.sync("B")) == UNCHANGED
     assert (offset(estate, "A"), offset(estate, "B")) == (100, 40)
+    if cycles_without is not None:
+        both.caches["A"] = FlowCache()
+        Path(StateFile(tmp_path, "B->A").path).unlink()
+        for to in cycles_without:
+            assert verdict(both.sync(to)) == UNCHANGED
     estate.mirror("orders")
     assert verdict(both.sync("B")) == HELD
 

@@ -59,6 +59,7 @@ class PlanCase:
     log: LogRange | None = LOG
     active: bool = False
     last_commit: tuple[int, int] | None = None
+    last_committed: bool = True
     reverse_target: int | None = None
     reverse_source: int = 20
     reverse_committed: bool | None = True
@@ -99,6 +100,7 @@ def rows_for(cases: Sequence[PlanCase], floor: str = "none") -> list[Row]:
         pl.Series("reverse_target", [case.reverse_target for case in cases], pl.Int64),
         pl.Series("reverse_source", [case.reverse_source for case in cases], pl.Int64),
         pl.Series("reverse_committed", [case.reverse_committed for case in cases], pl.Boolean),
+        pl.Series("last_committed", [case.last_committed for case in cases], pl.Boolean),
         pl.Series("seen_target", [case.seen_target for case in cases], pl.Int64),
         pl.Series("source_at_reset", [case.source_at_reset for case in cases], pl.Int64),
         pl.Series("has_reverse", [case.has_reverse for case in cases], pl.Boolean),
@@ -190,6 +192,15 @@ SEVERAL = Skipped(Reason.SEVERAL_SOURCES, "two flows")
             )
             for at in (19, 20, 21)
             for made in (False, None, True)
+        ),
+        # This flow may know that the reverse flow has committed C.
+        *(
+            (PlanCase(current=20, last_commit=(c, 20), last_committed=own), verdict)
+            for c, own, verdict in (
+                (60, False, RESET),
+                (60, True, WOULD_COMMIT),
+                (59, False, WOULD_COMMIT),
+            )
         ),
         # Or the target group went back since the last cycle, or in an earlier one with the same C.
         # With one flow, it follows the source group nevertheless.

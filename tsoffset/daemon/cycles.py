@@ -106,6 +106,11 @@ class SparkCycles:
         self._sessions = sessions
         self._log = log_of_flow
         self._cache: FlowCache | None = None
+        self._is_old = False
+
+    def on_standby(self) -> None:
+        """Another instance may run the flow: read the state again before the next cycle."""
+        self._is_old = True
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:
         """Run one cycle. Raises CycleFailed, and errors of Spark's start."""
@@ -135,10 +140,13 @@ class SparkCycles:
 
     def _load(self, file: StateFile | None) -> FlowCache:
         if self._cache is None:
-            self._cache = FlowCache()
-            if file is not None:
-                self._cache, warning = file.load()
-                self._log.warn("state_not_read", warning)
+            self._cache, self._is_old = FlowCache(), True
+        if self._is_old and file is not None:
+            found, warning = file.load()
+            self._log.warn("state_not_read", warning)
+            if warning is None:
+                self._cache = found
+        self._is_old = False
         return self._cache
 
 

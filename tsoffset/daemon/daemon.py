@@ -13,7 +13,7 @@ from tsoffset.config.overrides import Overrides
 from tsoffset.config.overrides_files import seconds_between_looks
 from tsoffset.config.selection import Selection, Selector, plan_only_notice
 from tsoffset.daemon.cycles import CycleLog, SparkCycles
-from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
+from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, Turn, nothing_known
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
@@ -65,7 +65,7 @@ class Daemon:
         self._loops: dict[str, FlowLoop] = {}
         self._ending: dict[str, FlowLoop] = {}
         # By the two clusters of a flow, in either direction.
-        self._turns: defaultdict[frozenset[str], threading.Lock] = defaultdict(threading.Lock)
+        self._turns: defaultdict[frozenset[str], Turn] = defaultdict(Turn)
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         self._rejected: str | None = None
         # When Spark, and then the flows, must have started (monotonic clock); None if they have.

@@ -1,6 +1,7 @@
 """The loop of one flow, in a thread of its own: one cycle per interval.
 
-A failed cycle affects no other flow. The loop runs until the daemon stops or the flow is removed.
+A failed cycle affects no other flow; a slow one delays the flow in the other direction. The loop
+runs until the daemon stops or the flow is removed.
 """
 
 import threading
@@ -73,12 +74,28 @@ class Peers:
         """Leave the election, so that another instance may lead at once."""
 
 
-class FlowLoop:
-    """One flow's thread. `selection` has the flow, and applies until `configure`.
+class Turn:
+    """Shared by a flow and the one in the other direction. Only the `holder` runs a cycle: a cycle
+    reads what the other flow has committed, which that one saves at the end of its cycle."""
 
-    The flow and the one in the other direction share `turn`, so their cycles do not overlap: a
-    cycle reads what the other flow has committed, which that one saves at the end of its cycle.
-    """
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.holder: FlowLoop | None = None
+
+    def take(self, loop: "FlowLoop") -> bool:
+        """False if the other flow has it."""
+        taken = self._lock.acquire(blocking=False)
+        if taken:
+            self.holder = loop
+        return taken
+
+    def give_back(self) -> None:
+        self.holder = None
+        self._lock.release()
+
+
+class FlowLoop:
+    """One flow's thread. `selection` has the flow, and applies until `configure`."""
 
     def __init__(
         self,
@@ -87,7 +104,7 @@ class FlowLoop:
         cycles: Callable[[CycleLog], SparkCycles],
         board: Board,
         *,
-        turn: "threading.Lock | None" = None,
+        turn: Turn | None = None,
         observers: Sequence[Observer] = (),
         peers: Peers | None = None,
         last_known: LastKnown = nothing_known,
@@ -101,7 +118,8 @@ class FlowLoop:
         self._log = CycleLog(name, now)
         self._cycles = cycles(self._log)
         self._board = board
-        self._turn = turn or threading.Lock()
+        self._turn = turn or Turn()
+        self._waits_for: FlowLoop | None = None
         self._observers = observers
         self._peers = peers or Peers()
         self._last_known = last_known
@@ -148,10 +166,11 @@ class FlowLoop:
 
     def is_hung(self) -> bool:
         """True if a cycle, or a read of the history, still runs long after the time limit: in this
-        loop, or in the previous loop of the flow, if this one waits for its end."""
-        before = self._after
-        if before is not None and before.alive() and before.is_hung():
-            return True
+        loop, or in one that it waits for, the flow's previous one or that of the other
+        direction."""
+        for other in (self._after, self._waits_for):
+            if other is not None and other.alive() and other.is_hung():
+                return True
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
@@ -172,7 +191,8 @@ class FlowLoop:
         """Use this configuration from the next cycle on. After failures that cycle starts at once:
         the change may be the remedy."""
         self._selection = selection
-        self._asked = self._asked or self._schedule.waits > 1
+        if self._schedule.waits > 1:
+            self._asked = True
         self._wake.set()
 
     def look_at_pause(self) -> None:
@@ -217,8 +237,11 @@ class FlowLoop:
     def _next(self) -> float | None:
         """Run a cycle if one is due. Returns the seconds until the next one is due; None: wait
         until woken."""
+        waited_for, self._waits_for = self._waits_for, None
         if (state := self._held_back()) is not None:
             self._waiting = True
+            if state is FlowState.STANDBY:
+                self._cycles.on_standby()
             self._board.update(self.name, state=state, next_at=None)
             if state is FlowState.STANDBY and self._now() >= self._read_history_at:
                 self._read_history()
@@ -229,16 +252,19 @@ class FlowLoop:
             self._board.resume(self.name)
             self._waiting = False
         if self._asked or now >= self._schedule.due:
-            if not self._turn.acquire(blocking=False):
+            if not self._turn.take(self):
+                self._waits_for = self._turn.holder
                 words = "waits until the running cycle of the flow in the other direction has ended"
                 self._board.update(self.name, messages=(words,))
                 return _TURN_SECONDS
+            if waited_for is not None:
+                self._board.resume(self.name)
             try:
                 self._asked = False
                 self._schedule.began_early(now)
                 self.cycle()
             finally:
-                self._turn.release()
+                self._turn.give_back()
             if self._stopping.is_set():
                 return 0.0
         left = max(0.0, self._schedule.due - self._now())

@@ -39,7 +39,7 @@ class Schedule:
 
     def began_early(self, now: float) -> None:
         """A cycle was requested before it was due; later starts do not move."""
-        if now < self.due:
+        while now < self.due:
             self.due -= self.interval
 
     def restart(self, now: float, interval: float | None = None) -> None:

@@ -167,9 +167,16 @@ def kept_pairs(rows: pl.DataFrame, rest: pl.DataFrame) -> pl.DataFrame:
     # Where the source offset is not known, a reset of the target group is noticed later.
     seen = pl.when(pl.col("source_offset").is_not_null()).then(on_target)
     # Which flow has committed one of the two offsets as the translation of the other.
-    by_this_flow = is_committed | (pl.col("last_committed") & (on_target == pl.col("last_target")))
     by_reverse_flow = pl.col("reverse_committed") & (on_target == pl.col("reverse_source"))
-    committed = pl.when(by_this_flow).then(True).when(by_reverse_flow).then(False)
+    by_this_flow = pl.col("last_committed") & (on_target == pl.col("last_target"))
+    committed = (
+        pl.when(is_committed)
+        .then(True)
+        .when(by_reverse_flow)
+        .then(False)
+        .when(by_this_flow)
+        .then(True)
+    )
     rows = rows.with_columns_seq(
         source_at_reset=pl.when("has_reverse").then(source_at_reset()),
         seen_target=pl.when("has_reverse").then(pl.coalesce(seen, "seen_target")),

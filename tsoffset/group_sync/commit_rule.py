@@ -45,10 +45,12 @@ def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
     # A source offset that the reverse flow has committed is no sign of what the group has read: the
     # target group was reset since, or the source has lost records that the target still has. If
     # that flow only found the group in sync, the target group was reset unless it still has the
-    # offset that it had then.
+    # offset that it had then. This flow knows what the reverse flow has committed, too: that one
+    # may have lost its state.
     is_reversed = (pl.col("source_offset") == pl.col("reverse_target")) & (
         pl.col("reverse_committed").fill_null(True) | (_current != pl.col("reverse_source"))
     )
+    is_reversed |= (pl.col("source_offset") == pl.col("last_source")) & ~pl.col("last_committed")
     # An offset below the log's start is replaced nevertheless if the commit passes no record that
     # the target still has.
     target_went_back = (
@@ -161,10 +163,10 @@ _MESSAGES = {
         "the target group is already at {}; it is never moved backwards", _current
     ),
     Reason.TARGET_REWOUND: pl.format(
-        "the target group was reset, and is now at {}, or the source has lost records that the "
-        "target group has yet to read; the source group's offset {} is from before, or the flow in "
-        "the other direction has set it, so the target group is not moved forward; if it should "
-        "be, {}",
+        "the target group was reset, or the source has lost records that the target group has yet "
+        "to read, or the mirror was restarted; the target group is at {}; the source group's "
+        "offset {} is from before, or the flow in the other direction has set it, so the target "
+        "group is not moved forward; if it should be, {}",
         _current,
         "source_offset",
         pl.when("target_active")

@@ -252,6 +252,7 @@ COMMIT_WORK: Schema = {
     **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
+    "last_committed": pl.Boolean,
     "seen_target": pl.Int64,
     "source_at_reset": pl.Int64,
     "reverse_source": pl.Int64,
