@@ -27,9 +27,9 @@ def test_a_wait_before_a_cycle_counts_against_its_limit(tmp_path, monkeypatch):
         SparkCycles(Sessions(Opened()), CycleLog(flow.name)).run(selection, flow)
 
 
-def test_after_standby_the_state_of_another_instance_is_read(tmp_path, monkeypatch):
-    """A cycle reads the state once, and again if another instance may have run the flow. If it
-    cannot be read then, what is cached stays."""
+def test_the_state_that_another_process_may_have_written_is_read(tmp_path, monkeypatch):
+    """A cycle reads the state once, and again after a pause or standby. If it cannot be read then,
+    what is cached stays."""
     lines = f"state.dir = {tmp_path / 'state'}"
     selection = Selector(properties_file(tmp_path, nowhere(), nowhere(), lines)).select()
     (flow,) = selection.flows
@@ -41,13 +41,13 @@ def test_after_standby_the_state_of_another_instance_is_read(tmp_path, monkeypat
 
     monkeypatch.setattr(cycles, "run_cycle", run_cycle)
     runner = SparkCycles(Sessions(Opened()), CycleLog(flow.name))
-    for rows, is_standby in ((1, False), (2, False), (3, True), (4, False)):
+    for rows, is_held_back in ((1, False), (2, False), (3, True), (4, False)):
         assert file.save(FlowCache(rows=rows)) is None
-        if is_standby:
-            runner.on_standby()
+        if is_held_back:
+            runner.read_state_again()
         runner.run(selection, flow)
     assert found == [1, 1, 3, 3]
     file.path.write_bytes(b"damaged")
-    runner.on_standby()
+    runner.read_state_again()
     runner.run(selection, flow)
     assert found[-1] == 3

@@ -41,7 +41,7 @@ class Gate:
         self.ran: Counter[str] = Counter()
         self.changed = threading.Condition()
 
-    def on_standby(self) -> None:
+    def read_state_again(self) -> None:
         pass
 
     def run(self, _: Selection, flow: FlowSettings) -> CycleResult:

@@ -33,7 +33,7 @@ class MemoryCycles:
         self.next_error: BaseException | None = None
         self.also: list[Row] = []
 
-    def on_standby(self) -> None:
+    def read_state_again(self) -> None:
         pass
 
     def run(self, _: Selection, flow: FlowSettings) -> CycleResult:

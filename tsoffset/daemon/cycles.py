@@ -108,8 +108,8 @@ class SparkCycles:
         self._cache: FlowCache | None = None
         self._is_old = False
 
-    def on_standby(self) -> None:
-        """Another instance may run the flow: read the state again before the next cycle."""
+    def read_state_again(self) -> None:
+        """Before the next cycle: another process may run the flow until then."""
         self._is_old = True
 
     def run(self, selection: Selection, flow: FlowSettings) -> CycleResult:

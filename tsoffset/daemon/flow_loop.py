@@ -240,8 +240,7 @@ class FlowLoop:
         waited_for, self._waits_for = self._waits_for, None
         if (state := self._held_back()) is not None:
             self._waiting = True
-            if state is FlowState.STANDBY:
-                self._cycles.on_standby()
+            self._cycles.read_state_again()
             self._board.update(self.name, state=state, next_at=None)
             if state is FlowState.STANDBY and self._now() >= self._read_history_at:
                 self._read_history()
