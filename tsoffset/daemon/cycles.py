@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -105,8 +106,8 @@ class SparkCycles:
     def __init__(self, sessions: Sessions, log_of_flow: CycleLog) -> None:
         self._sessions = sessions
         self._log = log_of_flow
-        self._cache: FlowCache | None = None
-        self._is_old = False
+        self._cache = FlowCache()
+        self._is_old = True
 
     def read_state_again(self) -> None:
         """Before the next cycle: another process may run the flow until then."""
@@ -139,13 +140,11 @@ class SparkCycles:
         return result
 
     def _load(self, file: StateFile | None) -> FlowCache:
-        if self._cache is None:
-            self._cache, self._is_old = FlowCache(), True
         if self._is_old and file is not None:
             found, warning = file.load()
             self._log.warn("state_not_read", warning)
             if warning is None:
-                self._cache = found
+                self._cache = replace(found, reverse=self._cache.reverse)
         self._is_old = False
         return self._cache
 
