@@ -143,7 +143,10 @@ class SparkCycles:
         if self._is_old and file is not None:
             found, warning = file.load()
             self._log.warn("state_not_read", warning)
-            if warning is None:
+            # Without a file, and if the cycles are narrowed and so never written, what is cached is
+            # the newest state there is.
+            is_first = self._cache.binding is None
+            if found.binding is not None and (is_first or file.only is None):
                 self._cache = replace(found, reverse=self._cache.reverse)
         self._is_old = False
         return self._cache
